@@ -1,0 +1,1 @@
+"""The timed window: requests out at their intended times, bytes and arrival stamps back."""

@@ -1,0 +1,97 @@
+"""What the load room is asked to do and what it answers: plain data, no I/O, picklable."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.record import Records
+
+StampSource = Literal["kernel", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLoop:
+    """`concurrency` slots; a slot takes the next request as soon as its answer ended plus think time."""
+
+    concurrency: int
+    think_ns: NDArray[np.int64] | None = None  # one per request, waited before it is sent; None: no wait
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLoop:
+    """Requests leave at their intended offsets whatever the server does.
+
+    At `max_in_flight` a due request waits (its response time shows it) or is dropped and counted.
+    """
+
+    intended_ns: NDArray[np.int64]  # one per request, ascending, from t0
+    max_in_flight: int = 4096
+    over_cap: Literal["wait", "drop"] = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadJob:
+    """One timed window against one server: every request of a cell, in order."""
+
+    url: str  # absolute, http or https, of the endpoint itself
+    headers: Mapping[str, str]  # content-type and authorization included
+    bodies: Sequence[bytes]  # JSON bodies in `seq` order
+    schedule: ClosedLoop | OpenLoop
+    warmup_requests: int = 0  # the first so many are tagged Phase.WARMUP
+    duration_s: float | None = None  # no new request after this; those in flight drain
+    request_timeout_s: float = 300.0  # from sent to end of answer
+    drain_timeout_s: float = 60.0  # after the last send; what is still open then is CANCELLED
+    workers: int | None = None  # processes; None: chosen from the load and the machine
+    stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Snapshot for the live display, a few times a second; never used for results."""
+
+    elapsed_s: float
+    planned: int
+    sent: int
+    done: int
+    failed: int
+    in_flight: int
+    recent_ttft_ms: float | None  # median of recently finished requests
+    recent_output_tokens_per_s: float | None  # by events, an estimate
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """How the load generator itself fared; the validity verdict is made from these."""
+
+    stamp_source: StampSource
+    stamp_uncertainty_ns: int  # of mapping stamps to the monotonic clock
+    tick_ns: int  # longest planned sleep between two looks at the sockets; 0: prompt reading
+    workers: int
+    cpu_s: float  # user + system of all workers inside the window
+    busy_share: float  # of the busiest worker: cpu / wall inside the window
+    wall_s: float  # t0 to the end of the last request
+    send_lag_ns: NDArray[np.int64]  # sent - intended of open-loop sends, or sent - slot free
+    loop_lag_ns: NDArray[np.int64]  # samples: how late the loop woke against what it asked for
+    connections: int
+    connect_ns: NDArray[np.int64]  # of connections opened ahead of the window too
+    peak_rss_bytes: int
+    gc_collections: int  # inside the window
+    lost_workers: int = 0  # died in the window; their unfinished requests are CANCELLED
+    notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    t0_monotonic_ns: int
+    t0_unix_ns: int
+    records: Records
+    client: ClientFacts
+    interrupted: bool = False
+    unsent: int = 0  # requests of the job never due because the window closed
+    planned: int = field(default=0)
+
+
+ProgressSink = Callable[[Progress], None]

@@ -1,0 +1,114 @@
+"""The record of one request: what the load room writes and every later room reads.
+
+All times are nanoseconds on CLOCK_MONOTONIC, counted from the cell's t0. A value nobody reported
+is UNKNOWN in these arrays and null on disk: unknown is not zero.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNKNOWN = -1
+
+
+class Outcome(IntEnum):
+    """Closed set: how a request ended. Only OK requests enter latency statistics."""
+
+    OK = 0
+    HTTP_ERROR = 1  # a status other than 2xx, redirects included
+    STREAM_ERROR = 2  # an error object inside a 2xx answer
+    EMPTY = 3  # a complete 2xx answer without generated text
+    TRUNCATED = 4  # the connection closed before the answer was complete
+    MALFORMED = 5  # bytes that are not HTTP, SSE or JSON where they must be
+    CONNECT_FAILED = 6
+    RESET = 7
+    TIMEOUT = 8
+    CANCELLED = 9  # ours: the window closed or the run was interrupted
+    DROPPED = 10  # never sent: the in-flight cap was reached and the schedule says drop
+
+
+class Phase(IntEnum):
+    """Which requests statistics are made of: MEASURE only."""
+
+    WARMUP = 0
+    MEASURE = 1
+
+
+class EventKind(IntEnum):
+    """What one SSE event carried. TEXT, REASONING and TOOL_CALL are generated text."""
+
+    OTHER = 0  # role-only or empty delta, finish chunk
+    TEXT = 1
+    REASONING = 2
+    TOOL_CALL = 3
+    USAGE = 4  # usage and no generated text
+    DONE = 5
+    ERROR = 6
+    COMMENT = 7
+
+
+GENERATED = (EventKind.TEXT, EventKind.REASONING, EventKind.TOOL_CALL)
+
+REQUEST_DTYPE = np.dtype(
+    [
+        ("seq", "<i4"),  # position in the cell's workload
+        ("worker", "<i2"),
+        ("phase", "u1"),
+        ("outcome", "u1"),
+        ("http_status", "<i2"),
+        ("intended_ns", "<i8"),  # open loop: the schedule; closed loop: when the slot became free
+        ("sent_ns", "<i8"),  # first byte of the request handed to the socket
+        ("connect_ns", "<i8"),  # time this request waited for a connection; 0 on a warm one
+        ("headers_ns", "<i8"),
+        ("first_text_ns", "<i8"),
+        ("last_text_ns", "<i8"),
+        ("end_ns", "<i8"),  # end of the answer, or when the failure was seen
+        ("prompt_tokens", "<i4"),
+        ("cached_tokens", "<i4"),
+        ("output_tokens", "<i4"),
+        ("output_chars", "<i4"),
+        ("text_events", "<i4"),
+        ("wire_bytes", "<i8"),
+    ]
+)
+
+EVENT_DTYPE = np.dtype(
+    [
+        ("seq", "<i4"),
+        ("kind", "u1"),
+        ("text_chars", "<i4"),
+        ("wire_bytes", "<i4"),  # bytes of the event in the decoded body
+        ("stamp_ns", "<i8"),  # arrival of the last byte of the event
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Requests in `seq` order with their texts; events grouped by request, each group in arrival order.
+
+    `events` may be a memory map: an hour of streaming does not have to fit in memory.
+    """
+
+    requests: NDArray[np.void]  # REQUEST_DTYPE
+    events: NDArray[np.void]  # EVENT_DTYPE
+    texts: Sequence[str]  # generated text per request, reasoning and tool-call text included
+    finish_reasons: Sequence[str]  # "" where not reported
+    errors: Sequence[str]  # "" where none; at most 300 characters, never a credential
+
+
+def empty_requests(count: int) -> NDArray[np.void]:
+    """`count` rows with every field UNKNOWN; phase MEASURE, outcome CANCELLED, seq 0..count-1."""
+    rows: NDArray[Any] = np.zeros(count, REQUEST_DTYPE)
+    for name in REQUEST_DTYPE.names or ():
+        if np.issubdtype(REQUEST_DTYPE[name], np.signedinteger):
+            rows[name] = UNKNOWN
+    rows["seq"] = np.arange(count)
+    rows["worker"] = 0
+    rows["phase"] = Phase.MEASURE
+    rows["outcome"] = Outcome.CANCELLED
+    return rows
