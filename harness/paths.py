@@ -1,0 +1,46 @@
+"""The only place that knows where shipped definitions, caches and results lie."""
+
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import SpecError
+
+Kind = Literal["workloads", "backends", "compose"]
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def shipped(kind: Kind) -> Path:
+    """Directory of the definitions that came with this installation (wheel or checkout)."""
+    packaged = Path(str(resources.files("harness"))) / "_data" / kind
+    if packaged.is_dir():
+        return packaged
+    beside = CHECKOUT / kind
+    if (CHECKOUT / "pyproject.toml").is_file() and beside.is_dir():
+        return beside
+    raise SpecError(f"the {kind}/ folder of this installation is missing", where=str(packaged),
+                    hint="reinstall the package")  # fmt: skip
+
+
+def definitions(kind: Kind) -> dict[str, Path]:
+    """Every definition by name. `./KIND/*.toml` in the working directory adds to and overrides the shipped."""
+    found: dict[str, Path] = {}
+    for folder in (shipped(kind), Path.cwd() / kind):
+        if folder.is_dir():
+            found.update({path.stem: path for path in sorted(folder.glob("*.toml"))})
+    return found
+
+
+def cache_dir() -> Path:
+    """Engine environments, models and downloads: `$BENCH_CACHE`, else the user's cache directory."""
+    explicit = os.environ.get("BENCH_CACHE")
+    if explicit:
+        return Path(explicit).expanduser().resolve()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "llm-servebench"
+
+
+def results_dir() -> Path:
+    return Path.cwd() / "results"

@@ -1,0 +1,225 @@
+"""backends/*.toml: how an engine is started, spoken to and reset. One file per engine.
+
+Arguments and paths may hold `{placeholders}`: model, served_name, host, port, scratch, threads, python,
+and every key of [engine.values].
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.strict import build, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    name: str
+    title: str
+    licence: str
+    homepage: str
+    weights: Literal["gguf", "hf", "none"]  # the form of a model this engine reads
+    default_track: str = ""  # quantisation track chosen when --model names none; "" = the model's first
+    note: str = ""
+    simulated: bool = False  # a scripted server: every output says so
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    args: tuple[str, ...] = ()  # the server's own flags, the same in every launch mode
+    values: dict[str, int | float | str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """An environment of the engine's own, built by `bench engines install NAME`."""
+
+    requirements: tuple[str, ...]
+    torch: str = ""  # exact torch version to be put in first, as a CPU build; "": none needed
+    without: tuple[str, ...] = ()  # requirements of the wheel that are left out
+    metadata_alias: str = ""  # distribution name the engine looks its version up under
+    version_of: str = ""  # distribution whose version is the engine's
+    size_mb: int = 0  # of the finished environment, measured
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Start as a plain process on this machine."""
+
+    program: tuple[str, ...]
+    install: Install | None = None
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    path: str
+    key: str = ""  # dotted path into the JSON answer
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenize:
+    """POST `path` with `text_field` holding the text; the answer's `tokens_key` is the list of ids."""
+
+    path: str
+    text_field: str
+    tokens_key: str = "tokens"
+    model_field: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    ready_path: str
+    startup_timeout_s: float
+    loading: str = ""  # what a client sees while the model loads
+    version: Probe | None = None
+    tokenize: Tokenize | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a chat request is said to this engine."""
+
+    chat_path: str = "/v1/chat/completions"
+    exact_output: dict[str, Any] = field(default_factory=dict)  # fields that force max_tokens; {}: cannot
+    extra: dict[str, Any] = field(default_factory=dict)  # sent with every request
+    stream_usage: bool = True  # stream_options.include_usage is understood
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Empties the prefix cache. Repeated for `slot` 0..max_sequences-1 where the path names {slot}."""
+
+    path: str
+    method: Literal["POST", "GET"] = "POST"
+    success_key: str = ""  # dotted path that must be true in the answer; "": the status decides
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixCache:
+    enabled: bool
+    reset: Reset | None = None  # None: restart the engine for a cold cache
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Prometheus series by our names. Counters; a name that stands in no answer is null."""
+
+    path: str
+    prompt_tokens: str = ""
+    cached_prompt_tokens: str = ""
+    output_tokens: str = ""
+    prompt_tokens_exclude_cached: bool = False
+    running: str = ""
+    waiting: str = ""
+    kv_use: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """`NAME@VARIANT`: declared keys that differ, nothing else."""
+
+    description: str
+    args: tuple[str, ...] = ()  # appended
+    remove_args: tuple[str, ...] = ()  # taken out, each flag alone
+    values: dict[str, int | float | str] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    track: str = ""
+    request: dict[str, Any] = field(default_factory=dict)  # added to [dialect].extra
+    prefix_cache: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    backend: Header
+    server: Server
+    engine: Engine = Engine()
+    process: Process | None = None
+    dialect: Dialect = Dialect()
+    prefix_cache: PrefixCache = PrefixCache(enabled=False)
+    metrics: Metrics | None = None
+    variants: dict[str, Variant] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.backend.name
+
+
+@dataclass(frozen=True, slots=True)
+class BackendRef:
+    """One element of --backends, resolved: the definition with its variant applied."""
+
+    definition: Backend
+    variant: str | None
+    url: str | None  # attach to a running server
+
+    @property
+    def label(self) -> str:
+        return self.definition.name + (f"@{self.variant}" if self.variant else "")
+
+
+def load_backend(name: str) -> Backend:
+    path = files.locate("backends", name)
+    return parse_backend(files.read_toml(path), str(path))
+
+
+def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
+    return build(Backend, table, where)
+
+
+def apply_variant(definition: Backend, variant: str | None) -> Backend:
+    """Raises SpecError for a variant the definition does not declare."""
+    if variant is None:
+        return definition
+    if variant not in definition.variants:
+        raise SpecError(f"backend '{definition.name}' has no variant '{variant}'",
+                        hint=nearest(variant, definition.variants))  # fmt: skip
+    change = definition.variants[variant]
+    kept = tuple(arg for arg in definition.engine.args if arg not in change.remove_args)
+    engine = Engine(
+        args=kept + change.args,
+        values={**definition.engine.values, **change.values},
+        env={**definition.engine.env, **change.env},
+    )
+    cache = definition.prefix_cache
+    if change.prefix_cache is not None:
+        cache = dataclasses.replace(cache, enabled=change.prefix_cache)
+    return dataclasses.replace(
+        definition,
+        backend=dataclasses.replace(
+            definition.backend, default_track=change.track or definition.backend.default_track
+        ),
+        engine=engine,
+        dialect=dataclasses.replace(definition.dialect, extra={**definition.dialect.extra, **change.request}),
+        prefix_cache=cache,
+    )
+
+
+def parse_backend_list(text: str) -> list[BackendRef]:
+    """`NAME[@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
+    refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]
+    if not refs:
+        raise SpecError("no backend given", where="--backends")
+    seen = [(ref.label, ref.url) for ref in refs]
+    for entry in seen:
+        if seen.count(entry) > 1:
+            raise SpecError(f"'{entry[0]}' stands twice", where="--backends",
+                            hint="use --repeats to measure a backend again")  # fmt: skip
+    return refs
+
+
+def _parse_entry(entry: str) -> BackendRef:
+    name_variant, equals, url = entry.partition("=")
+    name, at, variant = name_variant.partition("@")
+    if equals and not url.startswith(("http://", "https://")):
+        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=f"--backends {entry}")
+    if at and not variant:
+        raise SpecError("a variant is missing after '@'", where=f"--backends {entry}")
+    definition = apply_variant(load_backend(name), variant or None)
+    return BackendRef(definition, variant or None, url.rstrip("/") if equals else None)

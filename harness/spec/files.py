@@ -1,0 +1,62 @@
+"""Definition files: found by name or path, read as TOML, fingerprinted in canonical form."""
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.errors import SpecError
+from harness.spec.strict import nearest
+
+
+def locate(kind: paths.Kind, name: str) -> Path:
+    """A name of a known definition, or a path ending in .toml."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        if not path.is_file():
+            raise SpecError("no such file", where=name)
+        return path
+    known = paths.definitions(kind)
+    if name not in known:
+        what = {"workloads": "scenario", "backends": "backend", "compose": "compose file"}[kind]
+        names = [n for n in known if n != "models"]
+        raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names))
+    return known[name]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"not valid TOML: {error}", where=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys of a dataclass or plain value: equal content, equal text on every machine."""
+    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def fingerprint(value: Any) -> str:
+    """sha256 of the canonical form, in hex."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def override(table: Mapping[str, Any], dotted: str, value: Any) -> dict[str, Any]:
+    """A copy of `table` with the key at `dotted` (`load.requests`) replaced or added."""
+    head, _, rest = dotted.partition(".")
+    result = dict(table)
+    if not rest:
+        result[head] = value
+        return result
+    inner = result.get(head, {})
+    if not isinstance(inner, Mapping):
+        raise SpecError(f"'{head}' is not a table", where=dotted)
+    result[head] = override(inner, rest, value)
+    return result

