@@ -1,0 +1,103 @@
+"""Records to Parquet and back. On disk UNKNOWN is null and codes are their names.
+
+requests.parquet: one row per request, REQUEST_DTYPE plus text, finish_reason and error.
+events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arrival order.
+"""
+
+import os
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from harness.record import (
+    EVENT_DTYPE,
+    REQUEST_DTYPE,
+    UNKNOWN,
+    EventKind,
+    Outcome,
+    Phase,
+    Records,
+)
+from harness.store.atomic import storage_error
+
+_CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": EventKind}
+_TEXTS = ("text", "finish_reason", "error")
+
+# Events are written this many at a time, so that a long cell never stands in memory whole.
+EVENTS_PER_ROW_GROUP = 1_000_000
+
+
+def write_records(records: Records, folder: Path) -> None:
+    """Raises SetupError when the folder cannot be written."""
+    requests = _frame(records.requests)
+    for name, values in zip(_TEXTS, (records.texts, records.finish_reasons, records.errors), strict=True):
+        requests[name] = np.array(values, dtype=object)
+    _write(folder / "requests.parquet", [requests])
+    groups = range(0, max(1, len(records.events)), EVENTS_PER_ROW_GROUP)
+    _write(folder / "events.parquet",
+           (_frame(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups))  # fmt: skip
+
+
+def read_records(folder: Path) -> Records:
+    """Raises FileNotFoundError for a cell that was never finished."""
+    requests = _read(folder / "requests.parquet")
+    events = _read(folder / "events.parquet")
+    return Records(
+        requests=_array(requests, REQUEST_DTYPE),
+        events=_array(events, EVENT_DTYPE),
+        texts=requests["text"].tolist(),
+        finish_reasons=requests["finish_reason"].tolist(),
+        errors=requests["error"].tolist(),
+    )
+
+
+def _frame(rows: np.ndarray) -> pd.DataFrame:
+    columns: dict[str, object] = {}
+    for name in rows.dtype.names or ():
+        values = np.ascontiguousarray(rows[name])
+        if name in _CODES:
+            columns[name] = pd.Categorical.from_codes(
+                values.astype(np.int8), categories=[code.name.lower() for code in _CODES[name]]
+            )
+        else:
+            columns[name] = pd.array(values, dtype=f"Int{values.itemsize * 8}")
+            columns[name][values == UNKNOWN] = pd.NA  # type: ignore[index]  # a masked integer array
+    return pd.DataFrame(columns)
+
+
+def _array(frame: pd.DataFrame, dtype: np.dtype) -> np.ndarray:
+    rows = np.zeros(len(frame), dtype)
+    for name in dtype.names or ():
+        column = frame[name]
+        if name in _CODES:
+            codes = {code.name.lower(): int(code) for code in _CODES[name]}
+            rows[name] = column.astype(object).map(codes).to_numpy(dtype=np.uint8)
+        else:
+            rows[name] = column.fillna(UNKNOWN).to_numpy(dtype=dtype[name])
+    return rows
+
+
+def _write(path: Path, frames: object) -> None:
+    import fastparquet  # 0.3 s to import; only needed once a cell is done
+
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        for index, frame in enumerate(frames):  # type: ignore[arg-type,var-annotated]  # any iterable of frames
+            fastparquet.write(str(partial), frame, compression="SNAPPY", append=index > 0,
+                              object_encoding="utf8", stats=False)  # fmt: skip
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise storage_error(error, path) from error
+
+
+def _read(path: Path) -> pd.DataFrame:
+    import fastparquet
+
+    with path.open("rb") as file:
+        frame: pd.DataFrame = fastparquet.ParquetFile(file).to_pandas()
+    return frame

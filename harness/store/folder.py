@@ -1,0 +1,96 @@
+"""One folder per run: manifest.json, plan.json, summary.json, cells/*/, logs/, and what reports add.
+
+Written cell by cell: a crash loses the cell in flight and nothing else.
+"""
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SpecError
+from harness.record import Records
+from harness.store import atomic, columns
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    path: Path
+
+    @classmethod
+    def create(cls, root: Path, scenario: str) -> "RunFolder":
+        """A new folder under `root`; an existing run is never written into."""
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        path = root / f"{stamp}-{scenario}-{secrets.token_hex(3)}"
+        try:
+            (path / "cells").mkdir(parents=True)
+            (path / "logs").mkdir()
+        except OSError as error:
+            raise atomic.storage_error(error, path) from error
+        return cls(path)
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        atomic.write_json(self.path / name, {"schema": SCHEMA, **value})
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise SpecError(f"has no {name}: not a run folder, or the run stopped before its first cell",
+                            where=str(self.path)) from None  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+        if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+            found = value.get("schema") if isinstance(value, dict) else None
+            raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=str(path))
+        return value
+
+    def cell_path(self, cell: str) -> Path:
+        return self.path / "cells" / cell
+
+    def log_path(self, name: str) -> Path:
+        return self.path / "logs" / f"{name}.log"
+
+    def write_cell(self, cell: str, records: Records, facts: Mapping[str, Any]) -> None:
+        """Records first, cell.json last: a cell with a cell.json is complete."""
+        folder = self.cell_path(cell)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise atomic.storage_error(error, folder) from error
+        columns.write_records(records, folder)
+        atomic.write_json(folder / "cell.json", {"schema": SCHEMA, "cell": cell, **facts})
+
+    def cells(self) -> list[str]:
+        """Names of the complete cells, in plan order."""
+        return sorted(path.parent.name for path in self.path.glob("cells/*/cell.json"))
+
+    def read_cell(self, cell: str) -> tuple[Records, dict[str, Any]]:
+        facts = self.read_json(f"cells/{cell}/cell.json")
+        try:
+            return columns.read_records(self.cell_path(cell)), facts
+        except (OSError, ValueError, KeyError) as error:
+            raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
+
+
+def open_run(name: str, results: Path) -> RunFolder:
+    """A path, or the name (or a unique beginning of it) of a run under `results`."""
+    direct = Path(name)
+    if direct.is_dir():
+        return RunFolder(direct)
+    matches = sorted(path for path in results.glob(f"{name}*") if path.is_dir()) if name else []
+    if len(matches) == 1:
+        return RunFolder(matches[0])
+    if matches:
+        raise SpecError(f"fits several runs: {', '.join(path.name for path in matches)}", where=name)
+    raise SpecError("no such run", where=name, hint=f"`bench list runs` shows what is in {results}")
