@@ -1,0 +1,154 @@
+"""Faults on demand: which requests one strikes, and what it does to the writes of an answer."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from random import Random
+from typing import Self
+
+from harness.truth.script import Then, Write
+from harness.truth.wire import answer, error_answer
+
+NS_PER_S = 1_000_000_000
+
+# Kinds that answer instead of the model, by status.
+REFUSALS = {"401": 401, "429": 429, "503": 503, "html-500": 500}
+# Kinds that strike the whole server while it starts; they take no selector.
+START_KINDS = ("loading", "refused")
+BODY_KINDS = ("error-event", "malformed")
+WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
+KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`KIND[:every=N|:p=SHARE|:at=K][:after=TOKENS][:for=SECONDS]`; without a selector it strikes all.
+
+    Requests count from 0 since the start or the last /truth/reset. `after` tokens are written
+    whole before the fault; an answer with no more tokens than that is spared. `for` is how long a
+    stall, slow headers, loading or refusing lasts, and the Retry-After of a 429 or 503.
+    """
+
+    kind: str
+    every: int | None = None
+    p: float | None = None
+    at: int | None = None
+    after: int = 0
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """ValueError says what is wrong with the text."""
+        kind, *settings = text.split(":")
+        if kind not in KINDS:
+            raise ValueError(f"{kind!r} is not a fault: {', '.join(KINDS)}")
+        parsers: dict[str, tuple[str, Callable[[str], float]]] = {
+            "every": ("every", int),
+            "p": ("p", float),
+            "at": ("at", int),
+            "after": ("after", int),
+            "for": ("seconds", float),
+        }
+        values: dict[str, float] = {}
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            if name not in parsers:
+                raise ValueError(f"{setting!r} of fault {text!r} is not one of {', '.join(parsers)}")
+            attribute, parser = parsers[name]
+            values[attribute] = parser(value)
+        fault = cls(kind, **values)  # type: ignore[arg-type]  # each parser yields its field's type
+        fault._check(text)
+        return fault
+
+    def _check(self, text: str) -> None:
+        selectors = [name for name in ("every", "p", "at") if getattr(self, name) is not None]
+        if len(selectors) > 1:
+            raise ValueError(f"{text!r}: choose one of every, p and at")
+        if selectors and self.kind in START_KINDS:
+            raise ValueError(f"{text!r}: {self.kind} strikes the whole server and takes no {selectors[0]}")
+        if self.every == 0 or not 0 <= (self.p or 0) <= 1:
+            raise ValueError(f"{text!r}: every must be at least 1, p between 0 and 1")
+        if any((getattr(self, field.name) or 0) < 0 for field in fields(self) if field.name != "kind"):
+            raise ValueError(f"{text!r}: negative")
+
+    def strikes(self, number: int, rng: Random) -> bool:
+        """`rng` is drawn from only where a probability asks for it."""
+        if self.at is not None:
+            return number == self.at
+        if self.every is not None:
+            return number % self.every == self.every - 1
+        return self.p is None or rng.random() < self.p
+
+    def lasting_ns(self, default_s: float) -> int:
+        return round((default_s if self.seconds is None else self.seconds) * NS_PER_S)
+
+
+def refusal(fault: Fault) -> tuple[int, bytes] | None:
+    """Status and whole answer of a kind that answers instead of the model; None: another kind."""
+    status = REFUSALS.get(fault.kind)
+    match status:
+        case None:
+            return None
+        case 500:
+            page = b"<html><body><h1>500 Internal Server Error</h1></body></html>"
+            return status, answer(status, page, "text/html")
+        case 429 | 503:
+            seconds = 1 if fault.seconds is None else math.ceil(fault.seconds)
+            return status, error_answer(status, "simulated overload", {"retry-after": seconds})
+    return status, error_answer(status, "simulated refusal of the key")
+
+
+def strike_body(fault: Fault, body: Iterator[Write], *, stream: bool) -> Iterator[Write]:
+    """Faults in what the answer says, ahead of its framing: an error object, or broken JSON."""
+    if fault.kind == "error-event":
+        payload = (
+            '{"error": {"message": "simulated engine error", "type": "InternalServerError", "code": 500}}'
+        )
+    elif fault.kind == "malformed":
+        payload = '{"choices": [{"index": 0, "delta": {"content": '
+    else:
+        return body
+    data = (f"data: {payload}\n\ndata: [DONE]\n\n" if stream else payload).encode()
+    return _ended(body, fault.after, lambda _: data, Then.END)
+
+
+def strike_wire(fault: Fault, writes: Iterator[Write]) -> Iterator[Write]:
+    """Faults of the connection and of the framing."""
+    match fault.kind:
+        case "reset":
+            return _ended(writes, fault.after, lambda _: b"", Then.RESET)
+        case "die":
+            return _ended(writes, fault.after, lambda _: b"", Then.EXIT)
+        case "truncation":
+            return _ended(writes, fault.after, lambda data: data[: len(data) // 2], Then.CLOSE)
+        case "bad-chunk":
+            return _ended(writes, fault.after, lambda data: b"zz\r\n" + data, Then.CLOSE)
+        case "stall" if fault.seconds is None:
+            return _ended(writes, fault.after, lambda _: b"", Then.HANG)
+        case "stall":
+            return _stalled(writes, fault.after, fault.lasting_ns(0))
+        case "slow-headers":
+            delay_ns = fault.lasting_ns(default_s=1)
+            return (write._replace(due_ns=max(write.due_ns, delay_ns)) for write in writes)
+    return writes
+
+
+def _ended(
+    writes: Iterator[Write], after: int, change: Callable[[bytes], bytes], then: Then
+) -> Iterator[Write]:
+    """Ends with the write that would bring more than `after` tokens, its bytes changed."""
+    tokens = 0
+    for write in writes:
+        tokens += write.tokens
+        if tokens > after:
+            yield Write(write.due_ns, change(write.data), then=then)
+            return
+        yield write
+
+
+def _stalled(writes: Iterator[Write], after: int, delay_ns: int) -> Iterator[Write]:
+    """Delays the write that would bring more than `after` tokens, and all that follow."""
+    tokens = 0
+    for write in writes:
+        tokens += write.tokens
+        yield write._replace(due_ns=write.due_ns + delay_ns) if tokens > after else write

@@ -1,0 +1,72 @@
+"""An event loop for exact timing: one heap of timed callbacks beside the sockets.
+
+Not asyncio: its timers wake to the millisecond, and uvloop also holds writes back to the end of
+an iteration, so that the time noted before a write would not be the time of the write. Here the
+sleep is a select() on the poller itself, which the kernel ends to the microsecond.
+"""
+
+import select
+import selectors
+import socket
+import time
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+Callback = Callable[[], None]
+
+SPIN_NS = 300_000  # longest lateness of a wake-up that spinning is to hide
+# Between two looks at the sockets: few enough that a request is read soon in a burst of writes.
+CALLBACKS_PER_LOOK = 16
+
+
+class Loop:
+    """`precise` spends a core: it polls without sleeping while a callback is due within SPIN_NS."""
+
+    def __init__(self, *, precise: bool = False) -> None:
+        self._margin_ns = SPIN_NS if precise else 0
+        self._selector = selectors.DefaultSelector()
+        self._poll_fd = self._selector.fileno()
+        self._timed: list[tuple[int, int, Callback]] = []
+        self._order = count()
+        self._stopped = False
+
+    def at(self, due_ns: int, callback: Callback) -> None:
+        """Once, at or after a CLOCK_MONOTONIC time; equal times run in the order they were given."""
+        heappush(self._timed, (due_ns, next(self._order), callback))
+
+    def on_readable(self, sock: socket.socket | int, callback: Callback) -> None:
+        self._selector.register(sock, selectors.EVENT_READ, (callback, None))
+
+    def on_writable(self, sock: socket.socket, callback: Callback | None) -> None:
+        """Beside the readable callback that the socket has; None: no longer."""
+        on_readable, _ = self._selector.get_key(sock).data
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if callback else 0)
+        self._selector.modify(sock, events, (on_readable, callback))
+
+    def forget(self, sock: socket.socket) -> None:
+        self._selector.unregister(sock)
+
+    def stop(self) -> None:
+        """To be called by a callback: `run` returns."""
+        self._stopped = True
+
+    def run(self) -> None:
+        timed = self._timed
+        while not self._stopped:
+            if timed:
+                sleep_ns = timed[0][0] - time.monotonic_ns() - self._margin_ns
+                if sleep_ns > 0:
+                    select.select((self._poll_fd,), (), (), sleep_ns / 1e9)
+            else:
+                select.select((self._poll_fd,), (), ())
+            for key, events in self._selector.select(0):
+                on_readable, on_writable = key.data
+                if events & selectors.EVENT_WRITE and on_writable:
+                    on_writable()
+                if events & selectors.EVENT_READ:
+                    on_readable()
+            for _ in range(CALLBACKS_PER_LOOK):
+                if not timed or timed[0][0] > time.monotonic_ns():
+                    break
+                heappop(timed)[2]()

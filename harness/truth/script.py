@@ -1,0 +1,119 @@
+"""The pure core: which tokens an answer holds and when each is due. No clock, no sockets.
+
+Offsets are nanoseconds from admission: from when the request had been received, or from when a
+slot became free if it had to queue.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import accumulate, chain, repeat
+from random import Random
+from typing import NamedTuple, Self
+
+NS_PER_MS = 1_000_000
+
+
+class Then(Enum):
+    """What follows a write."""
+
+    MORE = auto()
+    END = auto()  # the answer is complete; the connection stays open if the client wants it
+    CLOSE = auto()  # FIN although the answer is not complete
+    RESET = auto()  # RST
+    HANG = auto()  # nothing ever again; the connection stays open
+    EXIT = auto()  # the server process ends with exit code 1
+
+
+class Write(NamedTuple):
+    """One send(). `events` and `tokens` count those that carry generated text."""
+
+    due_ns: int
+    data: bytes
+    events: int = 0
+    tokens: int = 0
+    then: Then = Then.MORE
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Of a time in milliseconds: `50`, `uniform:LOW:HIGH`, `exponential:MEAN` or `lognormal:MEDIAN:SIGMA`."""
+
+    kind: str
+    parameters: tuple[float, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """ValueError says what is wrong with the text."""
+        kind, *rest = text.split(":")
+        if not rest:
+            kind, rest = "fixed", [kind]
+        counts = {"fixed": 1, "uniform": 2, "exponential": 1, "lognormal": 2}
+        if kind not in counts or len(rest) != counts[kind]:
+            forms = "MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
+            raise ValueError(f"{text!r} is not a distribution: {forms}")
+        parameters = tuple(float(value) for value in rest)
+        if not all(0 <= value < float("inf") for value in parameters):
+            raise ValueError(f"{text!r}: times must be finite and not negative")
+        if kind == "uniform" and parameters[0] > parameters[1]:
+            raise ValueError(f"{text!r}: LOW is above HIGH")
+        return cls(kind, parameters)
+
+    def draw_ns(self, rng: Random) -> int:
+        match self.kind, self.parameters:
+            case "uniform", (low, high):
+                value = rng.uniform(low, high)
+            case "exponential", (mean,):
+                value = rng.expovariate(1 / mean) if mean else 0.0
+            case "lognormal", (median, sigma):
+                value = median * rng.lognormvariate(0, sigma)
+            case _:
+                value = self.parameters[0]
+        return round(value * NS_PER_MS)
+
+    def draws_ns(self, count: int, rng: Random) -> Iterator[int]:
+        if self.kind == "fixed":
+            return repeat(self.draw_ns(rng), count)
+        return (self.draw_ns(rng) for _ in range(count))
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One answer before it is rendered."""
+
+    tokens: int
+    finish_reason: str
+    prompt_tokens: int
+    cached_tokens: int
+    dues_ns: Iterator[int]  # one per token, ascending; an iterator, so it can be consumed once
+
+
+def token_dues_ns(
+    ttft: Distribution, gap: Distribution, prefill_ns: int, tokens: int, rng: Random
+) -> Iterator[int]:
+    """An absolute schedule: a token written late never delays the tokens after it."""
+    first_ns = ttft.draw_ns(rng) + prefill_ns
+    return accumulate(chain((first_ns,), gap.draws_ns(tokens - 1, rng)))
+
+
+def output_tokens(
+    limit: int, minimum: int, ignore_eos: bool, stop_after_tokens: int | None
+) -> tuple[int, str]:
+    """How many tokens come out, and the finish reason."""
+    if ignore_eos or stop_after_tokens is None:
+        return limit, "length"
+    wanted = max(stop_after_tokens, minimum)
+    return (wanted, "stop") if wanted < limit else (limit, "length")
+
+
+VOCABULARIES = {
+    "ascii": tuple(f" {a}{b}{c}{d}" for a in "bdfg" for b in "aeio" for c in "klmn" for d in "aeiu"),
+    # two to four bytes in UTF-8, and characters that JSON must escape
+    "unicode": (" naïve", " 東京", " 🙂", ' "quoted"', "\n", " back\\slash", " Größe", " né\tant", " ok"),
+}
+
+
+def text(vocabulary: str, start: int, stop: int) -> str:
+    """The text of tokens `start` to `stop`: every answer speaks the same words in the same order."""
+    words = VOCABULARIES[vocabulary]
+    return "".join(words[index % len(words)] for index in range(start, stop))

@@ -1,0 +1,202 @@
+"""The server: its routes, and what each answers."""
+
+import gc
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from hmac import compare_digest
+from typing import Any
+
+from harness import __version__
+from harness.errors import SetupError
+from harness.truth.ask import BadAskError, load_object, parse_ask, prompt_tokens, token_id
+from harness.truth.connection import SO_TIMESTAMPNS, Connection
+from harness.truth.engine import Engine, Job
+from harness.truth.faults import refusal
+from harness.truth.ledger import Ledger, Record
+from harness.truth.loop import Loop
+from harness.truth.metrics import prometheus_text
+from harness.truth.options import Options
+from harness.truth.wire import Request, answer, error_answer, json_answer
+
+API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
+CHAT_PATH = "/v1/chat/completions"
+COMPLETION_PATHS = (CHAT_PATH, "/v1/completions")
+MAX_MODEL_LEN = 131_072
+BACKLOG = 4096
+ACCEPTS_PER_LOOK = 16
+START_FAULT_S = 5.0  # how long `loading` and `refused` last when they do not say
+
+
+class Server:
+    """Bound when made, so that its URL is known; listens when run."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.loop = Loop(precise=options.precise)
+        self.engine = Engine(options)
+        self.ledger = Ledger()
+        self._api_key = os.environ.get(API_KEY_VARIABLE)
+        started_ns = time.monotonic_ns()
+        self._listens_ns = started_ns + self._start_fault_ns("refused")
+        self._loaded_ns = started_ns + self._start_fault_ns("loading")
+        self._listener = self._bind()
+        self._routes: dict[tuple[str, str], Callable[[Request], bytes]] = {
+            ("GET", "/health"): lambda _: json_answer(200, {"status": "ok"}),
+            ("GET", "/version"): lambda _: json_answer(200, {"version": f"{__version__}+simulated"}),
+            ("GET", "/v1/models"): lambda _: json_answer(200, self._models()),
+            ("GET", "/metrics"): lambda _: answer(
+                200, prometheus_text(self.engine, options.model_name).encode(), "text/plain; version=0.0.4"
+            ),
+            ("GET", "/truth"): lambda _: json_answer(200, self.ledger.as_json()),
+            ("GET", "/truth/statistics"): lambda _: json_answer(200, self.ledger.statistics()),
+            ("POST", "/truth/reset"): lambda _: self._reset_truth(),
+            ("POST", "/reset_prefix_cache"): lambda _: self._reset_prefix_cache(),
+            ("POST", "/tokenize"): self._tokenize,
+        }
+
+    @property
+    def url(self) -> str:
+        host, port = self._listener.getsockname()[:2]
+        return f"http://{host}:{port}"
+
+    def run(self) -> None:
+        """Until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
+        if self.options.until_stdin_closes:
+            self.loop.on_readable(sys.stdin.fileno(), self._read_stdin)
+        self.loop.at(self._listens_ns, self._listen)
+        # A full collection holds every stream back for milliseconds, and requests leave no cycles behind.
+        gc.freeze()
+        gc.disable()
+        self.loop.run()
+
+    def _start_fault_ns(self, kind: str) -> int:
+        faults = (fault for fault in self.options.faults if fault.kind == kind)
+        return max((fault.lasting_ns(START_FAULT_S) for fault in faults), default=0)
+
+    def _bind(self) -> socket.socket:
+        listener = socket.socket(socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":
+            listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)  # accepted sockets inherit it
+        address = (self.options.host, self.options.port)
+        try:
+            listener.bind(address)
+        except OSError as error:
+            listener.close()
+            raise SetupError(
+                f"cannot bind: {error.strerror}", where="{}:{}".format(*address), hint="choose another --port"
+            ) from error
+        listener.setblocking(False)
+        return listener
+
+    def _listen(self) -> None:
+        self._listener.listen(BACKLOG)
+        self.loop.on_readable(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_LOOK):
+            try:
+                sock, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            Connection(sock, self.loop, self.ledger, self._handle)
+
+    def _handle(self, connection: Connection, request: Request) -> None:
+        data = self._refused(request)
+        if data is None and request.method == "POST" and request.path in COMPLETION_PATHS:
+            self._complete(connection, request)
+            return
+        if data is None:
+            route = self._routes.get((request.method, request.path))
+            message = f"no route {request.method} {request.path}"
+            data = route(request) if route else error_answer(404, message)
+        connection.answer(data, close=not request.keep_alive)
+
+    def _refused(self, request: Request) -> bytes | None:
+        if request.path.startswith("/truth"):
+            return None
+        if time.monotonic_ns() < self._loaded_ns:
+            error = {"code": 503, "message": "Loading model", "type": "unavailable_error"}
+            return json_answer(503, {"error": error})
+        if self._api_key and request.path.startswith("/v1/"):
+            expected = f"Bearer {self._api_key}".encode()
+            if not compare_digest(request.headers.get("authorization", "").encode(), expected):
+                return error_answer(401, "the bearer key is missing or wrong")
+        return None
+
+    def _complete(self, connection: Connection, request: Request) -> None:
+        number = self.engine.number()
+        record = Record(number, request.path, connection.received_ns, connection.read_ns)
+        self.ledger.add(record)
+        rng = self.engine.rng(request.body)
+        fault = self.engine.fault(number, rng)
+        record.fault = fault.kind if fault else None
+        refused = refusal(fault) if fault else None
+        if refused is None:
+            try:
+                ask = parse_ask(
+                    request.body,
+                    chat=request.path == CHAT_PATH,
+                    chars_per_token=self.options.chars_per_token,
+                )
+            except BadAskError as error:
+                refused = 400, error_answer(400, str(error))
+        if refused:
+            record.status, data = refused
+            connection.expect(record)
+            connection.answer(data, close=not request.keep_alive)
+            return
+        job = Job(
+            ask=ask,
+            record=record,
+            rng=rng,
+            fault=fault,
+            gzip="gzip" in request.headers.get("accept-encoding", ""),
+            close=not request.keep_alive,
+        )
+        connection.expect(record, on_end=partial(self.engine.leave, job))
+        self.engine.submit(job, record.received_ns, partial(self._begin, connection, job))
+
+    def _begin(self, connection: Connection, job: Job, admitted_ns: int) -> None:
+        close = job.close or (job.ask.stream and self.options.habits.framing == "close")
+        connection.play(self.engine.writes(job, int(time.time())), admitted_ns, close=close)
+
+    def _models(self) -> dict[str, Any]:
+        model = {
+            "id": self.options.model_name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "simulated",
+            "max_model_len": MAX_MODEL_LEN,
+        }
+        return {"object": "list", "data": [model]}
+
+    def _reset_truth(self) -> bytes:
+        self.ledger.reset()
+        self.engine.restart_numbering()
+        return json_answer(200, {"success": True})
+
+    def _reset_prefix_cache(self) -> bytes:
+        """As vLLM: 200 and false while requests run."""
+        idle = not self.engine.running
+        if idle:
+            self.engine.cache.clear()
+        return json_answer(200, {"success": idle})
+
+    def _tokenize(self, request: Request) -> bytes:
+        try:
+            tokens = prompt_tokens(load_object(request.body), self.options.chars_per_token)
+        except BadAskError as error:
+            return error_answer(400, str(error))
+        ids = [token_id(token) for token in tokens]
+        return json_answer(200, {"count": len(ids), "max_model_len": MAX_MODEL_LEN, "tokens": ids})
+
+    def _read_stdin(self) -> None:
+        if not os.read(sys.stdin.fileno(), 4096):
+            self.loop.stop()
