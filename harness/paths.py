@@ -20,12 +20,15 @@ def shipped(kind: Kind) -> Path:
     beside = CHECKOUT / kind
     if (CHECKOUT / "pyproject.toml").is_file() and beside.is_dir():
         return beside
-    raise SpecError(f"the {kind}/ folder of this installation is missing", where=str(packaged),
-                    hint="reinstall the package")  # fmt: skip
+    raise SpecError(
+        f"the {kind}/ folder of this installation is missing",
+        where=str(packaged),
+        hint="reinstall the package",
+    )
 
 
 def definitions(kind: Kind) -> dict[str, Path]:
-    """Every definition by name. `./KIND/*.toml` in the working directory adds to and overrides the shipped."""
+    """Every definition by name. Files in `./KIND/` of the working directory override the shipped."""
     found: dict[str, Path] = {}
     for folder in (shipped(kind), Path.cwd() / kind):
         if folder.is_dir():

@@ -27,7 +27,7 @@ class Outcome(IntEnum):
     CONNECT_FAILED = 6
     RESET = 7
     TIMEOUT = 8
-    CANCELLED = 9  # ours: the window closed or the run was interrupted
+    CANCELLED = 9  # ours: never due, interrupted, or lost with a worker; says nothing about the server
     DROPPED = 10  # never sent: the in-flight cap was reached and the schedule says drop
 
 

@@ -1,17 +1,36 @@
 """backends/*.toml: how an engine is started, spoken to and reset. One file per engine.
 
-Arguments and paths may hold `{placeholders}`: model, served_name, host, port, scratch, threads, python,
-and every key of [engine.values].
+Arguments, programs and environment values may hold `{placeholders}`: those below, and every key of
+[engine.values].
 """
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.strict import build, nearest
+
+PLACEHOLDERS = {
+    "model": "path of the weights, or their name in the model hub",
+    "served_name": "name the server answers to",
+    "host": "address to listen on",
+    "port": "free port, or the one asked for",
+    "scratch": "empty folder, removed when the engine stops",
+    "threads": "CPUs this process may use",
+    "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
+    "context_total": "context_tokens x max_sequences",
+    "python": "interpreter of the engine's environment",
+    "bin": "folder of the programs of the engine's environment",
+    "shims": "folder of the small programs that give a library an engine's command line",
+    "harness_python": "interpreter that runs this harness",
+}
+# A brace followed by a quote is JSON, which some flags take as their value.
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +58,8 @@ class Install:
 
     requirements: tuple[str, ...]
     torch: str = ""  # exact torch version to be put in first, as a CPU build; "": none needed
-    without: tuple[str, ...] = ()  # requirements of the wheel that are left out
-    metadata_alias: str = ""  # distribution name the engine looks its version up under
+    without: tuple[str, ...] = ()  # what the first requirement's wheel asks for and does not get
+    metadata_alias: str = ""  # NAME==VERSION under which the engine looks up its own distribution
     version_of: str = ""  # distribution whose version is the engine's
     size_mb: int = 0  # of the finished environment, measured
 
@@ -88,7 +107,6 @@ class Dialect:
     exact_output: dict[str, Any] = field(default_factory=dict)  # fields that force max_tokens; {}: cannot
     extra: dict[str, Any] = field(default_factory=dict)  # sent with every request
     stream_usage: bool = True  # stream_options.include_usage is understood
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +188,26 @@ def load_backend(name: str) -> Backend:
 
 
 def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
-    return build(Backend, table, where)
+    definition = build(Backend, table, where)
+    for variant in (None, *definition.variants):
+        _check_placeholders(apply_variant(definition, variant), where)
+    return definition
+
+
+def _check_placeholders(definition: Backend, where: str) -> None:
+    engine, process = definition.engine, definition.process
+    known = {*PLACEHOLDERS, *engine.values}
+    places: list[tuple[str, Iterable[str]]] = [
+        ("engine.args", engine.args),
+        ("engine.env", engine.env.values()),
+        ("process.program", process.program if process else ()),
+        ("process.env", process.env.values() if process else ()),
+    ]
+    for place, texts in places:
+        for name in PLACEHOLDER.findall(" ".join(texts)):
+            if name not in known:
+                raise SpecError(f"unknown placeholder '{{{name}}}'", where=f"{where}:{place}",
+                                hint=nearest(name, known))  # fmt: skip
 
 
 def apply_variant(definition: Backend, variant: str | None) -> Backend:
@@ -217,9 +254,21 @@ def parse_backend_list(text: str) -> list[BackendRef]:
 def _parse_entry(entry: str) -> BackendRef:
     name_variant, equals, url = entry.partition("=")
     name, at, variant = name_variant.partition("@")
-    if equals and not url.startswith(("http://", "https://")):
-        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=f"--backends {entry}")
     if at and not variant:
-        raise SpecError("a variant is missing after '@'", where=f"--backends {entry}")
+        raise SpecError("a variant is missing after '@'", where=f"--backends {name_variant}")
     definition = apply_variant(load_backend(name), variant or None)
-    return BackendRef(definition, variant or None, url.rstrip("/") if equals else None)
+    return BackendRef(definition, variant or None, _server_url(url, name_variant) if equals else None)
+
+
+def _server_url(url: str, name: str) -> str:
+    """Without the `/v1` that clients of the API are usually given. A password in it would be stored."""
+    where = f"--backends {name}=…"
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise SpecError("the URL holds a user name or password", where=where,
+                        hint="name an environment variable with --api-key-env")  # fmt: skip
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
+    if parts.query or parts.fragment:
+        raise SpecError(f"'{url}' must be a server's address without '?' or '#'", where=where)
+    return url.rstrip("/").removesuffix("/v1")

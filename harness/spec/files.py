@@ -39,7 +39,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def canonical(value: Any) -> str:
     """JSON with sorted keys of a dataclass or plain value: equal content, equal text on every machine."""
-    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    plain = (
+        dataclasses.asdict(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type)
+        else value
+    )
     return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 

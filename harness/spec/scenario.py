@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from harness.errors import SpecError
@@ -103,8 +102,11 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
         raise SpecError("table [prompts] with a generator is missing", where=where)
     generator = prompts["generator"]
     if generator not in GENERATORS:
-        raise SpecError(f"unknown generator {generator!r}", where=f"{where}:prompts.generator",
-                        hint=nearest(str(generator), GENERATORS))  # fmt: skip
+        raise SpecError(
+            f"unknown generator {generator!r}",
+            where=f"{where}:prompts.generator",
+            hint=nearest(str(generator), GENERATORS),
+        )
     made = build(GENERATORS[generator], prompts, f"{where}:prompts")
     rest = {key: value for key, value in table.items() if key != "prompts"}
     scenario = build(_Rest, rest, where)
@@ -132,13 +134,17 @@ def _check_positive(prompts: Prompts, where: str) -> None:
 
 def _check_load(load: Load, where: str) -> None:
     if bool(load.concurrency) == bool(load.rate):
-        raise SpecError("exactly one of concurrency (closed loop) and rate (open loop) must be given", where=where)
+        raise SpecError(
+            "exactly one of concurrency (closed loop) and rate (open loop) must be given", where=where
+        )
     for key, values in (("concurrency", load.concurrency), ("rate", load.rate)):
         for value in values:
             if not 0 < value < float("inf"):
                 raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
         if len(set(values)) != len(values):
-            raise SpecError("a value stands twice; use --repeats to measure a point again", where=f"{where}.{key}")
+            raise SpecError(
+                "a value stands twice; use --repeats to measure a point again", where=f"{where}.{key}"
+            )
     for key in ("requests", "max_in_flight"):
         if getattr(load, key) < 1:
             raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")

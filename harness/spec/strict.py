@@ -37,8 +37,11 @@ def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     values = {}
     for name, field in fields.items():
         if name in table:
-            values[name] = _convert(hints[name], table[name], f"{where}.{name}" if "." in where or ":" in where
-                                    else f"{where}:{name}")  # fmt: skip
+            values[name] = _convert(
+                hints[name],
+                table[name],
+                f"{where}.{name}" if "." in where or ":" in where else f"{where}:{name}",
+            )
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise SpecError(f"key '{name}' is missing", where=where)
     return cls(**values)

@@ -33,10 +33,16 @@ def write_json(path: Path, value: Any) -> None:
 
 def storage_error(error: OSError, path: Path) -> SetupError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return SetupError("no space left on the disk", where=str(path),
-                          hint="free space or choose another folder with --out; cells already written are kept")  # fmt: skip
-    return SetupError(f"cannot be written: {error.strerror or error}", where=str(path),
-                      hint="choose another folder with --out")  # fmt: skip
+        return SetupError(
+            "no space left on the disk",
+            where=str(path),
+            hint="free space or choose another folder with --out; cells already written are kept",
+        )
+    return SetupError(
+        f"cannot be written: {error.strerror or error}",
+        where=str(path),
+        hint="choose another folder with --out",
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -5,11 +5,14 @@ events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arriva
 """
 
 import os
+from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from harness.record import (
     EVENT_DTYPE,
@@ -36,8 +39,10 @@ def write_records(records: Records, folder: Path) -> None:
         requests[name] = np.array(values, dtype=object)
     _write(folder / "requests.parquet", [requests])
     groups = range(0, max(1, len(records.events)), EVENTS_PER_ROW_GROUP)
-    _write(folder / "events.parquet",
-           (_frame(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups))  # fmt: skip
+    _write(
+        folder / "events.parquet",
+        (_frame(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups),
+    )
 
 
 def read_records(folder: Path) -> Records:
@@ -53,21 +58,19 @@ def read_records(folder: Path) -> Records:
     )
 
 
-def _frame(rows: np.ndarray) -> pd.DataFrame:
-    columns: dict[str, object] = {}
+def _frame(rows: NDArray[np.void]) -> pd.DataFrame:
+    columns: dict[str, Any] = {}
     for name in rows.dtype.names or ():
-        values = np.ascontiguousarray(rows[name])
+        values: Any = np.ascontiguousarray(rows[name])
         if name in _CODES:
-            columns[name] = pd.Categorical.from_codes(
-                values.astype(np.int8), categories=[code.name.lower() for code in _CODES[name]]
-            )
+            names = [code.name.lower() for code in _CODES[name]]
+            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=names)
         else:
-            columns[name] = pd.array(values, dtype=f"Int{values.itemsize * 8}")
-            columns[name][values == UNKNOWN] = pd.NA  # type: ignore[index]  # a masked integer array
+            columns[name] = pd.arrays.IntegerArray(values.copy(), values == UNKNOWN)
     return pd.DataFrame(columns)
 
 
-def _array(frame: pd.DataFrame, dtype: np.dtype) -> np.ndarray:
+def _array(frame: pd.DataFrame, dtype: np.dtype[np.void]) -> NDArray[np.void]:
     rows = np.zeros(len(frame), dtype)
     for name in dtype.names or ():
         column = frame[name]
@@ -79,14 +82,20 @@ def _array(frame: pd.DataFrame, dtype: np.dtype) -> np.ndarray:
     return rows
 
 
-def _write(path: Path, frames: object) -> None:
+def _write(path: Path, frames: Iterable[pd.DataFrame]) -> None:
     import fastparquet  # 0.3 s to import; only needed once a cell is done
 
     partial = path.with_name(f".{path.name}.partial")
     try:
-        for index, frame in enumerate(frames):  # type: ignore[arg-type,var-annotated]  # any iterable of frames
-            fastparquet.write(str(partial), frame, compression="SNAPPY", append=index > 0,
-                              object_encoding="utf8", stats=False)  # fmt: skip
+        for index, frame in enumerate(frames):
+            fastparquet.write(
+                str(partial),
+                frame,
+                compression="SNAPPY",
+                append=index > 0,
+                object_encoding="utf8",
+                stats=False,
+            )
         with partial.open("rb") as file:
             os.fsync(file.fileno())
         partial.replace(path)

@@ -46,8 +46,10 @@ class RunFolder:
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise SpecError(f"has no {name}: not a run folder, or the run stopped before its first cell",
-                            where=str(self.path)) from None  # fmt: skip
+            raise SpecError(
+                f"has no {name}: not a run folder, or the run stopped before its first cell",
+                where=str(self.path),
+            ) from None
         except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:

@@ -1,0 +1,198 @@
+"""Validity of a cell: a closed list of rules, each with what was measured, its limit and what to do.
+
+INVALID: the figures may be the client's, not the server's, or describe too few successes to mean anything.
+SUSPECT: usable with the stated doubt.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from harness.metrics.latency import measured, ttft_ms
+from harness.record import UNKNOWN, Outcome, Records
+
+Verdict = Literal["VALID", "SUSPECT", "INVALID"]
+
+# Sending later than this shows in the response time. The relative limit lets slow servers be measured
+# by slow clients: 5 % of the median TTFT.
+MAX_LAG_MS = 5.0
+MAX_LAG_SHARE = 0.05
+MAX_LOOP_LAG_MS = 5.0
+BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9
+MAX_STAMP_UNCERTAINTY_MS = 0.1
+MAX_FAILED_SHARE = 0.01
+MAX_DROPPED_SHARE = 0.01
+MIN_SAMPLES = 5  # fewer have no median
+RATE_TOLERANCE = 0.05
+HIT_RATE_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    code: str
+    verdict: Verdict
+    measured: str
+    limit: str
+    hint: str
+
+
+def judge(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> dict[str, Any]:
+    """The `validity` object of summary.json. `facts` is the content of cell.json."""
+    findings = list(_findings(records, facts, hit_rate))
+    verdicts = {finding.verdict for finding in findings}
+    worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")
+    return {"verdict": worst, "reasons": [asdict(finding) for finding in findings]}
+
+
+def _findings(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
+    yield from _client(facts["client"])
+    yield from _schedule(records, facts)
+    yield from _requests(records)
+    yield from _engine(facts)
+    yield from _workload(records, facts, hit_rate)
+
+
+def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
+    if client["lost_workers"]:
+        yield Finding(
+            "worker-lost",
+            "INVALID",
+            f"{client['lost_workers']} worker(s) died",
+            "0",
+            "their requests are missing; see the notes of this cell",
+        )
+    busy = client["busy_share"]
+    if busy > BUSY_SUSPECT:
+        yield Finding(
+            "client-busy",
+            "INVALID" if busy > BUSY_INVALID else "SUSPECT",
+            f"{busy:.0%} of a core",
+            f"{BUSY_SUSPECT:.0%} suspect, {BUSY_INVALID:.0%} invalid",
+            "use more --workers, a lower load, or a client machine of its own",
+        )
+    loop_lag_ms = client["loop_lag_ms"]["p99"]
+    if loop_lag_ms is not None and loop_lag_ms > MAX_LOOP_LAG_MS:
+        yield Finding(
+            "loop-lag",
+            "SUSPECT",
+            f"p99 {loop_lag_ms:.1f} ms",
+            f"{MAX_LOOP_LAG_MS:g} ms",
+            "the load generator was kept from running: leave it a core of its own",
+        )
+    uncertainty_ms = client["stamp_uncertainty_ms"]
+    if uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
+        yield Finding(
+            "stamp-uncertainty",
+            "SUSPECT",
+            f"{uncertainty_ms:.3f} ms",
+            f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
+            "the system clock was stepped or the machine stalled",
+        )
+
+
+def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
+    lag_ms = facts["client"]["send_lag_ms"]["p99"]
+    ttft = ttft_ms(records.requests)
+    median = float(np.median(ttft)) if len(ttft) else float("inf")
+    limit_ms = max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
+    if lag_ms is not None and lag_ms > limit_ms and facts["load"].get("over_cap_waits", 0) == 0:
+        yield Finding(
+            "schedule-lag",
+            "INVALID",
+            f"p99 {lag_ms:.1f} ms",
+            f"{limit_ms:.1f} ms",
+            "requests left late: lower the load, add --workers, or free the client's core",
+        )
+    if facts["load"]["kind"] != "rate":
+        return
+    sent = records.requests[records.requests["sent_ns"] != UNKNOWN]
+    if len(sent) >= 2 * MIN_SAMPLES:
+        # Against the rate of the schedule itself: a Poisson draw rarely has the nominal one.
+        asked = _rate(sent["intended_ns"])
+        achieved = _rate(sent["sent_ns"])
+        if abs(achieved / asked - 1) > RATE_TOLERANCE:
+            yield Finding(
+                "rate-missed",
+                "INVALID",
+                f"{achieved:.2f}/s sent",
+                f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}",
+                "the client could not keep the schedule: lower the rate or raise max_in_flight",
+            )
+
+
+def _rate(stamps_ns: np.ndarray) -> float:
+    ordered = np.sort(stamps_ns)
+    return float((len(ordered) - 1) * 1e9 / max(int(ordered[-1] - ordered[0]), 1))
+
+
+def _requests(records: Records) -> Iterator[Finding]:
+    rows = records.requests[measured(records.requests)]
+    ok = int(np.count_nonzero(rows["outcome"] == Outcome.OK))
+    dropped = int(np.count_nonzero(rows["outcome"] == Outcome.DROPPED))
+    failed = len(rows) - ok - dropped
+    if failed:
+        share = failed / len(rows)
+        yield Finding(
+            "failed-requests",
+            "INVALID" if share > MAX_FAILED_SHARE else "SUSPECT",
+            f"{failed} of {len(rows)}",
+            f"{MAX_FAILED_SHARE:.0%}",
+            "see outcomes and errors in requests.parquet, and the engine's log",
+        )
+    if dropped > MAX_DROPPED_SHARE * len(rows):
+        yield Finding(
+            "dropped-requests",
+            "INVALID",
+            f"{dropped} of {len(rows)}",
+            f"{MAX_DROPPED_SHARE:.0%}",
+            "the server is past saturation at this rate, or max_in_flight is too low",
+        )
+    if ok < MIN_SAMPLES:
+        yield Finding(
+            "too-few-samples",
+            "INVALID" if not ok else "SUSPECT",
+            f"{ok} answered",
+            f"{MIN_SAMPLES}",
+            "raise --requests",
+        )
+
+
+def _engine(facts: Mapping[str, Any]) -> Iterator[Finding]:
+    if facts.get("engine_exited"):
+        yield Finding(
+            "engine-died",
+            "INVALID",
+            str(facts["engine_exited"]),
+            "alive to the end",
+            f"see {facts.get('engine_log', 'the engine log')}",
+        )
+
+
+def _workload(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
+    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    asked = facts["workload"]["output_tokens"]
+    known = rows["output_tokens"][rows["output_tokens"] != UNKNOWN]
+    if facts["workload"]["exact_output"] and len(known) and (known != asked).any():
+        wrong = int(np.count_nonzero(known != asked))
+        yield Finding(
+            "output-length",
+            "SUSPECT",
+            f"{wrong} of {len(known)} answers not of {asked} tokens",
+            "0",
+            "this engine did less or more work than asked: compare per token only",
+        )
+    if hit_rate is None or not facts["workload"]["cold_cache"] or not len(rows):
+        return
+    # The chat template's own tokens may be shared by all requests, whatever the prompts say.
+    prompt, content = float(rows["prompt_tokens"].mean()), facts["workload"]["content_tokens_mean"]
+    ceiling = (facts["workload"]["ideal_hit_rate"] * content + max(prompt - content, 0)) / prompt
+    if hit_rate > ceiling + HIT_RATE_TOLERANCE:
+        yield Finding(
+            "cache-not-cold",
+            "SUSPECT",
+            f"hit rate {hit_rate:.1%}",
+            f"{ceiling:.1%} from a cold start",
+            "the cache held these prompts before: restart the server or change --seed",
+        )

@@ -1,0 +1,63 @@
+"""Per-request latencies in milliseconds, from the two clocks a request has: intended and sent.
+
+Only requests of Phase.MEASURE are looked at. A latency that was never reached (failed, dropped, timed
+out) is +inf: a failure can push a percentile up or out of reach, never down.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+
+Floats = NDArray[np.float64]
+_NS_PER_MS = 1e6
+
+
+def measured(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Requests that statistics are made of. What we cancelled ourselves says nothing about the server."""
+    mask: NDArray[np.bool_] = (requests["phase"] == Phase.MEASURE) & (
+        requests["outcome"] != Outcome.CANCELLED
+    )
+    return mask
+
+
+def _span_ms(requests: NDArray[np.void], start: str, stop: str) -> Floats:
+    rows = requests[measured(requests)]
+    good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
+    return np.where(good, (rows[stop] - rows[start]) / _NS_PER_MS, np.inf)
+
+
+def ttft_ms(requests: NDArray[np.void]) -> Floats:
+    """First event with generated text minus intended send."""
+    return _span_ms(requests, "intended_ns", "first_text_ns")
+
+
+def ttft_service_ms(requests: NDArray[np.void]) -> Floats:
+    """First event with generated text minus actual send."""
+    return _span_ms(requests, "sent_ns", "first_text_ns")
+
+
+def e2e_ms(requests: NDArray[np.void]) -> Floats:
+    """Last event with generated text minus intended send."""
+    return _span_ms(requests, "intended_ns", "last_text_ns")
+
+
+def tpot_ms(requests: NDArray[np.void]) -> Floats:
+    """(last text event - first) / (output tokens - 1); answers of one token have none."""
+    rows = requests[measured(requests) & (requests["outcome"] == Outcome.OK)]
+    rows = rows[(rows["output_tokens"] >= 2) & (rows["first_text_ns"] != UNKNOWN)]
+    spans: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / _NS_PER_MS / (rows["output_tokens"] - 1)
+    return spans
+
+
+def itl_ms(records: Records) -> Floats:
+    """Gaps between successive text-carrying events of one request, pooled over requests.
+
+    An event may carry several tokens; the gap is then one gap, not spread over them.
+    """
+    requests, events = records.requests, records.events
+    wanted = requests["seq"][measured(requests) & (requests["outcome"] == Outcome.OK)]
+    text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
+    same_request = text["seq"][1:] == text["seq"][:-1]
+    gaps: Floats = (np.diff(text["stamp_ns"]) / _NS_PER_MS)[same_request]
+    return gaps

@@ -1,0 +1,75 @@
+"""Scenario × backends × load points × repeats, as an ordered list of cells. Pure: no clock, no network."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.spec.scenario import Load
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPoint:
+    kind: Literal["concurrency", "rate"]
+    value: float
+
+    @property
+    def label(self) -> str:
+        """`c8` or `r2.5`: in cell names."""
+        return f"{self.kind[0]}{self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    name: str  # 003-llamacpp-c8-r0: unique in the run, sorts in plan order
+    backend: int  # index into the run's backends
+    load: LoadPoint
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Cells measured in one life of an engine: it is started before the first and stopped after the last."""
+
+    backend: int
+    repeat: int
+    cells: tuple[Cell, ...]
+
+
+def load_points(load: Load) -> tuple[LoadPoint, ...]:
+    if load.concurrency:
+        return tuple(LoadPoint("concurrency", value) for value in load.concurrency)
+    return tuple(LoadPoint("rate", value) for value in load.rate)
+
+
+def backend_order(count: int, repeat: int) -> list[int]:
+    """ABBA for two, rotated and reversed by turns for more, so that drift does not favour a position."""
+    turn = (repeat // 2) % count
+    order = [(index + turn) % count for index in range(count)]
+    return order[::-1] if repeat % 2 else order
+
+
+def make_plan(labels: Sequence[str], load: Load, repeats: int) -> tuple[Block, ...]:
+    points = load_points(load)
+    return tuple(_blocks(labels, points, repeats))
+
+
+def _blocks(labels: Sequence[str], points: Sequence[LoadPoint], repeats: int) -> Iterator[Block]:
+    number = 0
+    for repeat in range(repeats):
+        for backend in backend_order(len(labels), repeat):
+            cells = []
+            for point in points:
+                name = f"{number:03d}-{labels[backend]}-{point.label}-r{repeat}"
+                cells.append(Cell(name, backend, point, repeat))
+                number += 1
+            yield Block(backend, repeat, tuple(cells))
+
+
+def seed_for(seed: int, dimension: str, *place: object) -> int:
+    """One independent stream per dimension (prompts, arrivals, …) and place in the plan.
+
+    Backends are never part of the place: every backend gets the same bytes at the same times.
+    """
+    text = ":".join(map(str, (seed, dimension, *place)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

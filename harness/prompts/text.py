@@ -1,0 +1,108 @@
+"""Text of an exact token length: grammatical sentences of our own words, cut to the token.
+
+A tokenizer that splits at spaces gives a text the sum of its words' lengths, so words are measured once
+and texts are then made by adding up. The sum is checked with the tokenizer itself; where it is wrong
+(words that merge across a space) the text is mended one word at a time.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from harness.errors import SetupError
+from harness.prompts.request import TokenCounter
+from harness.prompts.words import ADJECTIVES, NOUNS, OPENERS, PLACES, VERBS
+
+_PREFIX = "and"  # pieces are measured behind a word, as they stand in a text
+_MENDING_ROUNDS = 12
+_CHECK_BATCH = 512
+
+
+class TextMaker:
+    """`counter` None: one token a word, declared approximate."""
+
+    def __init__(self, counter: TokenCounter | None) -> None:
+        pieces = sorted(
+            {
+                f" {word}"
+                for pool in (ADJECTIVES, NOUNS, VERBS, PLACES, OPENERS, ("the", "a"))
+                for word in pool
+            }
+            | {"."}
+        )
+        if counter is None:
+            self._cost = dict.fromkeys(pieces, 1)
+        else:
+            base, *lengths = counter([_PREFIX, *(_PREFIX + piece for piece in pieces)])
+            self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
+        self._counter = counter
+        self._fillers = [f" {word}" for word in NOUNS if self._cost[f" {word}"] == 1]
+        if not self._fillers:
+            raise SetupError(
+                "the tokenizer holds none of the vocabulary's words whole",
+                hint="exact lengths cannot be made for this model",
+            )
+
+    @property
+    def exact(self) -> bool:
+        return self._counter is not None
+
+    def make(self, lengths: Sequence[int], random: Random) -> list[str]:
+        """One text per length, none twice where the length leaves room for difference."""
+        made = [self._draft(length, random) for length in lengths]
+        if self._counter is not None:
+            for start in range(0, len(made), _CHECK_BATCH):
+                stop = start + _CHECK_BATCH
+                made[start:stop] = self._mend(made[start:stop], lengths[start:stop], random)
+        return [text.removeprefix(" ") for text in made]
+
+    def _draft(self, length: int, random: Random) -> str:
+        pieces: list[str] = []
+        used = 0
+        while used < length:
+            for piece in _sentence(random):
+                if used + self._cost[piece] > length:
+                    break
+                pieces.append(piece)
+                used += self._cost[piece]
+            else:
+                continue
+            while used < length:
+                pieces.append(random.choice(self._fillers))
+                used += 1
+        return "".join(pieces)
+
+    def _mend(self, texts: list[str], lengths: Sequence[int], random: Random) -> list[str]:
+        """Texts whose real length differs lose or gain words until it fits. Raises SetupError."""
+        assert self._counter is not None
+        texts = list(texts)
+        open_positions = list(range(len(texts)))
+        for _ in range(_MENDING_ROUNDS):
+            counted = self._counter([texts[i].removeprefix(" ") for i in open_positions])
+            wrong = [
+                (i, lengths[i] - got)
+                for i, got in zip(open_positions, counted, strict=True)
+                if got != lengths[i]
+            ]
+            if not wrong:
+                return texts
+            for i, missing in wrong:
+                words = texts[i].split(" ")
+                texts[i] = " ".join(words[:missing]) if missing < 0 else texts[i]
+                texts[i] += "".join(random.choice(self._fillers) for _ in range(max(missing, 0)))
+            open_positions = [i for i, _ in wrong]
+        raise SetupError(
+            f"no text of exactly {lengths[open_positions[0]]} tokens could be made",
+            hint="this tokenizer merges words; please report the model",
+        )
+
+
+def _sentence(random: Random) -> list[str]:
+    def noun_phrase() -> list[str]:
+        adjective = random.choice(ADJECTIVES)
+        article = " a" if random.random() < 0.4 and adjective[0] not in "aeiou" else " the"
+        return [article, f" {adjective}", f" {random.choice(NOUNS)}"]
+
+    words = [f" {random.choice(OPENERS)}", *noun_phrase(), f" {random.choice(VERBS)}", *noun_phrase()]
+    if random.random() < 0.5:
+        words += [f" {random.choice(PLACES)}", *noun_phrase()]
+    return [*words, "."]

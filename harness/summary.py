@@ -1,0 +1,140 @@
+"""Records and facts of cells to the objects of summary.json. Recomputable from a copied run folder."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness import checks
+from harness.metrics import cache, latency, throughput
+from harness.metrics.distribution import describe
+from harness.record import UNKNOWN, Outcome, Phase, Records
+from harness.store import RunFolder
+
+
+def summarise_cell(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
+    requests = records.requests
+    nulls: dict[str, str] = {}
+
+    def statistics(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
+        described, reasons = describe(values)
+        nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
+        return described
+
+    hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
+    if hit_rate is None:
+        nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
+    window = throughput.measured_window(requests)
+    rates = throughput.rates(records, window) if window else dict.fromkeys(throughput.RATES)
+    for name, value in rates.items():
+        if value is None:
+            nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
+    return {
+        **facts["identity"],
+        "load": facts["load"],
+        "workload_sha256": facts["workload"]["sha256"],
+        "validity": checks.judge(records, facts, hit_rate),
+        "requests": _counts(requests, facts["planned"]),
+        "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
+        "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
+        "itl_ms": statistics("itl_ms", latency.itl_ms(records)),
+        "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
+        "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
+        **rates,
+        "goodput_requests_per_s": None,
+        "window_s": window.seconds if window else None,
+        "window_kind": window.kind if window else None,
+        "output_tokens": _output_tokens(records),
+        "prefix_cache_hit_rate": hit_rate,
+        "prefix_cache_source": hit_source,
+        "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
+        "structured_valid_rate": None,
+        "gpu": None,
+        "server": facts["server_counters"],
+        "client": facts["client"],
+        "cost_per_million_output_tokens": None,
+        "joules_per_output_token": None,
+        "nulls": nulls,
+    }
+
+
+def _counts(requests: NDArray[np.void], planned: int) -> dict[str, Any]:
+    """Of the measured phase; warm-up requests are counted apart."""
+    rows = requests[requests["phase"] == Phase.MEASURE]
+    outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
+    ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
+    return {
+        "planned": planned,
+        "sent": int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
+        "ok": ok,
+        "failed": len(rows) - ok - dropped - cancelled,
+        "dropped": dropped,
+        "cancelled": cancelled,
+        "warmup": int(np.count_nonzero(requests["phase"] == Phase.WARMUP)),
+        "outcomes": {name: count for name, count in outcomes.items() if count},
+    }
+
+
+def _output_tokens(records: Records) -> dict[str, Any]:
+    rows = records.requests[latency.measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    known = rows["output_tokens"] != UNKNOWN
+    text_events = int(rows["text_events"].sum())
+    total = int(rows["output_tokens"].sum()) if len(rows) and known.all() else None
+    return {
+        "total": total,
+        "source": "usage" if total is not None else None,
+        "tokens_per_event": total / text_events if total and text_events else None,
+    }
+
+
+def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
+    state = manifest["state"]
+    return {
+        "run": manifest["run"],
+        "state": "invalid" if state == "complete" and invalid else state,
+        "scenario": manifest["scenario"]["scenario"]["name"],
+        "purpose": manifest["scenario"]["scenario"]["purpose"],
+        "model": manifest["model"],
+        "workload_sha256": manifest["workload_sha256"],
+        "simulated": any(cell["simulated"] for cell in cells),
+        "cells": list(cells),
+        "comparison": [],
+        "ranking": {},
+        "warnings": _warnings(manifest, cells),
+    }
+
+
+def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    found = list(manifest["warnings"])
+    tracks = {cell["label"]: cell["quantisation"] for cell in cells if cell["quantisation"]}
+    if len(set(tracks.values())) > 1:
+        found.append(
+            {
+                "code": "different-tracks",
+                "text": "different weights: "
+                + ", ".join(f"{label} {track}" for label, track in tracks.items()),
+                "hint": "a difference in speed may be the quantisation's, not the engine's",
+            }
+        )
+    repeats = {cell["repeat"] for cell in cells}
+    if len({cell["label"] for cell in cells}) > 1 and len(repeats) < 2:
+        found.append(
+            {
+                "code": "one-repeat",
+                "text": "one run per backend: differences between runs of the same backend are unknown",
+                "hint": "add --repeats 5 before calling one backend faster",
+            }
+        )
+    return found
+
+
+def summarise_folder(folder: RunFolder) -> dict[str, Any]:
+    """From the folder alone. Raises SpecError for a folder that is not a run."""
+    cells = []
+    for name in folder.cells():
+        records, facts = folder.read_cell(name)
+        cells.append(summarise_cell(records, facts))
+    return summarise_run(folder.read_json("manifest.json"), cells)
