@@ -10,7 +10,7 @@ from harness.truth.loop import Loop
 from harness.truth.script import Then, Write
 from harness.truth.wire import ProtocolError, Request, error_answer, take_request
 
-READ_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024
 SO_TIMESTAMPNS = 35  # Linux: recvmsg() tells when the kernel received the bytes
 LINGER_RESET = struct.pack("ii", 1, 0)  # close() sends RST and drops what was not sent
 TIMESPEC = struct.Struct("@qq")

@@ -20,6 +20,16 @@ Role = Literal["none", "early", "first"]
 Usage = Literal["asked", "final", "each", "never"]
 Framing = Literal["chunked", "content-length", "close"]
 
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def _dump(value: Any) -> bytes:
+    """Text as UTF-8 and not as \\u escapes, as the engines send it."""
+    return _encoder.encode(value).encode()
+
+
+JSON_WORDS = {name: tuple(_dump(word)[1:-1] for word in words) for name, words in VOCABULARIES.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Habits:
@@ -99,7 +109,7 @@ class Answer:
 
     def _text_events(self) -> Iterator[Write]:
         """One write per event that carries text."""
-        words = [_dump(word)[1:-1] for word in VOCABULARIES[self.habits.vocabulary]]
+        words = JSON_WORDS[self.habits.vocabulary]
         reasoning, total = self._reasoning_tokens, self.script.tokens
         usage_each = self._usage_each
         sent = 0
@@ -172,11 +182,6 @@ class Answer:
             "total_tokens": prompt_tokens + completion_tokens,
             "prompt_tokens_details": {"cached_tokens": self.script.cached_tokens},
         }
-
-
-def _dump(value: Any) -> bytes:
-    """Text as UTF-8 and not as \\u escapes, as the engines send it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def streamed(body: Iterator[Write], habits: Habits) -> Iterator[Write]:
