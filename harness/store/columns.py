@@ -64,7 +64,7 @@ def _frame(rows: NDArray[np.void]) -> pd.DataFrame:
         values: Any = np.ascontiguousarray(rows[name])
         if name in _CODES:
             names = [code.name.lower() for code in _CODES[name]]
-            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=names)
+            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(names))
         else:
             columns[name] = pd.arrays.IntegerArray(values.copy(), values == UNKNOWN)
     return pd.DataFrame(columns)

@@ -1,0 +1,102 @@
+"""Facts about this machine and this installation. A fact that cannot be read is null, never a guess."""
+
+import os
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from harness import __version__, paths
+
+_SYSTEM = Path("/sys/devices/system/cpu")
+
+
+def host_facts() -> dict[str, Any]:
+    return {
+        "hostname": platform.node(),
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "python": sys.version.split()[0],
+        "cpu": _proc_value("/proc/cpuinfo", "model name"),
+        "cpus": os.cpu_count(),
+        "cpus_usable": usable_cpus(),
+        "cpu_governor": _read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
+        "memory_bytes": _memory_bytes(),
+        "load_average_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "gpus": gpu_names(),
+    }
+
+
+def usable_cpus() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def gpu_names() -> list[str] | None:
+    """Through NVML; None when there is no driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def package_versions() -> dict[str, str]:
+    """Of this package's own requirements, as installed."""
+    names = ["httpx", "httptools", "uvloop", "asyncio-throttle", "numpy", "pandas", "fastparquet", "matplotlib",
+             "docker", "nvidia-ml-py"]  # fmt: skip
+    versions = {"llm-servebench": __version__}
+    for name in names:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def git_revision() -> dict[str, Any] | None:
+    """Of the checkout this code runs from; None for an installed wheel."""
+    if not (paths.CHECKOUT / ".git").exists():
+        return None
+    try:
+        revision = _git("rev-parse", "HEAD")
+        return {"revision": revision, "dirty": bool(_git("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(paths.CHECKOUT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def _proc_value(path: str, key: str) -> str | None:
+    for line in (_read(Path(path)) or "").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return None
+
+
+def _memory_bytes() -> int | None:
+    total = _proc_value("/proc/meminfo", "MemTotal")
+    return int(total.split()[0]) * 1024 if total else None

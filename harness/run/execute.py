@@ -1,0 +1,167 @@
+"""The walk through the plan: one engine at a time, each cell stored before the next begins."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from harness.engines.install import install_engine
+from harness.engines.models import ensure_weights
+from harness.engines.session import EngineSession, open_engine
+from harness.errors import SetupError
+from harness.load.job import Progress
+from harness.plan import Block
+from harness.run.manifest import Manifest, plan_json
+from harness.run.options import Ui
+from harness.run.prepare import Prepared
+from harness.run.window import measure
+from harness.run.workloads import Workloads
+from harness.store import RunFolder
+from harness.summary import summarise_cell, summarise_run
+
+
+@dataclass
+class Run:
+    """State of a run in progress. `summary` is what was measured so far, also after an interruption."""
+
+    prepared: Prepared
+    folder: RunFolder
+    ui: Ui
+    manifest: Manifest = field(init=False)
+    workloads: Workloads | None = None
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.manifest = Manifest(self.folder, self.prepared)
+        self.folder.write_json("plan.json", plan_json(self.prepared))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return summarise_run(self.manifest.content, self.cells)
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        failures: list[dict[str, Any]] = self.manifest.content["failures"]
+        return failures
+
+    def execute(self) -> None:
+        """Ends with the manifest and the summary in their final state, whatever happened on the way."""
+        state = "failed"
+        try:
+            self._provide()
+            for block in self.prepared.plan:
+                self._block(block)
+                if self.interrupted:
+                    break
+            state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
+        except KeyboardInterrupt:
+            self.interrupted = True
+            state = "interrupted"
+        finally:
+            self.manifest.write(state=state)
+            self.folder.write_json("summary.json", self.summary)
+
+    def _provide(self) -> None:
+        """Engines and weights before the first measurement: a failed download costs no measured cell."""
+        prepared = self.prepared
+        for ref, launch, track in zip(prepared.backends, prepared.launches, prepared.tracks, strict=True):
+            if launch.mode != "process":
+                continue
+            install_engine(ref.definition, self.ui.stage)
+            if track is not None:
+                ensure_weights(prepared.model_name, track, self.ui.stage)
+
+    def _block(self, block: Block) -> None:
+        """An engine that cannot be started is recorded, and the other backends are still measured."""
+        label = self.prepared.labels[block.backend]
+        try:
+            with open_engine(
+                self.prepared.backends[block.backend],
+                self.prepared.launches[block.backend],
+                self.prepared.model_name,
+                self.prepared.model,
+                log_path=self.folder.log_path(f"{label}-r{block.repeat}"),
+                progress=self.ui.stage,
+                api_key_env=self.prepared.options.api_key_env,
+                values=self.prepared.options.engine_values,
+            ) as engine:
+                self.manifest.engine_started(label, engine.facts)
+                self.ui.note(f"{label}: {engine.facts['version'] or 'version unknown'} at {engine.base_url}")
+                self._cells(block, engine)
+        except SetupError as error:
+            self.manifest.failed(label, block.repeat, str(error))
+            self.ui.note(f"error: {label}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
+
+    def _cells(self, block: Block, engine: EngineSession) -> None:
+        workloads = self._workloads(engine)
+        for cell in block.cells:
+            with _stop_on_interrupt() as stop:
+                self.ui.stage(f"{cell.name}: preparing")
+
+                def progress(snapshot: Progress, cell=cell) -> None:  # type: ignore[no-untyped-def]  # bound default
+                    self.ui.load(cell, snapshot)
+
+                result, facts = measure(self.prepared, cell, workloads.of(cell), engine, progress, stop)
+            self.interrupted = result.interrupted
+            self.folder.write_cell(cell.name, result.records, facts)
+            summary = summarise_cell(result.records, facts)
+            self.cells.append(summary)
+            self.folder.write_json("summary.json", self.summary)
+            self.ui.note(cell_line(summary))
+            if facts["engine_exited"]:
+                raise SetupError(f"the engine died during {cell.name}: {facts['engine_exited']}\n"
+                                 f"{engine.log_tail(15)}", hint=f"its log: {facts['engine_log']}")  # fmt: skip
+            if self.interrupted:
+                return
+
+    def _workloads(self, engine: EngineSession) -> Workloads:
+        """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
+        if self.workloads is None:
+            self.ui.stage("making prompts")
+            counts = engine.count_tokens(["probe"])
+
+            def counter(texts):  # type: ignore[no-untyped-def]
+                return engine.count_tokens(texts)
+
+            self.workloads = Workloads(self.prepared.scenario, self.prepared.options.seed, counter if counts else None)
+            if not self.workloads.exact:
+                self.manifest.warn("approximate-lengths", "the server offers no tokenizer: input lengths are "
+                                   "approximate, one word a token", "compare per token, by the server's usage")  # fmt: skip
+            self.manifest.write(workload_sha256=self.workloads.sha256(), exact_lengths=self.workloads.exact)
+        return self.workloads
+
+
+def cell_line(cell: dict[str, Any]) -> str:
+    """One line per finished cell while a run goes on."""
+    def ms(name: str) -> str:
+        value = cell[name]["p50"]
+        return "n/a" if value is None else f"{value:.1f} ms"
+
+    rate = cell["output_tokens_per_s"]
+    counts = cell["requests"]
+    return (
+        f"{cell['cell']}: {counts['ok']}/{counts['planned']} ok, TTFT p50 {ms('ttft_ms')}, "
+        f"TPOT p50 {ms('tpot_ms')}, {'n/a' if rate is None else f'{rate:.1f}'} tok/s, {cell['validity']['verdict']}"
+    )
+
+
+@contextmanager
+def _stop_on_interrupt() -> Iterator[threading.Event]:
+    """Inside the window Ctrl-C asks the load to stop, so that what was measured is kept; twice raises."""
+    stop = threading.Event()
+
+    def handler(_signal: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)

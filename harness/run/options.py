@@ -1,0 +1,40 @@
+"""Everything `bench run` can be told, as plain data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from harness.load.job import Progress
+from harness.plan import Cell
+
+LaunchMode = Literal["auto", "compose", "process", "attach"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    scenario: str
+    backends: str
+    model: str | None = None
+    launch: LaunchMode = "auto"
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
+    engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
+    repeats: int = 1
+    seed: int = 0
+    workers: int | None = None
+    out: Path = Path("results")
+    api_key_env: str | None = None
+    command: tuple[str, ...] = ()  # as typed, for the manifest
+
+
+class Ui(Protocol):
+    """What a person sees while a run goes on. Never a source of results."""
+
+    def stage(self, text: str) -> None:
+        """What is being done or waited for now; replaces the previous stage."""
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+
+    def load(self, cell: Cell, progress: Progress) -> None:
+        """A few times a second while a cell is measured."""

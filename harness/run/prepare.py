@@ -1,0 +1,71 @@
+"""Names and flags to checked definitions, before anything is started: a typo costs nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.engines.launch import LaunchChoice, resolve_launch
+from harness.errors import SpecError
+from harness.plan import Block, make_plan
+from harness.run.options import RunOptions
+from harness.spec.backend import BackendRef, parse_backend_list
+from harness.spec.models import Model, choose_model, choose_track
+from harness.spec.scenario import Scenario, load_scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    options: RunOptions
+    scenario: Scenario
+    backends: tuple[BackendRef, ...]
+    labels: tuple[str, ...]  # one per backend, unique in the run
+    launches: tuple[LaunchChoice, ...]
+    model_name: str
+    model: Model
+    tracks: tuple[str | None, ...]  # per backend; None where the server brings its own model
+    plan: tuple[Block, ...]
+
+    @property
+    def cells(self) -> int:
+        return sum(len(block.cells) for block in self.plan)
+
+
+def prepare(options: RunOptions) -> Prepared:
+    """Raises SpecError for everything a user can get wrong on the command line or in a definition."""
+    if options.repeats < 1:
+        raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
+    if options.workers is not None and options.workers < 1:
+        raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    scenario = load_scenario(options.scenario, options.overrides)
+    backends = tuple(parse_backend_list(options.backends))
+    launches = tuple(resolve_launch(ref, options.launch) for ref in backends)
+    model_name, model = choose_model(options.model)
+    tracks = tuple(_track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True))
+    for ref in backends:
+        _check_values(ref, options.engine_values, len(backends))
+    labels = tuple(_unique_label(ref, backends) for ref in backends)
+    plan = make_plan(labels, scenario.load, options.repeats)
+    return Prepared(options, scenario, backends, labels, launches, model_name, model, tracks, plan)
+
+
+def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:
+    header = ref.definition.backend
+    if launch.mode == "attach" or header.weights == "none":
+        return None
+    return choose_track(model_name, model, header.weights, header.default_track)[0]
+
+
+def _check_values(ref: BackendRef, values: Mapping[str, str], backends: int) -> None:
+    known = ref.definition.engine.values
+    for key in values:
+        if key not in known and backends == 1:
+            raise SpecError(f"{ref.label} has no engine value '{key}'", where="--engine-set",
+                            hint=f"known: {', '.join(sorted(known)) or 'none'}")  # fmt: skip
+
+
+def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
+    """Two servers attached under one name are told apart by their address."""
+    same = [other for other in backends if other.label == ref.label]
+    if len(same) == 1 or ref.url is None:
+        return ref.label
+    address = ref.url.partition("://")[2].replace("/", "_").replace(":", "_")
+    return f"{ref.label}_{address}"

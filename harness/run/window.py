@@ -1,0 +1,162 @@
+"""One cell: cold cache, the timed window, and the facts that go beside its records."""
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.engines.dialect import exact_output_possible, render_body
+from harness.engines.session import EngineSession
+from harness.load import run_load
+from harness.load.job import ClientFacts, ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
+from harness.plan import Cell, LoadPoint, seed_for
+from harness.prompts.request import Workload
+from harness.run.prepare import Prepared
+from harness.schedule import arrivals
+
+
+def make_job(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession) -> LoadJob:
+    load, request = prepared.scenario.load, prepared.scenario.request
+    definition = prepared.backends[cell.backend].definition
+    bodies = [
+        render_body(definition, engine.served_name, made.messages, made.max_tokens, request)
+        for made in workload.requests
+    ]
+    return LoadJob(
+        url=engine.chat_url,
+        headers=engine.headers(),
+        bodies=bodies,
+        schedule=_schedule(prepared, cell.load, cell.repeat, len(bodies)),
+        warmup_requests=load.warmup_requests,
+        duration_s=load.duration_s,
+        request_timeout_s=request.timeout_s,
+        drain_timeout_s=request.timeout_s,
+        workers=prepared.options.workers,
+    )
+
+
+def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> ClosedLoop | OpenLoop:
+    if point.kind == "concurrency":
+        return ClosedLoop(int(point.value))
+    load = prepared.scenario.load
+    seed = seed_for(prepared.options.seed, "arrivals", point.label, repeat)
+    return OpenLoop(arrivals(load.arrival, point.value, count, seed), load.max_in_flight, load.over_cap)
+
+
+def measure(
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    progress: ProgressSink,
+    stop: threading.Event,
+) -> tuple[LoadResult, dict[str, Any]]:
+    """The result and the content of cell.json. Nothing but the load runs inside the window."""
+    cache = _make_cold(prepared, engine)
+    before = engine.counters()
+    result = run_load(make_job(prepared, cell, workload, engine), progress, stop)
+    after = engine.counters() if engine.exited() is None else None
+    return result, _facts(prepared, cell, workload, engine, result, cache, _difference(before, after))
+
+
+def _make_cold(prepared: Prepared, engine: EngineSession) -> dict[str, Any]:
+    """Prompts are new to the engine anyway; the reset also empties what memory earlier cells still hold."""
+    wanted = prepared.scenario.cache.state
+    if wanted != "cold":
+        return {"wanted": wanted, "reset": False, "how": "not asked for"}
+    done = engine.reset_prefix_cache()
+    return {"wanted": wanted, "reset": done.done, "how": done.how}
+
+
+def _difference(
+    before: Mapping[str, float] | None, after: Mapping[str, float] | None
+) -> dict[str, float] | None:
+    if before is None or after is None:
+        return None
+    return {name: after[name] - before[name] for name in after if name in before}
+
+
+def _facts(
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    result: LoadResult,
+    cache: Mapping[str, Any],
+    counters: dict[str, float] | None,
+) -> dict[str, Any]:
+    ref = prepared.backends[cell.backend]
+    header, load = ref.definition.backend, prepared.scenario.load
+    track = prepared.tracks[cell.backend]
+    return {
+        "identity": {
+            "cell": cell.name,
+            "backend": ref.definition.name,
+            "variant": ref.variant,
+            "label": prepared.labels[cell.backend],
+            "title": header.title,
+            "simulated": bool(engine.facts["simulated"]),
+            "track": track,
+            "quantisation": prepared.model.tracks[track].quantisation if track else None,
+            "engine_version": engine.facts["version"],
+            "launch": prepared.launches[cell.backend].mode,
+            "repeat": cell.repeat,
+        },
+        "load": {
+            "kind": cell.load.kind,
+            "value": cell.load.value,
+            "arrival": load.arrival if cell.load.kind == "rate" else None,
+            "over_cap": load.over_cap if cell.load.kind == "rate" else None,
+        },
+        "workload": {
+            "sha256": workload.sha256,
+            "exact_lengths": workload.exact,
+            "output_tokens": prepared.scenario.prompts.output_tokens,
+            "exact_output": prepared.scenario.request.exact_output and exact_output_possible(ref.definition),
+            "content_tokens_mean": float(np.mean([r.content_tokens for r in workload.requests])),
+            "ideal_hit_rate": workload.ideal_hit_rate(load.warmup_requests)
+            if ref.definition.prefix_cache.enabled
+            else None,
+            "shared_share": workload.ideal_hit_rate(load.warmup_requests),
+            "cold_cache": prepared.scenario.cache.state == "cold",
+        },
+        "planned": load.requests,
+        "unsent": result.unsent,
+        "interrupted": result.interrupted,
+        "cache": dict(cache),
+        "t0_unix_ns": result.t0_unix_ns,
+        "t0_monotonic_ns": result.t0_monotonic_ns,
+        "server_counters": counters,
+        "engine_exited": engine.exited(),
+        "engine_log": engine.facts["log"],
+        "client": client_facts(result.client),
+    }
+
+
+def client_facts(client: ClientFacts) -> dict[str, Any]:
+    return {
+        "stamp_source": client.stamp_source,
+        "stamp_uncertainty_ms": client.stamp_uncertainty_ns / 1e6,
+        "tick_ms": client.tick_ns / 1e6,
+        "workers": client.workers,
+        "lost_workers": client.lost_workers,
+        "cpu_s": client.cpu_s,
+        "busy_share": client.busy_share,
+        "wall_s": client.wall_s,
+        "send_lag_ms": _quantiles_ms(client.send_lag_ns),
+        "loop_lag_ms": _quantiles_ms(client.loop_lag_ns),
+        "connections": client.connections,
+        "connect_ms": _quantiles_ms(client.connect_ns),
+        "peak_rss_bytes": client.peak_rss_bytes,
+        "gc_collections": client.gc_collections,
+        "notes": list(client.notes),
+    }
+
+
+def _quantiles_ms(values_ns: NDArray[np.int64]) -> dict[str, float | None]:
+    if not len(values_ns):
+        return {"p50": None, "p99": None, "max": None}
+    p50, p99 = np.quantile(values_ns, (0.5, 0.99)) / 1e6
+    return {"p50": float(p50), "p99": float(p99), "max": float(values_ns.max()) / 1e6}
