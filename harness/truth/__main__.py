@@ -3,8 +3,13 @@
 import argparse
 import sys
 
+from harness.errors import BenchError
 from harness.truth.cli import add_arguments, main
 
 parser = argparse.ArgumentParser(prog="python -m harness.truth")
 add_arguments(parser)
-sys.exit(main(parser.parse_args()))
+try:
+    sys.exit(main(parser.parse_args()))
+except BenchError as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(error.exit_code)

@@ -21,7 +21,10 @@ class DiedError(Exception):
 
 
 class Connection:
-    """`handle` is given each request with this connection; it answers by `play` or `answer`, now or later."""
+    """`handle` is given each request with this connection; it answers by `play` or `answer`, now or later.
+
+    A client that closes its side, if only for writing, has left.
+    """
 
     def __init__(
         self,
@@ -86,7 +89,8 @@ class Connection:
             if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
                 seconds, nanoseconds = TIMESPEC.unpack(stamp)
                 # The stamp is wall-clock time: its age is carried over to the monotonic clock.
-                self.received_ns -= time.time_ns() - (seconds * 1_000_000_000 + nanoseconds)
+                age_ns = time.time_ns() - (seconds * 1_000_000_000 + nanoseconds)
+                self.received_ns = self.read_ns - max(0, age_ns)
         self._buffer += data
         self._next_request()
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from random import Random
 from typing import Self
 
@@ -42,34 +42,27 @@ class Fault:
         kind, *settings = text.split(":")
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is not a fault: {', '.join(KINDS)}")
-        parsers: dict[str, tuple[str, Callable[[str], float]]] = {
-            "every": ("every", int),
-            "p": ("p", float),
-            "at": ("at", int),
-            "after": ("after", int),
-            "for": ("seconds", float),
-        }
-        values: dict[str, float] = {}
-        for setting in settings:
-            name, _, value = setting.partition("=")
-            if name not in parsers:
-                raise ValueError(f"{setting!r} of fault {text!r} is not one of {', '.join(parsers)}")
-            attribute, parser = parsers[name]
-            values[attribute] = parser(value)
-        fault = cls(kind, **values)  # type: ignore[arg-type]  # each parser yields its field's type
-        fault._check(text)
-        return fault
-
-    def _check(self, text: str) -> None:
-        selectors = [name for name in ("every", "p", "at") if getattr(self, name) is not None]
+        values = dict(setting.partition("=")[::2] for setting in settings)
+        if unknown := values.keys() - {"every", "p", "at", "after", "for"}:
+            raise ValueError(f"{text!r}: {', '.join(sorted(unknown))} is not one of every, p, at, after, for")
+        selectors = values.keys() & {"every", "p", "at"}
         if len(selectors) > 1:
             raise ValueError(f"{text!r}: choose one of every, p and at")
-        if selectors and self.kind in START_KINDS:
-            raise ValueError(f"{text!r}: {self.kind} strikes the whole server and takes no {selectors[0]}")
-        if self.every == 0 or not 0 <= (self.p or 0) <= 1:
-            raise ValueError(f"{text!r}: every must be at least 1, p between 0 and 1")
-        if any((getattr(self, field.name) or 0) < 0 for field in fields(self) if field.name != "kind"):
-            raise ValueError(f"{text!r}: negative")
+        if selectors and kind in START_KINDS:
+            raise ValueError(f"{text!r}: {kind} strikes the whole server, not single requests")
+        numbers = {name: float(value) for name, value in values.items()}
+        if not all(0 <= number < math.inf for number in numbers.values()):
+            raise ValueError(f"{text!r}: numbers must be finite and not negative")
+        if numbers.get("every") == 0 or numbers.get("p", 0) > 1:
+            raise ValueError(f"{text!r}: every must be at least 1, p at most 1")
+        return cls(
+            kind,
+            every=int(values["every"]) if "every" in values else None,
+            p=numbers.get("p"),
+            at=int(values["at"]) if "at" in values else None,
+            after=int(values.get("after", 0)),
+            seconds=numbers.get("for"),
+        )
 
     def strikes(self, number: int, rng: Random) -> bool:
         """`rng` is drawn from only where a probability asks for it."""

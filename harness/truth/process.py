@@ -36,12 +36,7 @@ class TruthServer:
 
     def stop(self) -> int:
         """The exit code; harmless when it has stopped."""
-        self._process.terminate()
-        try:
-            return self._process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
+        return _stop(self._process)
 
     def _fetch(self, method: str, path: str) -> dict[str, Any]:
         # Slow to import, and this module is imported for `bench --help`.
@@ -69,16 +64,25 @@ def running(**options: Any) -> Iterator[TruthServer]:
             text=True,
         )
         with process:
-            assert process.stdout
-            server = TruthServer(process.stdout.readline().strip(), process)
+            assert process.stdout is not None
             try:
-                if not server.url:
+                url = process.stdout.readline().strip()
+                if not url:
                     process.wait(STOP_S)
                     errors.seek(0)
                     raise SetupError(errors.read().strip(), where="bench truth")
-                yield server
+                yield TruthServer(url, process)
             finally:
-                server.stop()
+                _stop(process)
+
+
+def _stop(process: subprocess.Popen[str]) -> int:
+    process.terminate()
+    try:
+        return process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _flags(options: dict[str, Any]) -> Iterator[str]:
