@@ -10,6 +10,9 @@ from typing import Any
 
 from harness import __version__, paths
 
+_PACKAGES = (
+    "httpx httptools uvloop asyncio-throttle numpy pandas fastparquet matplotlib docker nvidia-ml-py".split()
+)
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 
@@ -55,10 +58,8 @@ def gpu_names() -> list[str] | None:
 
 def package_versions() -> dict[str, str]:
     """Of this package's own requirements, as installed."""
-    names = ["httpx", "httptools", "uvloop", "asyncio-throttle", "numpy", "pandas", "fastparquet", "matplotlib",
-             "docker", "nvidia-ml-py"]  # fmt: skip
     versions = {"llm-servebench": __version__}
-    for name in names:
+    for name in _PACKAGES:
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -1,19 +1,17 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import FrameType
+from functools import partial
 from typing import Any
 
 from harness.engines.install import install_engine
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError
-from harness.load.job import Progress
 from harness.plan import Block
+from harness.prompts.request import TokenCounter
+from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
@@ -34,6 +32,7 @@ class Run:
     workloads: Workloads | None = None
     cells: list[dict[str, Any]] = field(default_factory=list)
     interrupted: bool = False
+    interrupts: Interrupts = field(default_factory=Interrupts)
 
     def __post_init__(self) -> None:
         self.manifest = Manifest(self.folder, self.prepared)
@@ -52,11 +51,12 @@ class Run:
         """Ends with the manifest and the summary in their final state, whatever happened on the way."""
         state = "failed"
         try:
-            self._provide()
-            for block in self.prepared.plan:
-                self._block(block)
-                if self.interrupted:
-                    break
+            with self.interrupts:
+                self._provide()
+                for block in self.prepared.plan:
+                    self._block(block)
+                    if self.interrupted:
+                        break
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
         except KeyboardInterrupt:
             self.interrupted = True
@@ -99,13 +99,12 @@ class Run:
     def _cells(self, block: Block, engine: EngineSession) -> None:
         workloads = self._workloads(engine)
         for cell in block.cells:
-            with _stop_on_interrupt() as stop:
-                self.ui.stage(f"{cell.name}: preparing")
-
-                def progress(snapshot: Progress, cell=cell) -> None:  # type: ignore[no-untyped-def]  # bound default
-                    self.ui.load(cell, snapshot)
-
-                result, facts = measure(self.prepared, cell, workloads.of(cell), engine, progress, stop)
+            self.ui.stage(f"{cell.name}: preparing")
+            workload = workloads.of(cell)
+            with self.interrupts.window() as stop:
+                result, facts = measure(
+                    self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop
+                )
             self.interrupted = result.interrupted
             self.folder.write_cell(cell.name, result.records, facts)
             summary = summarise_cell(result.records, facts)
@@ -113,8 +112,10 @@ class Run:
             self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))
             if facts["engine_exited"]:
-                raise SetupError(f"the engine died during {cell.name}: {facts['engine_exited']}\n"
-                                 f"{engine.log_tail(15)}", hint=f"its log: {facts['engine_log']}")  # fmt: skip
+                raise SetupError(
+                    f"the engine died during {cell.name}: {facts['engine_exited']}\n{engine.log_tail(15)}",
+                    hint=f"its log: {facts['engine_log']}",
+                )
             if self.interrupted:
                 return
 
@@ -122,46 +123,42 @@ class Run:
         """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
         if self.workloads is None:
             self.ui.stage("making prompts")
-            counts = engine.count_tokens(["probe"])
-
-            def counter(texts):  # type: ignore[no-untyped-def]
-                return engine.count_tokens(texts)
-
-            self.workloads = Workloads(self.prepared.scenario, self.prepared.options.seed, counter if counts else None)
+            options = self.prepared.options
+            self.workloads = Workloads(self.prepared.scenario, options.seed, _token_counter(engine))
             if not self.workloads.exact:
-                self.manifest.warn("approximate-lengths", "the server offers no tokenizer: input lengths are "
-                                   "approximate, one word a token", "compare per token, by the server's usage")  # fmt: skip
+                self.manifest.warn(
+                    "approximate-lengths",
+                    "the server offers no tokenizer: input lengths are approximate, one word a token",
+                    "compare per token, by the server's usage",
+                )
             self.manifest.write(workload_sha256=self.workloads.sha256(), exact_lengths=self.workloads.exact)
         return self.workloads
 
 
+def _token_counter(engine: EngineSession) -> TokenCounter | None:
+    if engine.count_tokens(["probe"]) is None:
+        return None
+
+    def count(texts: Sequence[str]) -> Sequence[int]:
+        counts = engine.count_tokens(texts)
+        if counts is None:
+            raise SetupError("the server stopped counting tokens", where=engine.base_url)
+        return counts
+
+    return count
+
+
 def cell_line(cell: dict[str, Any]) -> str:
     """One line per finished cell while a run goes on."""
+
     def ms(name: str) -> str:
         value = cell[name]["p50"]
         return "n/a" if value is None else f"{value:.1f} ms"
 
     rate = cell["output_tokens_per_s"]
+    speed = "n/a" if rate is None else f"{rate:.1f}"
     counts = cell["requests"]
     return (
         f"{cell['cell']}: {counts['ok']}/{counts['planned']} ok, TTFT p50 {ms('ttft_ms')}, "
-        f"TPOT p50 {ms('tpot_ms')}, {'n/a' if rate is None else f'{rate:.1f}'} tok/s, {cell['validity']['verdict']}"
+        f"TPOT p50 {ms('tpot_ms')}, {speed} tok/s, {cell['validity']['verdict']}"
     )
-
-
-@contextmanager
-def _stop_on_interrupt() -> Iterator[threading.Event]:
-    """Inside the window Ctrl-C asks the load to stop, so that what was measured is kept; twice raises."""
-    stop = threading.Event()
-
-    def handler(_signal: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)

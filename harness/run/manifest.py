@@ -79,5 +79,3 @@ def plan_json(prepared: Prepared) -> dict[str, Any]:
             for block in prepared.plan
         ]
     }  # fmt: skip
-
-

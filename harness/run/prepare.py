@@ -39,7 +39,9 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(parse_backend_list(options.backends))
     launches = tuple(resolve_launch(ref, options.launch) for ref in backends)
     model_name, model = choose_model(options.model)
-    tracks = tuple(_track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True))
+    tracks = tuple(
+        _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
+    )
     for ref in backends:
         _check_values(ref, options.engine_values, len(backends))
     labels = tuple(_unique_label(ref, backends) for ref in backends)

@@ -1,0 +1,121 @@
+"""`bench run --dry-run`: the expanded plan, and how long it took the last time it was run here."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any
+
+from harness.errors import SpecError
+from harness.plan import Cell
+from harness.run.prepare import Prepared
+from harness.spec import files
+from harness.store import RunFolder
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCell:
+    cell: str
+    backend: str
+    load: str
+    expected_s: float | None
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    prepared: Prepared
+    cells: tuple[PlannedCell, ...]
+
+    @property
+    def expected_s(self) -> float | None:
+        """Of the load alone, engine starts left out. None when one cell cannot be told."""
+        known = [cell.expected_s for cell in self.cells if cell.expected_s is not None]
+        return sum(known) if len(known) == len(self.cells) else None
+
+    def as_json(self) -> dict[str, Any]:
+        prepared = self.prepared
+        return {
+            "scenario": asdict(prepared.scenario),
+            "scenario_sha256": files.fingerprint(prepared.scenario),
+            "model": prepared.model_name,
+            "backends": {
+                label: {"launch": asdict(launch), "track": track}
+                for label, launch, track in zip(
+                    prepared.labels, prepared.launches, prepared.tracks, strict=True
+                )
+            },
+            "cells": [asdict(cell) for cell in self.cells],
+            "expected_s": self.expected_s,
+        }
+
+    def as_text(self) -> str:
+        prepared, options = self.prepared, self.prepared.options
+        lines = [
+            f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
+            f"model {prepared.model_name}, seed {options.seed}, {options.repeats} repeat(s)",
+            "",
+        ]
+        for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):
+            lines.append(f"  {label}: {launch.mode} ({launch.why})" + (f", weights {track}" if track else ""))
+        lines.append("")
+        width = max(len(cell.cell) for cell in self.cells)
+        for cell in self.cells:
+            expected = "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
+            lines.append(f"  {cell.cell:<{width}}  {cell.load:<22} {expected:>7}  {cell.basis}")
+        total = self.expected_s
+        starts = len(prepared.plan)
+        measured = "unknown" if total is None else f"about {total:.0f} s"
+        lines += ["", f"{len(self.cells)} cells, {measured} of load, and {starts} engine start(s)"]
+        return "\n".join(lines)
+
+
+def describe(prepared: Prepared) -> Description:
+    history = _history(prepared)
+    cells = [cell for block in prepared.plan for cell in block.cells]
+    return Description(prepared, tuple(_planned(prepared, cell, history) for cell in cells))
+
+
+def _planned(
+    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, float], list[float]]
+) -> PlannedCell:
+    load = prepared.scenario.load
+    count = load.requests + load.warmup_requests
+    label = prepared.labels[cell.backend]
+    point = (
+        f"{cell.load.value:g} in flight"
+        if cell.load.kind == "concurrency"
+        else f"{cell.load.value:g} requests/s"
+    )
+    seen = history.get((label, cell.load.kind, cell.load.value))
+    if cell.load.kind == "rate":
+        expected, basis = count / cell.load.value, f"{count} requests at this rate"
+    elif seen:
+        expected, basis = (
+            median(seen) * count,
+            f"{len(seen)} earlier run(s) of this scenario in {prepared.options.out}",
+        )
+    else:
+        expected, basis = None, f"{count} requests; no earlier run in {prepared.options.out} to judge by"
+    if load.duration_s is not None and (expected is None or expected > load.duration_s):
+        expected, basis = load.duration_s, "--duration"
+    return PlannedCell(cell.name, label, point, expected, basis)
+
+
+def _history(prepared: Prepared) -> dict[tuple[str, str, float], list[float]]:
+    """Seconds per request of earlier runs of a scenario of this name, by backend and load."""
+    seconds: dict[tuple[str, str, float], list[float]] = {}
+    for path in sorted(prepared.options.out.glob(f"*-{prepared.scenario.name}-*")):
+        for cell in _cells(RunFolder(path)):
+            requests = cell["requests"]["ok"] + cell["requests"]["warmup"]
+            if requests:
+                key = (cell["label"], cell["load"]["kind"], cell["load"]["value"])
+                seconds.setdefault(key, []).append(cell["client"]["wall_s"] / requests)
+    return seconds
+
+
+def _cells(folder: RunFolder) -> Sequence[dict[str, Any]]:
+    try:
+        cells: list[dict[str, Any]] = folder.read_json("summary.json")["cells"]
+    except SpecError:
+        return ()
+    return cells

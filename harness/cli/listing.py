@@ -1,0 +1,137 @@
+"""`bench list`: what there is to run, and what was run."""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.errors import ExitCode, SpecError
+
+Row = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", choices=tuple(_LISTS), help="default: all but runs")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    wanted = (arguments.what,) if arguments.what else ("scenarios", "backends", "models")
+    lists = {what: _LISTS[what](arguments) for what in wanted}
+    if arguments.json:
+        print(json.dumps(lists, indent=1))
+        return ExitCode.OK
+    for index, (what, rows) in enumerate(lists.items()):
+        if len(lists) > 1:
+            print(("\n" if index else "") + what.upper())
+        print(_columns(rows) or f"no {what}")
+    return ExitCode.OK
+
+
+def _scenarios(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.spec.scenario import load_scenario
+
+    rows = []
+    for name in sorted(paths.definitions("workloads")):
+        scenario = load_scenario(name)
+        load = scenario.load
+        shape = (
+            f"concurrency {','.join(map(str, load.concurrency))}"
+            if load.concurrency
+            else f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
+        )
+        rows.append(
+            {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
+        )
+    return rows
+
+
+def _backends(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.engines.install import installed
+    from harness.spec.backend import load_backend
+
+    rows = []
+    for name in sorted(set(paths.definitions("backends")) - {"models"}):
+        backend = load_backend(name)
+        for variant in (None, *backend.variants):
+            about = backend.backend.title if variant is None else backend.variants[variant].description
+            rows.append(
+                {
+                    "name": name if variant is None else f"{name}@{variant}",
+                    "start": _start(
+                        backend.process is not None,
+                        installed(backend) is not None
+                        if backend.process and backend.process.install
+                        else None,
+                    ),
+                    "about": about + (" (simulated)" if backend.backend.simulated else ""),
+                }
+            )
+    return rows
+
+
+def _start(process: bool, ready: bool | None) -> str:
+    if not process:
+        return "attach"
+    return "process" if ready is None else "process, installed" if ready else "process, installs itself"
+
+
+def _models(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.spec.models import load_models
+
+    known = load_models()
+    return [
+        {
+            "name": name + (" (default)" if name == known.default else ""),
+            "track": track_name,
+            "weights": track.weights,
+            "quantisation": track.quantisation,
+        }
+        for name, model in known.models.items()
+        for track_name, track in model.tracks.items()
+    ]
+
+
+def _runs(arguments: argparse.Namespace) -> list[Row]:
+    from harness.store import RunFolder
+
+    rows = []
+    for path in sorted(arguments.out.glob("*/manifest.json")):
+        folder = RunFolder(path.parent)
+        try:
+            manifest = folder.read_json("manifest.json")
+        except SpecError as error:
+            rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
+            continue
+        rows.append(
+            {
+                "run": folder.run_id,
+                "state": manifest["state"],
+                "scenario": manifest["scenario"]["scenario"]["name"],
+                "backends": ", ".join(manifest["backends"]),
+            }
+        )
+    return rows
+
+
+_LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
+    "scenarios": _scenarios,
+    "backends": _backends,
+    "models": _models,
+    "runs": _runs,
+}
+
+
+def _columns(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    names = list(rows[0])
+    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in names}
+    lines = ["  ".join(f"{name:<{widths[name]}}" for name in names).rstrip()]
+    lines += ["  ".join(f"{row[name]!s:<{widths[name]}}" for name in names).rstrip() for row in rows]
+    return "\n".join(lines)

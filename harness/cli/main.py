@@ -1,0 +1,73 @@
+"""The command line: arguments, dispatch, exit codes. A command's module is imported when it is called."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from harness import __version__
+from harness.errors import BenchError, ExitCode
+
+# Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
+COMMANDS = {
+    "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
+    "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
+    "validate": ("harness.cli.validate", "check scenario and backend files"),
+    "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
+    "engines": ("harness.cli.engines", "install engines, each into an environment of its own"),
+    "truth": ("harness.truth.cli", "scripted server of known timing, to check a harness against"),
+}
+
+EPILOG = """exit codes:
+  0 fine   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
+  4 INVALID measurement   130 interrupted (what was measured is kept)
+
+`bench COMMAND --help` shows the options of a command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = next((word for word in given if not word.startswith("-")), None)
+    try:
+        parsed = _parser(command).parse_args(given)
+        if not parsed.command:
+            _parser(None).print_help()
+            return ExitCode.USAGE
+        return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
+    except BenchError as error:
+        from harness.cli.output import print_error
+
+        print_error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`bench list | head`); Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    """With the options of the one command that is called: the others are not even imported."""
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description="Compare LLM serving engines: the same requests to each, one engine at a time.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"bench {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, (module, text) in COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=text,
+            description=text[0].upper() + text[1:] + ".",
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name == command:
+            import_module(module).add_arguments(sub)
+    return parser

@@ -1,0 +1,113 @@
+"""What goes where: results to stdout, everything else to stderr. Colour only on a terminal that wants it."""
+
+import os
+import sys
+import threading
+import time
+from typing import TextIO
+
+from harness.errors import BenchError
+from harness.load.job import Progress
+from harness.plan import Cell
+
+# A terminal line is redrawn at most this often; a log gets a line of load progress this often.
+REDRAW_S = 0.1
+LOG_EVERY_S = 10.0
+
+
+def wants_color(stream: TextIO) -> bool:
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def print_error(error: BenchError) -> None:
+    red, plain = ("\x1b[31m", "\x1b[0m") if wants_color(sys.stderr) else ("", "")
+    print(f"{red}error:{plain} {error}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+
+
+class PlainLines:
+    """For logs and pipes: a line when something begins, and one every ten seconds of load."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._last_load = 0.0
+        self._last_stage = ""
+
+    def stage(self, text: str) -> None:
+        # A stage that only counts seconds up is one line, not hundreds.
+        head = text.split("\t", 1)[0]
+        if head != self._last_stage:
+            self._last_stage = head
+            self._line(head)
+
+    def note(self, text: str) -> None:
+        self._line(text)
+
+    def load(self, cell: Cell, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last_load >= LOG_EVERY_S:
+            self._last_load = now
+            self._line(load_text(cell, progress))
+
+    def close(self) -> None:
+        pass
+
+    def _line(self, text: str) -> None:
+        print(f"[{time.monotonic() - self._began:6.1f}s] {text}", file=sys.stderr, flush=True)
+
+
+class LiveLine:
+    """One line at the bottom of the terminal that shows what happens now; notes scroll above it."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._text = ""
+        self._last_draw = 0.0
+        self._lock = threading.Lock()
+
+    def stage(self, text: str) -> None:
+        self._draw(text.replace("\t", " "), force=False)
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            print(f"\r\x1b[K{text}", file=sys.stderr)
+            self._text = ""
+
+    def load(self, cell: Cell, progress: Progress) -> None:
+        self._draw(load_text(cell, progress), force=progress.done == progress.planned)
+
+    def close(self) -> None:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def _draw(self, text: str, *, force: bool) -> None:
+        now = time.monotonic()
+        with self._lock:
+            if (
+                not force
+                and now - self._last_draw < REDRAW_S
+                and text.split(" ")[0] == self._text.split(" ")[0]
+            ):
+                return
+            self._last_draw, self._text = now, text
+            width = os.get_terminal_size(sys.stderr.fileno()).columns
+            line = f"{now - self._began:5.0f}s  {text}".replace("\n", " ")
+            print(f"\r\x1b[K{line[: width - 1]}", end="", file=sys.stderr, flush=True)
+
+
+def progress_display() -> PlainLines | LiveLine:
+    live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return LiveLine() if live else PlainLines()
+
+
+def load_text(cell: Cell, progress: Progress) -> str:
+    ttft = "" if progress.recent_ttft_ms is None else f"  TTFT {progress.recent_ttft_ms:.0f} ms"
+    tokens = progress.recent_output_tokens_per_s
+    speed = "" if tokens is None else f"  {tokens:.0f} tok/s"
+    failed = f"  {progress.failed} failed" if progress.failed else ""
+    share = progress.done / progress.planned if progress.planned else 1.0
+    bar = "█" * round(12 * share) + "░" * (12 - round(12 * share))
+    return (
+        f"{cell.name}  {bar} {progress.done}/{progress.planned}  {progress.in_flight} in flight"
+        f"{ttft}{speed}{failed}"
+    )

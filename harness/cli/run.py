@@ -1,0 +1,222 @@
+"""`bench run`: flags to RunOptions, then the run, then what a person or a script reads."""
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from harness.errors import ExitCode, SpecError
+
+T = TypeVar("T", int, float)
+
+# Never accepted: what stands on a command line is seen by every user of the machine and kept by shells.
+_SECRETS = ("--api-key", "--token", "--api_key")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scenario", required=True, metavar="NAME|FILE", help="`bench list scenarios` names them"
+    )
+    parser.add_argument(
+        "--backends",
+        required=True,
+        metavar="LIST",
+        help="NAME[@VARIANT][=URL],…; =URL attaches to a running server, openai=URL to any",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME|PATH", help="`bench list models`; or a GGUF file or model folder"
+    )
+    parser.add_argument(
+        "--launch",
+        choices=("auto", "compose", "process", "attach"),
+        default="auto",
+        help="how engines are started (default: auto; the choice and its reason are printed)",
+    )
+    load = parser.add_argument_group("load (replaces what the scenario says)")
+    shape = load.add_mutually_exclusive_group()
+    shape.add_argument(
+        "--concurrency", metavar="N,…", type=_numbers(int), help="closed loop: requests kept in flight"
+    )
+    shape.add_argument("--rate", metavar="R,…", type=_numbers(float), help="open loop: requests per second")
+    load.add_argument("--arrival", choices=("poisson", "constant"), help="of the open loop")
+    load.add_argument("--requests", type=int, metavar="N", help="measured requests per load point")
+    load.add_argument("--duration", type=float, metavar="S", help="stop sending after so many seconds")
+    load.add_argument("--input-tokens", type=int, metavar="N", help="of fixed-length prompts")
+    load.add_argument("--output-tokens", type=int, metavar="N", help="asked of every answer")
+    load.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any other scenario key, e.g. prompts.groups=8 (repeatable)",
+    )
+    parser.add_argument(
+        "--engine-set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a key of the backends' [engine.values], e.g. max_sequences=4 (repeatable)",
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=1, metavar="N", help="engine restarts per backend (default: 1)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"
+    )
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="load processes (default: chosen from the load)"
+    )
+    parser.add_argument(
+        "--api-key-env", metavar="VAR", help="environment variable that holds the servers' API key"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="where the run folder is made (default: ./results)",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the cells and the expected duration, start nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+    for flag in _SECRETS:
+        parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.run.options import RunOptions
+    from harness.run.prepare import prepare
+
+    options = RunOptions(
+        scenario=arguments.scenario,
+        backends=arguments.backends,
+        model=arguments.model,
+        launch=arguments.launch,
+        overrides=_overrides(arguments),
+        engine_values=dict(_pair(text, "--engine-set") for text in arguments.engine_set),
+        repeats=arguments.repeats,
+        seed=arguments.seed,
+        workers=arguments.workers,
+        out=arguments.out or Path("results"),
+        api_key_env=_api_key_env(arguments.api_key_env),
+        command=("bench", *sys.argv[1:]),
+    )
+    prepared = prepare(options)
+    if arguments.dry_run:
+        from harness.cli.dry_run import describe
+
+        print(
+            json.dumps(describe(prepared).as_json(), indent=1)
+            if arguments.json
+            else describe(prepared).as_text()
+        )
+        return ExitCode.OK
+    return _run(prepared, as_json=arguments.json)
+
+
+def _run(prepared: Any, *, as_json: bool) -> int:
+    from harness.cli.output import progress_display, wants_color
+    from harness.errors import SetupError
+    from harness.run.execute import Run
+    from harness.store import RunFolder
+
+    ui = progress_display()
+    for label, launch in zip(prepared.labels, prepared.launches, strict=True):
+        ui.note(f"{label}: launch {launch.mode}: {launch.why}")
+    folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+    run = Run(prepared, folder, ui)
+    try:
+        run.execute()
+        if run.cells:
+            from harness import report
+
+            ui.stage("report")
+            report.build(folder)
+    finally:
+        ui.close()
+    if as_json:
+        print(json.dumps(folder.read_json("summary.json"), indent=1))
+    elif run.cells:
+        from harness.report.table import terminal
+
+        width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
+        print(terminal(folder.read_json("summary.json"), width=width, color=wants_color(sys.stdout)))
+        print(f"\nrun folder: {folder.path}\nreport:     {folder.path / 'report.html'}")
+    if run.interrupted:
+        print(f"interrupted: what was measured is in {folder.path}", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    if run.failures:
+        if not run.cells:
+            failed = run.failures[0]
+            raise SetupError("no backend could be measured", where=failed["backend"])
+        return ExitCode.SETUP
+    return ExitCode.INVALID if run.summary["state"] == "invalid" else ExitCode.OK
+
+
+def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
+    overrides: dict[str, Any] = {}
+    for text in arguments.set:
+        key, value = _pair(text, "--set")
+        overrides[key] = _toml_value(value)
+    if arguments.concurrency:
+        overrides |= {"load.concurrency": arguments.concurrency, "load.rate": []}
+    if arguments.rate:
+        overrides |= {"load.rate": arguments.rate, "load.concurrency": []}
+    flags = {
+        "arrival": "load.arrival",
+        "requests": "load.requests",
+        "duration": "load.duration_s",
+        "input_tokens": "prompts.input_tokens",
+        "output_tokens": "prompts.output_tokens",
+    }
+    for name, key in flags.items():
+        if getattr(arguments, name) is not None:
+            overrides[key] = getattr(arguments, name)
+    return overrides
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
+    return key, value
+
+
+def _toml_value(text: str) -> Any:
+    """As it would stand in the file; a bare word is a string."""
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _numbers(kind: type[T]) -> Callable[[str], list[T]]:
+    def parse(text: str) -> list[T]:
+        try:
+            return [kind(part) for part in text.split(",") if part]
+        except ValueError:
+            what = "whole numbers" if kind is int else "numbers"
+            raise argparse.ArgumentTypeError(f"'{text}' is not a list of {what}, like 1,8,32") from None
+
+    return parse
+
+
+def _api_key_env(name: str | None) -> str | None:
+    if name is not None and not os.environ.get(name):
+        raise SpecError(f"the environment variable '{name}' is not set", where="--api-key-env")
+    return name or ("BENCH_API_KEY" if os.environ.get("BENCH_API_KEY") else None)
+
+
+class _RefuseSecret(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> None:
+        raise SpecError(
+            "a key on the command line can be read by every user of this machine",
+            where="--api-key",
+            hint="put it in an environment variable and name that with --api-key-env",
+        )

@@ -1,0 +1,60 @@
+"""`bench validate`: every problem of every file, not only the first."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from harness.cli.output import print_error
+from harness.errors import ExitCode, SpecError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="scenario or backend files (default: all that are found)",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness import paths
+
+    files = arguments.files or [
+        path for kind in ("workloads", "backends") for path in paths.definitions(kind).values()
+    ]
+    wrong = 0
+    for path in files:
+        try:
+            kind = _check(path)
+        except SpecError as error:
+            wrong += 1
+            print_error(error)
+        else:
+            print(f"{path}: {kind}, valid")
+    if wrong:
+        print(f"{wrong} of {len(files)} file(s) wrong", file=sys.stderr)
+    return ExitCode.USAGE if wrong else ExitCode.OK
+
+
+def _check(path: Path) -> str:
+    from harness.spec import files
+    from harness.spec.backend import apply_variant, parse_backend
+    from harness.spec.models import Models
+    from harness.spec.scenario import parse_scenario
+    from harness.spec.strict import build
+
+    table = files.read_toml(path)
+    if "scenario" in table:
+        parse_scenario(table, str(path))
+        return "scenario"
+    if "models" in table:
+        build(Models, table, str(path))
+        return "models"
+    if "backend" in table:
+        definition = parse_backend(table, str(path))
+        for variant in definition.variants:
+            apply_variant(definition, variant)
+        return "backend"
+    raise SpecError("has none of the tables [scenario], [backend], [models]", where=str(path))

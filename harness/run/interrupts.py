@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM: inside the timed window they ask the load to stop, elsewhere they raise."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+
+class Interrupts:
+    """Context of a whole run. Asking twice inside a window raises KeyboardInterrupt as well."""
+
+    def __init__(self) -> None:
+        self._window: threading.Event | None = None
+        self._previous: dict[int, signal.Handlers | None] = {}
+
+    def __enter__(self) -> "Interrupts":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._handle)  # type: ignore[assignment]  # opaque to us
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    @contextmanager
+    def window(self) -> Iterator[threading.Event]:
+        """The event is set by the first signal that arrives inside."""
+        self._window = threading.Event()
+        try:
+            yield self._window
+        finally:
+            self._window = None
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self._window is None or self._window.is_set():
+            raise KeyboardInterrupt
+        self._window.set()
