@@ -10,7 +10,7 @@ from harness.errors import BenchError
 from harness.load.job import Progress
 from harness.plan import Cell
 
-# A terminal line is redrawn at most this often; a log gets a line of load progress this often.
+# A terminal line is redrawn at most this often; a log gets a line of a stage that goes on this often.
 REDRAW_S = 0.1
 LOG_EVERY_S = 10.0
 
@@ -31,29 +31,31 @@ class PlainLines:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._last_load = 0.0
-        self._last_stage = ""
+        self._last = 0.0
+        self._stage = ""
 
     def stage(self, text: str) -> None:
-        # A stage that only counts seconds up is one line, not hundreds.
-        head = text.split("\t", 1)[0]
-        if head != self._last_stage:
-            self._last_stage = head
-            self._line(head)
+        # "engine: loading (12 s): …" is the same stage as a moment ago.
+        stage = text.partition(" (")[0]
+        if stage != self._stage or self._due():
+            self._stage = stage
+            self._line(text)
 
     def note(self, text: str) -> None:
         self._line(text)
 
     def load(self, cell: Cell, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._last_load >= LOG_EVERY_S:
-            self._last_load = now
+        if self._due():
             self._line(load_text(cell, progress))
 
     def close(self) -> None:
         pass
 
+    def _due(self) -> bool:
+        return time.monotonic() - self._last >= LOG_EVERY_S
+
     def _line(self, text: str) -> None:
+        self._last = time.monotonic()
         print(f"[{time.monotonic() - self._began:6.1f}s] {text}", file=sys.stderr, flush=True)
 
 
@@ -67,7 +69,7 @@ class LiveLine:
         self._lock = threading.Lock()
 
     def stage(self, text: str) -> None:
-        self._draw(text.replace("\t", " "), force=False)
+        self._draw(text, force=False)
 
     def note(self, text: str) -> None:
         with self._lock:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from harness.engines.install import install_engine
+from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError
@@ -71,9 +71,10 @@ class Run:
         for ref, launch, track in zip(prepared.backends, prepared.launches, prepared.tracks, strict=True):
             if launch.mode != "process":
                 continue
-            install_engine(ref.definition, self.ui.stage)
-            if track is not None:
-                ensure_weights(prepared.model_name, track, self.ui.stage)
+            if needs_install(ref.definition):
+                environment = install_engine(ref.definition, self.ui.stage)
+                if track is not None:
+                    ensure_weights(prepared.model_name, prepared.model, track, environment, self.ui.stage)
 
     def _block(self, block: Block) -> None:
         """An engine that cannot be started is recorded, and the other backends are still measured."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.engines.launch import LaunchChoice, resolve_launch
+from harness.engines.models import local_model
 from harness.errors import SpecError
 from harness.plan import Block, make_plan
 from harness.run.options import RunOptions
@@ -38,7 +39,7 @@ def prepare(options: RunOptions) -> Prepared:
     scenario = load_scenario(options.scenario, options.overrides)
     backends = tuple(parse_backend_list(options.backends))
     launches = tuple(resolve_launch(ref, options.launch) for ref in backends)
-    model_name, model = choose_model(options.model)
+    model_name, model = _model(options.model)
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
@@ -47,6 +48,13 @@ def prepare(options: RunOptions) -> Prepared:
     labels = tuple(_unique_label(ref, backends) for ref in backends)
     plan = make_plan(labels, scenario.load, options.repeats)
     return Prepared(options, scenario, backends, labels, launches, model_name, model, tracks, plan)
+
+
+def _model(given: str | None) -> tuple[str, Model]:
+    """A name of models.toml, or a path when it looks like one."""
+    if given is not None and (given.endswith(".gguf") or "/" in given):
+        return local_model(given)
+    return choose_model(given)
 
 
 def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:

@@ -12,7 +12,7 @@ from harness.engines.session import EngineSession
 from harness.load import run_load
 from harness.load.job import ClientFacts, ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
 from harness.plan import Cell, LoadPoint, seed_for
-from harness.prompts.request import Workload
+from harness.prompts.request import ChatRequest, Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals
 
@@ -21,7 +21,7 @@ def make_job(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineS
     load, request = prepared.scenario.load, prepared.scenario.request
     definition = prepared.backends[cell.backend].definition
     bodies = [
-        render_body(definition, engine.served_name, made.messages, made.max_tokens, request)
+        render_body(definition, engine.served_name, _as_json(made), made.max_tokens, request)
         for made in workload.requests
     ]
     return LoadJob(
@@ -35,6 +35,10 @@ def make_job(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineS
         drain_timeout_s=request.timeout_s,
         workers=prepared.options.workers,
     )
+
+
+def _as_json(request: ChatRequest) -> list[dict[str, str]]:
+    return [{"role": role, "content": content} for role, content in request.messages]
 
 
 def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> ClosedLoop | OpenLoop:
