@@ -1,0 +1,128 @@
+"""The command line and the environment an engine is started with, and what of them may be recorded."""
+
+import dataclasses
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engines.install import EngineEnv
+from harness.engines.models import Weights
+from harness.errors import SpecError
+from harness.spec.backend import PLACEHOLDER, Backend
+from harness.spec.models import Model
+from harness.spec.strict import nearest
+
+Value = int | float | str
+
+SERVED_NAME = "bench"
+HOST = "127.0.0.1"
+_SHIMS = Path(__file__).parent / "shims"
+
+# An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
+# The rest is none of its business, and what it does not see cannot change a measurement unrecorded.
+_PASSED = re.compile(
+    r"(PATH|HOME|USER|LANG|LC_\w+|TMPDIR|TZ|LD_LIBRARY_PATH|LD_PRELOAD|XDG_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
+    r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
+    r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|VLLM_\w+|GGML_\w+|LLAMA_\w+)"
+)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_HUB_TOKEN = "HF_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: tuple[str, ...]
+    env: dict[str, str]
+
+    def recorded_env(self) -> dict[str, str]:
+        """Without secrets, and without what says more about the user than about the engine."""
+        return {
+            name: "(not recorded)" if _hides(name, value) else value
+            for name, value in sorted(self.env.items())
+            if name not in ("HOME", "USER")
+        }
+
+
+def configured(definition: Backend, model: Model | None, overrides: Mapping[str, Value]) -> Backend:
+    """The definition with `threads` and the user's changes in [engine.values], of the declared types.
+
+    Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
+    """
+    values: dict[str, Value] = {"threads": len(os.sched_getaffinity(0)), **definition.engine.values}
+    kinds = {"port": int} | {key: type(value) for key, value in values.items()}
+    for key, given in overrides.items():
+        where = f"--engine-set {key}={given}"
+        if key not in kinds:
+            raise SpecError(
+                f"backend '{definition.name}' has no value '{key}'", where=where, hint=nearest(key, kinds)
+            )
+        try:
+            values[key] = kinds[key](given)
+        except ValueError:
+            raise SpecError(
+                f"'{given}' is not {'a whole number' if kinds[key] is int else 'a number'}", where=where
+            ) from None
+    context = values.get("context_tokens")
+    if context is not None and model and model.context_tokens and int(context) > model.context_tokens:
+        raise SpecError(
+            f"context_tokens is {context}, but the model ends at {model.context_tokens}",
+            where=f"backend {definition.name}",
+            hint="use --engine-set context_tokens=N",
+        )
+    return dataclasses.replace(definition, engine=dataclasses.replace(definition.engine, values=values))
+
+
+def build_command(
+    definition: Backend, *, env: EngineEnv | None, weights: Weights | None, port: int, scratch: Path
+) -> Command:
+    """The placeholders of a configured definition filled in."""
+    process = definition.process
+    if process is None:
+        raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
+    values = definition.engine.values
+    fill: dict[str, Value] = {
+        "served_name": SERVED_NAME,
+        "host": HOST,
+        "scratch": str(scratch),
+        "shims": str(_SHIMS),
+        "harness_python": sys.executable,
+        **values,
+        "port": port,
+    }
+    if "context_tokens" in values and "max_sequences" in values:
+        fill["context_total"] = int(values["context_tokens"]) * int(values["max_sequences"])
+    if env:
+        fill |= {"python": str(env.python), "bin": str(env.bin)}
+    if weights:
+        fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
+
+    def filled(text: str, place: str) -> str:
+        missing = [name for name in PLACEHOLDER.findall(text) if name not in fill]
+        if missing:
+            raise SpecError(
+                f"nothing to fill '{{{missing[0]}}}' with", where=f"backend {definition.name}:{place}"
+            )
+        return PLACEHOLDER.sub(lambda match: str(fill[match[1]]), text)
+
+    argv = [filled(part, "process.program") for part in process.program]
+    argv += [filled(part, "engine.args") for part in definition.engine.args]
+    environment = _passed_on(hub=weights is not None and not weights.local)
+    for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
+        environment.update({name: filled(value, place) for name, value in table.items()})
+    return Command(tuple(argv), environment)
+
+
+def _passed_on(hub: bool) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if _PASSED.fullmatch(name) and (not _SECRET.search(name) or (hub and name == _HUB_TOKEN))
+    }
+
+
+def _hides(name: str, value: str) -> bool:
+    """A proxy's URL may hold a password as well as a key's name may say what it is."""
+    return bool(_SECRET.search(name)) or ("://" in value and "@" in value)

@@ -1,0 +1,189 @@
+"""Engines' own environments in the cache: built on first use, rebuilt when what they are made of changes."""
+
+import dataclasses
+import json
+import platform
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.engines.cache import Say, built, completed
+from harness.engines.pip import Pip
+from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
+from harness.engines.watch import run_logged, tail
+from harness.errors import SetupError, SpecError
+from harness.spec.backend import Backend, Install
+from harness.spec.files import fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEnv:
+    """A finished environment; `packages` maps every distribution in it to its version."""
+
+    python: Path
+    packages: dict[str, str]
+    version: str  # of the engine
+    torch_source: str  # where its CPU build of torch came from; "" without torch
+
+    @property
+    def bin(self) -> Path:
+        return self.python.parent
+
+
+def needs_install(definition: Backend) -> bool:
+    """False for an engine that runs from programs already on this machine."""
+    return definition.process is not None and definition.process.install is not None
+
+
+def installed(definition: Backend) -> EngineEnv | None:
+    if not needs_install(definition):
+        return None
+    folder = _folder(definition)
+    facts = completed(folder)
+    return _environment(folder, facts) if facts else None
+
+
+def install_engine(definition: Backend, say: Say, force: bool = False) -> EngineEnv:
+    """The engine's environment, built now where it is absent. Raises SetupError with pip's last words."""
+    install = _recipe(definition)
+    folder = _folder(definition)
+
+    def build(target: Path) -> dict[str, Any]:
+        say(f"{definition.name}: preparing its environment, about {install.size_mb} MB, in {target}")
+        started = time.monotonic()
+        facts = _build(target, definition.name, install, say)
+        say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")
+        return facts
+
+    return _environment(
+        folder, built(folder, f"the environment of {definition.name}", build, say, force=force)
+    )
+
+
+def _recipe(definition: Backend) -> Install:
+    if definition.process is None or definition.process.install is None:
+        raise SpecError(
+            f"backend '{definition.name}' has nothing to install",
+            hint="its definition has no [process.install]",
+        )
+    return definition.process.install
+
+
+def _folder(definition: Backend) -> Path:
+    recipe = dataclasses.replace(_recipe(definition), size_mb=0)  # a remark, not part of what is built
+    made_of = [dataclasses.asdict(recipe), sys.version_info[:2], platform.machine()]
+    return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
+
+
+def _environment(folder: Path, facts: dict[str, Any]) -> EngineEnv:
+    return EngineEnv(folder / "bin" / "python", facts["packages"], facts["version"], facts["torch_source"])
+
+
+def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any]:
+    log = paths.cache_dir() / "logs" / f"install-{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"")
+    if run_logged([sys.executable, "-m", "venv", str(folder)], log, say, f"{name}: creating the environment"):
+        raise SetupError(
+            f"python -m venv failed: {tail(log, 2)}",
+            where=name,
+            hint=f"some systems keep it in a package of its own (python3-venv); log: {log}",
+        )
+    python = folder / "bin" / "python"
+    pip = Pip(python, log, say, name)
+    torch_source = ""
+    constraint: tuple[str, ...] = ()
+    if install.torch:
+        torch_source = install_cpu_torch(pip, python.parent, install.torch)
+        say(f"{name}: {torch_source}")
+        pinned = folder / "constraints.txt"
+        pinned.write_text(f"torch=={_packages(python)['torch']}\n", encoding="utf-8")
+        constraint = ("--constraint", str(pinned))
+    if install.without:
+        _install_without(pip, folder, install, constraint)
+    else:
+        pip.run(
+            f"installing {', '.join(install.requirements)}", "install", *constraint, *install.requirements
+        )
+    if install.metadata_alias:
+        _alias(python, install.metadata_alias)
+    packages = _packages(python)
+    accelerators = accelerator_packages(packages) if install.torch else []
+    if accelerators:
+        raise SetupError(
+            f"its requirements brought GPU packages: {', '.join(accelerators)}",
+            where=name,
+            hint=f"name them in [process.install] without; log: {log}",
+        )
+    return {
+        "packages": packages,
+        "version": packages[_normal(install.version_of)],
+        "torch_source": torch_source,
+    }
+
+
+def _install_without(pip: Pip, folder: Path, install: Install, constraint: tuple[str, ...]) -> None:
+    """The first requirement's wheel after everything it asks for, less what is left out."""
+    engine, *others = install.requirements
+    pip.run(
+        f"downloading {engine}",
+        "download",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+        "--dest",
+        str(folder),
+        engine,
+    )
+    wheel = next(folder.glob("*.whl"))
+    left_out = {_normal(name) for name in install.without}
+    wanted = [line for line in _requires(wheel) if _normal(_project(line)) not in left_out]
+    listing = folder / "requirements.txt"
+    listing.write_text("\n".join([*wanted, *others]) + "\n", encoding="utf-8")
+    pip.run(f"installing what {engine} needs", "install", *constraint, "--requirement", str(listing))
+    pip.run(f"installing {engine}", "install", "--no-deps", str(wheel))
+    wheel.unlink()
+
+
+def _requires(wheel: Path) -> list[str]:
+    """Requirements in the wheel's metadata, those of optional extras left out."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", n))
+        metadata = HeaderParser().parsestr(archive.read(name).decode("utf-8"))
+    lines: list[str] = metadata.get_all("Requires-Dist", [])
+    return [line for line in lines if not re.search(r"\bextra\s*==", line)]
+
+
+def _project(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return found.group() if found else requirement
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _alias(python: Path, alias: str) -> None:
+    name, _, version = alias.partition("==")
+    where = subprocess.check_output(
+        [str(python), "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+    )
+    folder = Path(where.strip()) / f"{name}-{version}.dist-info"
+    folder.mkdir(exist_ok=True)
+    (folder / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8"
+    )
+
+
+def _packages(python: Path) -> dict[str, str]:
+    listed = subprocess.check_output(
+        [str(python), "-I", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"], text=True
+    )
+    return {_normal(entry["name"]): entry["version"] for entry in json.loads(listed)}

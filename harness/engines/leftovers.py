@@ -1,0 +1,95 @@
+"""Engines that a killed harness left behind, found by a note in the cache and cleared by the next start.
+
+The guard normally sees to it that there are none; this is for the case that it was killed as well.
+"""
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.engines.cache import Say
+
+
+@contextmanager
+def noted(label: str, session: int, log: Path) -> Iterator[None]:
+    """While the context lasts, a note says which processes belong to the engine."""
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / f"{session}.json"
+    note.write_text(
+        json.dumps(
+            {
+                "label": label,
+                "session": session,
+                "log": str(log.resolve()),
+                "bench": os.getpid(),
+                "bench_born": _born(os.getpid()),
+            }
+        ),
+        encoding="utf-8",
+    )
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def clear(say: Say) -> list[str]:
+    """Kills what dead harnesses left running; sentences for the record, about live neighbours too."""
+    remarks = []
+    for note in sorted(_folder().glob("*.json")):
+        try:
+            told = json.loads(note.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):  # its harness is just removing or writing it
+            continue
+        if told["bench_born"] is not None and _born(told["bench"]) == told["bench_born"]:
+            if told["bench"] != os.getpid():
+                remarks.append(
+                    f"another bench (pid {told['bench']}) runs {told['label']} on this machine "
+                    "at the same time: both measurements suffer"
+                )
+            continue
+        left = [pid for pid in _processes() if _belongs(pid, told)]
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if left:
+            pids = ", ".join(map(str, left))
+            remarks.append(f"stopped {told['label']} (pid {pids}), left by a bench that was killed")
+        note.unlink(missing_ok=True)
+    for remark in remarks:
+        say(remark)
+    return remarks
+
+
+def _folder() -> Path:
+    return paths.cache_dir() / "running"
+
+
+def _processes() -> Iterator[int]:
+    return (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+
+
+def _belongs(pid: int, told: dict[str, Any]) -> bool:
+    """In the engine's session and writing to its log: a recycled number alone is not enough to kill for."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        output = str(Path(f"/proc/{pid}/fd/1").readlink())
+    except OSError:  # gone meanwhile, or another user's
+        return False
+    session = int(stat.rpartition(")")[2].split()[3])
+    return bool(session == told["session"] and output.removesuffix(" (deleted)") == told["log"])
+
+
+def _born(pid: int) -> int | None:
+    """Start time in clock ticks since boot; None when there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return None

@@ -1,0 +1,64 @@
+"""pip in an engine's environment: logged, and with its failures put into one sentence."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from harness.engines.cache import Say
+from harness.engines.watch import run_logged, tail
+from harness.errors import SetupError
+
+_CAUSES = (
+    (
+        r"No space left on device",
+        "the disk is full: free some space, or name another folder with BENCH_CACHE",
+    ),
+    (
+        r"Failed to establish a new connection|Temporary failure in name resolution|Name or service not known"
+        r"|Connection refused|ConnectTimeout|Network is unreachable|NewConnectionError|ProxyError",
+        "the package index cannot be reached: check the network and pip's index and proxy settings",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED",
+        "the package index's certificate is not trusted: see pip's --cert setting",
+    ),
+)
+
+
+class Pip:
+    """`label` names in progress lines what is installed; everything pip prints goes to `log`."""
+
+    def __init__(self, python: Path, log: Path, say: Say, label: str) -> None:
+        self.log, self.label, self._python, self._say = log, label, python, say
+
+    def run(self, doing: str, *arguments: str) -> None:
+        """Raises SetupError with pip's own last words."""
+        # -I: neither PYTHONPATH nor the current folder may shadow what is being installed.
+        self._run(
+            doing, [str(self._python), "-I", "-m", "pip", "--no-input", *arguments, "--progress-bar", "off"]
+        )
+
+    def run_uv(self, uv: str, doing: str, *arguments: str) -> None:
+        """`uv pip install ARGUMENTS` into the same environment, under the same care."""
+        self._run(doing, [uv, "pip", "install", "--python", str(self._python), *arguments])
+
+    def resolve(self, doing: str, *arguments: str) -> list[dict[str, Any]]:
+        """What `pip install ARGUMENTS` would bring: the metadata of each distribution. Installs nothing."""
+        report = self.log.with_suffix(".report.json")
+        self.run(doing, "install", "--dry-run", "--ignore-installed", "--report", str(report), *arguments)
+        found = [entry["metadata"] for entry in json.loads(report.read_text(encoding="utf-8"))["install"]]
+        report.unlink()
+        return found
+
+    def _run(self, doing: str, command: list[str]) -> None:
+        start = self.log.stat().st_size if self.log.exists() else 0
+        self._say(f"{self.label}: {doing}")
+        if run_logged(command, self.log, self._say, f"{self.label}: {doing}") != 0:
+            raise self._failure(doing, tail(self.log, 400, start))
+
+    def _failure(self, doing: str, output: str) -> SetupError:
+        errors = [line for line in output.splitlines() if re.match(r"\s*(ERROR|error|×)", line)]
+        said = " / ".join((errors or output.splitlines())[-3:])
+        hint = next((text for pattern, text in _CAUSES if re.search(pattern, output)), "read the log")
+        return SetupError(f"{doing} failed: {said}", where=self.label, hint=f"{hint}; log: {self.log}")

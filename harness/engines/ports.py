@@ -1,0 +1,57 @@
+"""A port to serve on."""
+
+import socket
+from pathlib import Path
+
+from harness.errors import SetupError
+
+
+def free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def check_port(host: str, port: int) -> None:
+    """Raises SetupError naming the port and, where the system tells, the process that holds it."""
+    if not 0 < port < 65536:
+        raise SetupError(f"{port} is not a port number", where=f"{host}:{port}")
+    with socket.socket() as probe:
+        # As servers do: connections of an earlier server that are still closing are no hindrance.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            owner = _owner(port)
+            raise SetupError(
+                f"port {port} is taken{f' by {owner}' if owner else ''}"
+                if owner or error.errno == 98
+                else f"port {port} cannot be used: {error.strerror}",
+                where=f"{host}:{port}",
+                hint="stop that process, or leave the port out to have a free one chosen",
+            ) from None
+
+
+def _owner(port: int) -> str | None:
+    """`name (pid N)` of the process listening on `port`; None where /proc does not say."""
+    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
+    for link in Path("/proc").glob("[0-9]*/fd/*") if sockets else ():
+        try:
+            if str(link.readlink()) in sockets:
+                pid = link.parts[2]
+                return f"{Path(f'/proc/{pid}/comm').read_text().strip()} (pid {pid})"
+        except OSError:  # gone meanwhile, or another user's
+            continue
+    return None
+
+
+def _listening_inodes(port: int) -> set[str]:
+    inodes = set()
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        if table.is_file():
+            for line in table.read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.add(fields[9])
+    return inodes

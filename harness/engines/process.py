@@ -1,0 +1,83 @@
+"""An engine as a process on this machine that cannot outlive the harness."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from harness.errors import SetupError
+
+_GUARD = Path(__file__).parent / "shims" / "guard.py"
+_GRACE_S = 10.0  # from SIGTERM to SIGKILL
+
+
+class EngineProcess:
+    """Started under a guard of its own (shims/guard.py); output goes to `log`."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> None:
+        self._socket, theirs = socket.socketpair()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with theirs, log.open("ab") as output:
+            # Isolated, without site-packages: the guard starts in milliseconds, whatever the engine's settings.
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_GUARD), str(_GRACE_S), *command],
+                stdin=theirs.fileno(),
+                stdout=output,
+                stderr=output,
+                env=dict(env),
+                start_new_session=True,
+            )
+        self._reports = self._socket.makefile("rb")
+        first = self._report()
+        if "pid" not in first:
+            self._end()
+            raise SetupError(f"cannot be started: {first.get('error', 'its guard died')}", where=command[0])
+        self.pid: int = first["pid"]
+        self._ending: str | None = None
+
+    def exited(self) -> str | None:
+        """None while it runs, else one sentence."""
+        if self._ending is None and self._guard.poll() is not None:
+            self._ending = _sentence(self._report().get("exit"))
+        return self._ending
+
+    def stop(self) -> None:
+        """SIGTERM to the group, SIGKILL after a grace period; returns when nothing of it is left."""
+        if self._guard.poll() is None:
+            self._socket.shutdown(socket.SHUT_WR)
+            try:
+                self._guard.wait(timeout=_GRACE_S + 10)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.pid, signal.SIGKILL)
+                self._guard.kill()
+                self._guard.wait()
+        self.exited()
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _report(self) -> dict[str, Any]:
+        line = self._reports.readline()
+        return dict(json.loads(line)) if line else {}
+
+    def _end(self) -> None:
+        self._reports.close()
+        self._socket.close()
+        self._guard.wait()
+
+
+def _sentence(status: int | None) -> str:
+    if status is None:
+        return "its guard process was killed"
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit code {status}"

@@ -1,0 +1,82 @@
+"""Waiting until an engine serves, and saying why when it does not."""
+
+import re
+import time
+from pathlib import Path
+
+import httpx
+
+from harness.engines.cache import Say
+from harness.engines.process import EngineProcess
+from harness.engines.server import Server
+from harness.engines.watch import Reporter, tail
+from harness.errors import SetupError
+from harness.spec.backend import Server as ServerSpec
+
+_POLL_S = 0.1
+_TAIL_LINES = 15
+
+# Only what every engine words alike; the log tail above the hint says the rest.
+_CAUSES = (
+    (
+        r"out of memory|OutOfMemory|MemoryError|bad_alloc|Cannot allocate memory|No available memory"
+        r"|killed by SIGKILL",
+        "it ran out of memory: use a smaller model, or fewer --engine-set max_sequences or context_tokens",
+    ),
+    (r"[Aa]ddress already in use|couldn't bind", "its port is taken: stop the other server, or set no port"),
+    (
+        r"failed to load model|error loading model|invalid magic|not a valid model|SafetensorError"
+        r"|does not appear to have a file|Can't load the configuration",
+        "the weights cannot be read: check the file given with --model, or delete it from the cache",
+    ),
+    (
+        r"error while loading shared libraries|cannot open shared object|ImportError|ModuleNotFoundError",
+        "its environment lacks something: bench engines install NAME --force",
+    ),
+    (
+        r"unrecognized arguments|unknown (flag|argument|option)",
+        "a flag in its definition is unknown to this version of the engine",
+    ),
+)
+
+
+def wait_ready(
+    base_url: str, spec: ServerSpec, process: EngineProcess, log: Path, say: Say, label: str
+) -> None:
+    """Until the readiness path answers 200. Raises SetupError when the engine dies or takes too long."""
+    url = base_url + spec.ready_path
+    loading = f"; while loading: {spec.loading}" if spec.loading else ""
+    say(f"{label}: waiting for {url}, at most {spec.startup_timeout_s:.0f} s{loading}")
+    reporter = Reporter(say, f"{label}: loading", log)
+    state = "no connection"
+    with httpx.Client(timeout=5.0, trust_env=False) as client:
+        while reporter.elapsed_s < spec.startup_timeout_s:
+            ending = process.exited()
+            if ending:
+                raise failure(f"ended while loading: {ending}", label, log)
+            try:
+                answer = client.get(url)
+            except httpx.HTTPError as error:
+                state = str(error) or type(error).__name__
+            else:
+                if answer.status_code == httpx.codes.OK:
+                    return
+                state = f"{answer.status_code} {answer.text[:100]}"
+            reporter.tick()
+            time.sleep(_POLL_S)
+    raise failure(
+        f"not ready after {spec.startup_timeout_s:.0f} s; {spec.ready_path} last gave: {state}", label, log
+    )
+
+
+def failure(what: str, label: str, log: Path) -> SetupError:
+    """With the last lines of the engine's log and, where the cause is a known one, what to do."""
+    lines = tail(log, _TAIL_LINES)
+    shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
+    hint = next((text for pattern, text in _CAUSES if re.search(pattern, f"{what}\n{lines}")), "read the log")
+    return SetupError(f"{what}\n{shown}", where=label, hint=f"{hint}; log: {log}")
+
+
+def check_generates(server: Server) -> None:
+    """One short completion. An engine that is up but cannot generate is found before the first cell."""
+    server.one_chat([{"role": "user", "content": "Say hello."}], max_tokens=4)

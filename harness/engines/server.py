@@ -1,0 +1,207 @@
+"""What the harness asks a serving engine outside the timed window: version, tokens, counters, cache reset."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from harness.engines.dialect import Message
+from harness.engines.prometheus import totals
+from harness.errors import SetupError, SpecError
+from harness.spec.backend import Backend, Probe
+
+DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
+_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetResult:
+    """Whether the prefix cache is empty now, and by what means or why not."""
+
+    done: bool
+    how: str
+
+
+def auth_headers(api_key_env: str | None) -> dict[str, str]:
+    """The key comes from the environment only; an explicitly named variable must be set."""
+    key = os.environ.get(api_key_env or DEFAULT_API_KEY_ENV, "")
+    if api_key_env and not key:
+        raise SpecError(f"environment variable {api_key_env} is not set", where="--api-key-env")
+    return {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+
+
+def lookup(answer: Any, dotted: str) -> Any:
+    """The value at `a.b.c`; None where the answer has no such place."""
+    for part in dotted.split("."):
+        answer = answer.get(part) if isinstance(answer, dict) else None
+    return answer
+
+
+def _parsed(answer: httpx.Response) -> Any:
+    """None where the body is not JSON."""
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+class Server:
+    """One engine behind `base_url`. Every method raises SetupError when it cannot be reached."""
+
+    def __init__(self, definition: Backend, base_url: str, served_name: str, api_key_env: str | None) -> None:
+        self.definition, self.base_url, self.served_name = definition, base_url, served_name
+        self._headers = auth_headers(api_key_env)
+        # trust_env off: a proxy between harness and engine would be measured with it.
+        self._client = httpx.Client(
+            base_url=base_url, headers=self._headers, timeout=_TIMEOUT, trust_env=False
+        )
+
+    @property
+    def chat_url(self) -> str:
+        return self.base_url + self.definition.dialect.chat_path
+
+    def headers(self) -> dict[str, str]:
+        """For the load generator; holds the key, so never to be stored or printed."""
+        return dict(self._headers)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def version(self) -> str | None:
+        """As the running server tells it; None when it does not."""
+        probe = self.definition.server.version
+        return self._probe(probe) if probe else None
+
+    def check_reachable(self) -> None:
+        """Raises SetupError unless the readiness path answers 2xx."""
+        answer = self._ask("GET", self.definition.server.ready_path)
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            raise SetupError(
+                "no such path on this server",
+                where=str(answer.url),
+                hint=f"is it {self.definition.backend.title}? openai=URL takes any server",
+            )
+        self._accepted(answer)
+
+    def model_names(self) -> list[str]:
+        """Names the server answers to."""
+        answer = self._ok(self._ask("GET", "/v1/models"))
+        data = answer.get("data") if isinstance(answer, dict) else None
+        return [entry["id"] for entry in data if "id" in entry] if isinstance(data, list) else []
+
+    def one_chat(self, messages: Sequence[Message], max_tokens: int) -> str:
+        """The text of one short completion, outside any measurement."""
+        body = {
+            "model": self.served_name,
+            "messages": list(messages),
+            "max_tokens": max_tokens,
+            "temperature": 0.0,
+        }
+        answer = self._ok(self._ask("POST", self.definition.dialect.chat_path, json=body))
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        message = choices[0].get("message") if choices else None
+        if not isinstance(message, dict):
+            raise SetupError(
+                f"answers a chat request without a message: {str(answer)[:200]}", where=self.chat_url
+            )
+        return str(
+            message.get("content") or message.get("reasoning_content") or message.get("reasoning") or ""
+        )
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Tokens of each text alone, without special tokens; None when the server does not tokenise."""
+        ask = self.definition.server.tokenize
+        if ask is None:
+            return None
+        named = {ask.model_field: self.served_name} if ask.model_field else {}
+        counts = []
+        for text in texts:
+            answer = self._ask("POST", ask.path, json={ask.text_field: text, **named, **ask.extra})
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                return None
+            tokens = lookup(self._ok(answer), ask.tokens_key)
+            if not isinstance(tokens, list):
+                raise SetupError(f"answers without '{ask.tokens_key}'", where=self.base_url + ask.path)
+            counts.append(len(tokens))
+        return counts
+
+    def reset_prefix_cache(self) -> ResetResult:
+        """Never raises for a refusal: a cell on a warm cache is marked, not lost."""
+        reset = self.definition.prefix_cache.reset
+        if reset is None:
+            return ResetResult(
+                False, f"{self.definition.name} declares no reset: restart it for a cold cache"
+            )
+        slots = int(self.definition.engine.values.get("max_sequences", 1)) if "{slot}" in reset.path else 1
+        for slot in range(slots):
+            path = reset.path.replace("{slot}", str(slot))
+            answer = self._ask(reset.method, path)
+            if not answer.is_success:
+                return ResetResult(
+                    False, f"{reset.method} {path} answered {answer.status_code}: {answer.text[:200]}"
+                )
+            if reset.success_key and lookup(_parsed(answer), reset.success_key) is not True:
+                return ResetResult(False, f"{reset.method} {path} answered {answer.text[:200]}")
+        return ResetResult(
+            True, f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
+        )
+
+    def counters(self) -> dict[str, float] | None:
+        """[metrics] by our names, those present: totals since start; `running`, `waiting`, `kv_use` are of now.
+
+        `prompt_tokens` includes cached ones whatever the engine counts. None when the server has no metrics.
+        """
+        metrics = self.definition.metrics
+        if metrics is None:
+            return None
+        answer = self._ask("GET", metrics.path)
+        if not answer.is_success:
+            return None
+        names = {
+            field.name: str(getattr(metrics, field.name))
+            for field in dataclasses.fields(metrics)
+            if field.name not in ("path", "prompt_tokens_exclude_cached")
+        }
+        sums = totals(answer.text, names.values())
+        ours = {name: sums[series] for name, series in names.items() if series in sums}
+        if metrics.prompt_tokens_exclude_cached and "prompt_tokens" in ours:
+            ours["prompt_tokens"] += ours.get("cached_prompt_tokens", 0.0)
+        return ours
+
+    def _probe(self, probe: Probe) -> str | None:
+        answer = self._ask("GET", probe.path)
+        if not answer.is_success:
+            return None
+        value = lookup(_parsed(answer), probe.key) if probe.key else answer.text.strip()
+        return None if value is None else str(value)
+
+    def _ask(self, method: str, path: str, json: Any = None) -> httpx.Response:
+        try:
+            return self._client.request(method, path, json=json)
+        except httpx.HTTPError as error:
+            raise SetupError(
+                f"no answer to {method} {path}: {error or type(error).__name__}", where=self.base_url
+            ) from error
+
+    def _ok(self, answer: httpx.Response) -> Any:
+        """The answer's JSON."""
+        self._accepted(answer)
+        parsed = _parsed(answer)
+        if parsed is None:
+            raise SetupError(f"the answer is not JSON: {answer.text[:100]!r}", where=str(answer.url))
+        return parsed
+
+    def _accepted(self, answer: httpx.Response) -> None:
+        where = str(answer.url)
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise SetupError(
+                f"the server refuses with {answer.status_code}",
+                where=where,
+                hint=f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable "
+                "with --api-key-env",
+            )
+        if not answer.is_success:
+            raise SetupError(f"the server answers {answer.status_code}: {answer.text[:300]}", where=where)

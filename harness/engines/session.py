@@ -1,0 +1,172 @@
+"""One engine from start to stop: the only way the rest of the harness gets at one."""
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.engines import leftovers
+from harness.engines.cache import Say
+from harness.engines.command import HOST, SERVED_NAME, Value, build_command, configured
+from harness.engines.install import EngineEnv, install_engine, needs_install
+from harness.engines.launch import LaunchChoice
+from harness.engines.models import Weights, ensure_weights
+from harness.engines.ports import check_port, free_port
+from harness.engines.process import EngineProcess
+from harness.engines.ready import check_generates, wait_ready
+from harness.engines.server import Server
+from harness.engines.watch import tail
+from harness.errors import SetupError, SpecError
+from harness.spec.backend import Backend, BackendRef
+from harness.spec.models import Model, choose_track
+
+
+class EngineSession(Server):
+    """A ready engine. `facts` is what is recorded about it: plain JSON, nothing secret."""
+
+    def __init__(
+        self,
+        definition: Backend,
+        base_url: str,
+        served_name: str,
+        api_key_env: str | None,
+        process: EngineProcess | None = None,
+        log: Path | None = None,
+    ) -> None:
+        super().__init__(definition, base_url, served_name, api_key_env)
+        self.facts: dict[str, Any] = {}
+        self._process, self._log = process, log
+
+    def exited(self) -> str | None:
+        """None while the process lives, or when it is not ours; else one sentence."""
+        return self._process.exited() if self._process else None
+
+    def log_tail(self, lines: int) -> str:
+        """ "" for a server that is not ours."""
+        return tail(self._log, lines) if self._log else ""
+
+
+@contextmanager
+def open_engine(
+    ref: BackendRef,
+    choice: LaunchChoice,
+    model_name: str,
+    model: Model,
+    *,
+    log_path: Path,
+    progress: Say,
+    api_key_env: str | None = None,
+    served_name: str | None = None,
+    values: Mapping[str, Value] | None = None,
+) -> Iterator[EngineSession]:
+    """Yields the engine once it has generated text; stops it, if it is ours, however the block is left.
+
+    `served_name` is what an attached server calls its model (default: the first it lists); `values` overrides
+    [engine.values], `port` and `threads`. Raises SpecError or SetupError.
+    """
+    opened = (
+        _attach(ref, choice, api_key_env, served_name, progress)
+        if choice.mode == "attach"
+        else _start(ref, choice, model_name, model, log_path, progress, values or {})
+    )
+    with opened as session:
+        yield session
+
+
+@contextmanager
+def _attach(
+    ref: BackendRef, choice: LaunchChoice, api_key_env: str | None, served_name: str | None, say: Say
+) -> Iterator[EngineSession]:
+    if ref.url is None:
+        raise SpecError(f"backend '{ref.label}' has no URL to attach to", where="--backends")
+    say(f"{ref.label}: attaching to {ref.url}")
+    with closing(EngineSession(ref.definition, ref.url, served_name or "", api_key_env)) as session:
+        session.check_reachable()
+        if served_name is None:
+            session.served_name = _first(session.model_names(), ref.url)
+        check_generates(session)
+        session.facts = _facts(ref, choice, session)
+        yield session
+
+
+@contextmanager
+def _start(
+    ref: BackendRef,
+    choice: LaunchChoice,
+    model_name: str,
+    model: Model,
+    log: Path,
+    say: Say,
+    overrides: Mapping[str, Value],
+) -> Iterator[EngineSession]:
+    serves_weights = ref.definition.backend.weights != "none"
+    definition = configured(ref.definition, model if serves_weights else None, overrides)
+    remarks = leftovers.clear(say)
+    env = install_engine(definition, say) if needs_install(definition) else None
+    weights = _weights(definition, model_name, model, env, say) if serves_weights else None
+    port = _port(definition)
+    with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
+        command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
+        say(f"{ref.label}: starting")
+        started = time.monotonic()
+        process = EngineProcess(command.argv, command.env, log)
+        session = EngineSession(definition, f"http://{HOST}:{port}", SERVED_NAME, None, process, log)
+        with leftovers.noted(ref.label, process.pid, log), process, closing(session):
+            wait_ready(session.base_url, definition.server, process, log, say, ref.label)
+            check_generates(session)
+            startup_s = round(time.monotonic() - started, 2)
+            say(f"{ref.label}: ready after {startup_s:.1f} s")
+            session.facts = _facts(ref, choice, session) | {
+                "command": list(command.argv),
+                "env": command.recorded_env(),
+                "values": definition.engine.values,
+                "pid": process.pid,
+                "port": port,
+                "startup_s": startup_s,
+                "log": str(log),
+                "package_version": env.version if env else None,
+                "packages": env.packages if env else None,
+                "torch_source": env.torch_source if env else None,
+                "weights": dataclasses.asdict(weights) if weights else None,
+                "remarks": remarks,
+            }
+            yield session
+
+
+def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dict[str, Any]:
+    """What holds however the engine came to run."""
+    return {
+        "backend": ref.definition.name,
+        "variant": ref.variant,
+        "simulated": ref.definition.backend.simulated,
+        "launch": dataclasses.asdict(choice),
+        "base_url": session.base_url,
+        "served_name": session.served_name,
+        "server_version": session.version(),
+        "prefix_cache": dataclasses.asdict(ref.definition.prefix_cache),
+    }
+
+
+def _weights(definition: Backend, model_name: str, model: Model, env: EngineEnv | None, say: Say) -> Weights:
+    header = definition.backend
+    track, _ = choose_track(model_name, model, header.weights, header.default_track)
+    return ensure_weights(model_name, model, track, env, say)
+
+
+def _port(definition: Backend) -> int:
+    asked = definition.engine.values.get("port")
+    if asked is None:
+        return free_port(HOST)
+    check_port(HOST, int(asked))
+    return int(asked)
+
+
+def _first(names: list[str], url: str) -> str:
+    if not names:
+        raise SetupError(
+            "the server lists no model", where=f"{url}/v1/models", hint="name it with --model-name"
+        )
+    return names[0]

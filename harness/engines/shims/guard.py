@@ -1,0 +1,83 @@
+"""Runs one engine and takes it down, all its processes, when told to or when its master is gone.
+
+    guard.py GRACE_SECONDS COMMAND…
+
+Standard input is a socket to the master. Lines of JSON go up it: {"pid": n} when the engine runs,
+{"error": text} when it cannot be started, {"exit": status} once nothing of it is left (a negative status is a
+signal). The end of the stream in the other direction means stop: it comes when the master says so and, because
+the kernel closes a dead process's sockets, when the master was killed.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def main() -> int:
+    master = socket.socket(fileno=0)
+    grace_s, command = float(sys.argv[1]), sys.argv[2:]
+    libc = ctypes.CDLL(None)
+    # Grandchildren whose parent died become our children, so that none is out of reach.
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        engine = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            # Single-threaded here, so preexec_fn is safe: the engine does not outlive a killed guard either.
+            preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+        )
+    except OSError as error:
+        tell(master, error=str(error))
+        return 1
+    tell(master, pid=engine.pid)
+    died = os.pidfd_open(engine.pid)
+    if died not in select.select([master.fileno(), died], [], [])[0]:
+        os.killpg(engine.pid, signal.SIGTERM)
+        select.select([died], [], [], grace_s)
+    kill_group(engine.pid)
+    status = engine.wait()
+    reap_the_rest()
+    tell(master, exit=status)
+    return 0
+
+
+def tell(master: socket.socket, **message: object) -> None:
+    with contextlib.suppress(OSError):  # the master may be gone
+        master.sendall(json.dumps(message).encode() + b"\n")
+
+
+def kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def reap_the_rest(deadline_s: float = 5.0) -> None:
+    """Kills and collects what left the group."""
+    end = time.monotonic() + deadline_s
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while time.monotonic() < end:
+        for pid in children.read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

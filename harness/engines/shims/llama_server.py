@@ -1,0 +1,57 @@
+"""llama-server's command line over the xllamacpp package, which carries the real server as a library.
+
+The flags are llama-server's own, as far as backends/llamacpp.toml uses them; any other is an error.
+"""
+
+import argparse
+import signal
+import threading
+
+import xllamacpp
+
+
+def main() -> None:
+    asked = _arguments()
+    params = xllamacpp.CommonParams()
+    params.model.path = asked.model
+    params.model_alias = {asked.alias}
+    params.hostnames = [asked.host]
+    params.port = asked.port
+    params.n_ctx = asked.ctx_size
+    params.n_parallel = asked.parallel
+    params.cpuparams.n_threads = asked.threads
+    params.endpoint_metrics = asked.metrics
+    params.endpoint_slots = asked.slots
+    params.slot_save_path = asked.slot_save_path + "/"  # the server puts a file name right after it
+    params.cache_ram_mib = asked.cache_ram
+    params.sampling.seed = asked.seed
+
+    # The library runs the server on its own threads: it listens when the constructor returns and
+    # stops when the object goes. While it loads, SIGTERM keeps its default action.
+    server = xllamacpp.Server(params)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    print(f"serving on {server.listening_address}", flush=True)
+    stop.wait()
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="llama-server", allow_abbrev=False)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--alias", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ctx-size", type=int, required=True)
+    parser.add_argument("--parallel", type=int, required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--metrics", action="store_true")
+    parser.add_argument("--slots", action="store_true")
+    parser.add_argument("--slot-save-path", required=True)
+    parser.add_argument("--cache-ram", type=int, required=True, metavar="MIB")
+    parser.add_argument("--seed", type=int, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""Programs that take their time: their output goes to a log, its last line to the progress display."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.engines.cache import Say
+
+_REPORT_EVERY_S = 2.0
+
+
+def tail(log: Path, lines: int, since: int = 0) -> str:
+    """The last `lines` non-empty lines after byte `since`; "" when there is no log."""
+    try:
+        with log.open("rb") as handle:
+            handle.seek(max(since, log.stat().st_size - 64_000))
+            text = handle.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
+
+
+class Reporter:
+    """Says how long something has taken and what its log says now, every few seconds."""
+
+    def __init__(self, say: Say, label: str, log: Path) -> None:
+        self._say, self._label, self._log = say, label, log
+        self._start = self._last = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._start
+
+    def tick(self) -> None:
+        if time.monotonic() - self._last >= _REPORT_EVERY_S:
+            self._last = time.monotonic()
+            line = tail(self._log, 1)[:160]
+            self._say(f"{self._label} ({self.elapsed_s:.0f} s){f': {line}' if line else ''}")
+
+
+def run_logged(
+    command: Sequence[str], log: Path, say: Say, label: str, env: Mapping[str, str] | None = None
+) -> int:
+    """Exit status. An interruption ends the whole process group."""
+    reporter = Reporter(say, label, log)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=env,
+            start_new_session=True,
+        )
+    try:
+        while True:
+            try:
+                return process.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                reporter.tick()
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
