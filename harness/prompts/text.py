@@ -35,7 +35,8 @@ class TextMaker:
             base, *lengths = counter([_PREFIX, *(_PREFIX + piece for piece in pieces)])
             self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
         self._counter = counter
-        self._fillers = [f" {word}" for word in NOUNS if self._cost[f" {word}"] == 1]
+        # Short words, so that each is one token also for a tokenizer that counts letters.
+        self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
         if not self._fillers:
             raise SetupError(
                 "the tokenizer holds none of the vocabulary's words whole",

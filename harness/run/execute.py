@@ -15,7 +15,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
-from harness.run.window import measure
+from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
 from harness.summary import summarise_cell, summarise_run
@@ -91,7 +91,9 @@ class Run:
                 values=self.prepared.options.engine_values,
             ) as engine:
                 self.manifest.engine_started(label, engine.facts)
-                self.ui.note(f"{label}: {engine.facts['version'] or 'version unknown'} at {engine.base_url}")
+                self.ui.note(
+                    f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
+                )
                 self._cells(block, engine)
         except SetupError as error:
             self.manifest.failed(label, block.repeat, str(error))

@@ -17,6 +17,16 @@ from harness.run.prepare import Prepared
 from harness.schedule import arrivals
 
 
+# What an engine counts up; its gauges (running, waiting) have no difference.
+_COUNTERS = ("prompt_tokens", "cached_prompt_tokens", "output_tokens")
+
+
+def engine_version(facts: Mapping[str, Any]) -> str | None:
+    """Of the package it runs from and as the running server tells it, where they differ."""
+    package, server = facts.get("package_version"), facts["server_version"]
+    return f"{package} (server: {server})" if package and server and package != server else package or server
+
+
 def make_job(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession) -> LoadJob:
     load, request = prepared.scenario.load, prepared.scenario.request
     definition = prepared.backends[cell.backend].definition
@@ -79,7 +89,7 @@ def _difference(
 ) -> dict[str, float] | None:
     if before is None or after is None:
         return None
-    return {name: after[name] - before[name] for name in after if name in before}
+    return {name: after[name] - before[name] for name in _COUNTERS if name in before and name in after}
 
 
 def _facts(
@@ -104,7 +114,7 @@ def _facts(
             "simulated": bool(engine.facts["simulated"]),
             "track": track,
             "quantisation": prepared.model.tracks[track].quantisation if track else None,
-            "engine_version": engine.facts["version"],
+            "engine_version": engine_version(engine.facts),
             "launch": prepared.launches[cell.backend].mode,
             "repeat": cell.repeat,
         },
@@ -134,7 +144,7 @@ def _facts(
         "t0_monotonic_ns": result.t0_monotonic_ns,
         "server_counters": counters,
         "engine_exited": engine.exited(),
-        "engine_log": engine.facts["log"],
+        "engine_log": engine.facts.get("log"),
         "client": client_facts(result.client),
     }
 
