@@ -1,0 +1,97 @@
+"""What stands in the columns of the result table, whatever it is printed with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from harness.report.text import NOT_KNOWN, number
+from harness.report.view import Row, Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    text: str
+    range: str = ""  # lowest and highest repeat
+    verdict: str = ""  # of the validity column
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    stat: str
+    unit: str
+    entry: Callable[[Row], Entry]
+    paths: tuple[str, ...] = ()  # in a cell of summary.json
+    presence: Literal["always", "when known", "when asked for"] = "always"
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.stat}".strip()
+
+
+def shown(rows: Sequence[Row]) -> list[Column]:
+    """Columns for these rows: those that are not always there need one value somewhere."""
+    return [column for column in COLUMNS if column.presence == "always" or known(column, rows)]
+
+
+def known(column: Column, rows: Sequence[Row]) -> bool:
+    return any(row.spread(path) for row in rows for path in column.paths)
+
+
+def _entry(path: str, scale: float, row: Row) -> Entry:
+    spread = row.spread(path)
+    return Entry(NOT_KNOWN) if spread is None else Entry(number(spread.median * scale), _range(spread, scale))
+
+
+def _range(spread: Spread, scale: float) -> str:
+    return f"{number(spread.low * scale)}–{number(spread.high * scale)}" if spread.repeats > 1 else ""
+
+
+def _cache(row: Row) -> Entry:
+    """Percent measured, beside it what the workload allows at best."""
+    hit, ideal = row.spread("prefix_cache_hit_rate"), row.spread("prefix_cache_ideal")
+    if hit is None:
+        return Entry(NOT_KNOWN)
+    beside = "" if ideal is None else f" ({100 * ideal.median:.0f})"
+    low, high = f"{100 * hit.low:.0f}", f"{100 * hit.high:.0f}"
+    return Entry(f"{100 * hit.median:.0f}{beside}", f"{low}–{high}" if hit.repeats > 1 else "")
+
+
+def _errors(row: Row) -> Entry:
+    """Failed and dropped of all repeats, INVALID ones too: a fault is a fault."""
+    counts = [cell.get("requests") or {} for cell in row.cells]
+    faults = sum(int(count.get(key) or 0) for count in counts for key in ("failed", "dropped"))
+    planned = sum(int(count.get("planned") or 0) for count in counts)
+    return Entry(f"{faults}/{planned}" if faults else "0")
+
+
+def _validity(row: Row) -> Entry:
+    worst, count = row.validity
+    return Entry(worst if count == len(row.cells) else f"{worst} {count}/{len(row.cells)}", verdict=worst)
+
+
+def _value(
+    name: str, stat: str, unit: str, path: str, scale: float = 1.0,
+    presence: Literal["always", "when known", "when asked for"] = "always",
+) -> Column:  # fmt: skip
+    return Column(name, stat, unit, partial(_entry, path, scale), (path,), presence)
+
+
+COLUMNS = (
+    _value("TTFT", "p50", "ms", "ttft_ms.p50"),
+    _value("TTFT", "p90", "ms", "ttft_ms.p90"),
+    _value("TTFT", "p99", "ms", "ttft_ms.p99", presence="when known"),
+    _value("ITL", "p50", "ms", "itl_ms.p50"),
+    _value("TPOT", "p50", "ms", "tpot_ms.p50"),
+    _value("E2E", "p50", "ms", "e2e_ms.p50"),
+    _value("output", "", "tok/s", "output_tokens_per_s"),
+    _value("requests", "", "/s", "requests_per_s"),
+    _value("goodput", "", "/s", "goodput_requests_per_s", presence="when asked for"),
+    Column("cache hit", "(ideal)", "%", _cache, ("prefix_cache_hit_rate",)),
+    _value("valid", "JSON", "%", "structured_valid_rate", 100.0, "when asked for"),
+    _value("cost", "/1M tok", "", "cost_per_million_output_tokens", presence="when asked for"),
+    _value("energy", "/token", "J", "joules_per_output_token", presence="when asked for"),
+    Column("errors", "", "", _errors),
+    Column("validity", "", "", _validity),
+)

@@ -1,0 +1,150 @@
+"""What must be said beside the numbers: how sure they are, what is missing and why, what is unequal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.grid import COLUMNS, Column, known
+from harness.report.text import counted, listing, plain
+from harness.report.view import Group, Json, Row, first_cells, groups, labels, point_of, repeats, verdict
+
+SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    kind: str  # note, warning
+    text: str
+    hint: str = ""
+
+
+def notes(summary: Json) -> list[Note]:
+    """In the order of how much they change what the table means."""
+    return [
+        *_state(summary), *_simulated(summary), *_tracks(summary), *_no_verdict(summary), *_validity(summary),
+        *_errors(summary), *_unknown(groups(summary)), *warnings(summary),
+    ]  # fmt: skip
+
+
+def banner(summary: Json) -> str:
+    """The loud line over and under everything; empty for a real measurement."""
+    return SIMULATED if summary.get("simulated") else ""
+
+
+def warnings(summary: Json) -> Iterator[Note]:
+    for item in summary.get("warnings") or ():
+        yield Note("warning", plain(f"{item.get('code')}: {item.get('text')}"), plain(item.get("hint") or ""))
+
+
+def reason_text(reason: Json) -> str:
+    words = str(reason.get("code") or "unnamed reason")
+    if reason.get("measured") is not None:
+        words += f", measured {_amount(reason['measured'])}"
+    if reason.get("limit") is not None:
+        words += f", limit {_amount(reason['limit'])}"
+    return plain(words)
+
+
+def place(cell: Json) -> str:
+    """`vllm c8 r0`: how notes name a cell."""
+    return plain(f"{cell['label']} {point_of(cell).label} r{cell.get('repeat', 0)}")
+
+
+def odd_tracks(summary: Json) -> set[str]:
+    """Backends that serve other weights than the first one."""
+    tracks = {label: cell.get("track") for label, cell in first_cells(summary).items()}
+    first = next(iter(tracks.values()), None)
+    return {label for label, track in tracks.items() if track != first}
+
+
+def no_verdict(summary: Json) -> str:
+    return (f"No verdict: {counted(repeats(summary), 'repeat')} per backend, and nothing here says whether "
+            "a difference is larger than that between two runs of the same backend.")  # fmt: skip
+
+
+def _amount(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _state(summary: Json) -> Iterator[Note]:
+    state = summary.get("state")
+    if state == "interrupted":
+        yield Note(
+            "warning", "the run was interrupted: cells are missing", "`bench resume` measures the rest"
+        )
+    elif state != "complete":
+        yield Note("warning", f"the state of this run is {plain(state)}")
+
+
+def _simulated(summary: Json) -> Iterator[Note]:
+    some = [label for label, cell in first_cells(summary).items() if cell.get("simulated")]
+    if some and len(some) < len(labels(summary)):
+        yield Note("warning", f"SIMULATED: {plain(listing(some))}; the others are real engines")
+
+
+def _tracks(summary: Json) -> Iterator[Note]:
+    if not odd_tracks(summary):
+        return
+    served: dict[str, list[str]] = {}
+    for label, cell in first_cells(summary).items():
+        served.setdefault(f"{cell.get('track')} ({cell.get('quantisation')})", []).append(label)
+    parts = "; ".join(f"{listing(backends)} on {track}" for track, backends in served.items())
+    yield Note("note", plain(f"* not the same weights: {parts}. A difference is not the engine's alone."))
+
+
+def _no_verdict(summary: Json) -> Iterator[Note]:
+    if len(labels(summary)) > 1:
+        yield Note("note", no_verdict(summary))
+
+
+def _validity(summary: Json) -> Iterator[Note]:
+    """One note per verdict and reason, however many cells have it."""
+    where: dict[tuple[str, str, str], list[str]] = {}
+    for cell in summary.get("cells") or ():
+        if verdict(cell) == "VALID":
+            continue
+        reasons = (cell.get("validity") or {}).get("reasons") or [{"code": "no reason was given"}]
+        for reason in reasons:
+            key = (verdict(cell), reason_text(reason), plain(reason.get("hint") or ""))
+            where.setdefault(key, []).append(place(cell))
+    for (found, text, hint), places in where.items():
+        yield Note("warning", f"{found} {listing(places)}: {text}", hint)
+
+
+def _errors(summary: Json) -> Iterator[Note]:
+    for cell in summary.get("cells") or ():
+        outcomes = (cell.get("requests") or {}).get("outcomes") or {}
+        faults = [
+            f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name != "ok" and count
+        ]
+        if faults:
+            yield Note("note", plain(f"errors of {place(cell)}: {listing(faults)}"))
+
+
+def _unknown(found: list[Group]) -> Iterator[Note]:
+    """Why a cell says n/a or a column is not there: one note per reason."""
+    asked = [column for column in COLUMNS if column.paths and column.presence != "when asked for"]
+    everywhere = [(group, row) for group in found for row in group.rows]
+    missing: dict[tuple[str, str], list[Column]] = {}
+    for column in asked:
+        by_reason: dict[str, list[tuple[Group, Row]]] = {}
+        for group, row in everywhere:
+            if not known(column, [row]):
+                by_reason.setdefault(plain(row.why_unknown(column.paths[0])), []).append((group, row))
+        for reason, places in by_reason.items():
+            missing.setdefault((reason, _places(places, everywhere)), []).append(column)
+    for (reason, places), columns in missing.items():
+        names = listing([column.title.removesuffix(" (ideal)") for column in columns])
+        yield Note("note", f"n/a, {names}{places}: {reason}")
+
+
+def _places(places: list[tuple[Group, Row]], everywhere: list[tuple[Group, Row]]) -> str:
+    if len(places) == len(everywhere):
+        return ""
+    of: dict[str, list[str]] = {}
+    for group, row in places:
+        of.setdefault(row.label, []).append(group.point.label)
+    total = {label: sum(row.label == label for _, row in everywhere) for label in of}
+    named = [plain(label) if len(points) == total[label] else plain(f"{label} {' '.join(points)}")
+             for label, points in of.items()]  # fmt: skip
+    return f" of {listing(named)}"

@@ -1,0 +1,124 @@
+"""How every picture looks: one palette, one caption, one way to disk. Drawn without a display."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+import warnings
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from harness.report.text import plain
+
+# Okabe and Ito's colours, told apart with any colour vision. Their yellow is too pale for a thin line on
+# white and is darkened; their black is left to the text.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#A89B00", "#7A5195")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
+DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+
+INK, MUTED, GRID, PAPER = "#1A1A1A", "#5F6368", "#D9DBDE", "#FFFFFF"
+WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
+LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
+
+_STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
+    "font.size": 9.5,
+    "text.parse_math": False,  # a `$` in a name is a `$`
+    "text.color": INK,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.8,
+    "lines.markersize": 5.5,
+    "savefig.dpi": 160,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "none",  # text stays text: searchable, and small
+    "svg.hashsalt": "report",  # the same ids for the same picture
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    color: str
+    marker: str
+    dash: Any
+
+    @classmethod
+    def of(cls, index: int) -> "Look":
+        """No two of the first 72 backends share colour and marker."""
+        return cls(PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)])
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """What every picture says about where it comes from."""
+
+    scenario: str
+    model: str
+    machine: str
+    simulated: bool
+
+    @property
+    def line(self) -> str:
+        return " · ".join(filter(None, (self.scenario, self.model, self.machine)))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    name: str  # file name without its ending
+    title: str
+    description: str  # for those who cannot see it
+
+
+@contextmanager
+def canvas(height: float = HEIGHT) -> Iterator[Figure]:
+    """A figure in the common style, whatever the reader's own matplotlib settings are."""
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(_STYLE)
+        # A name in a script that the font lacks is drawn as boxes; the SVG and the tables still have it.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def save(figure: Figure, picture: Picture, caption: Caption, folder: Path) -> Picture:
+    figure.suptitle(f"{plain(picture.title)}\n", x=0.01, ha="left", fontsize=11.5, fontweight="bold")
+    figure.text(0.0105, 0.985 - 0.24 / figure.get_figheight(), plain(caption.line, 110), fontsize=8, color=MUTED,
+                va="top")  # fmt: skip
+    if caption.simulated:
+        figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13, rotation=20,
+                    ha="center", va="center")  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    figure.savefig(folder / f"{picture.name}.png", metadata={"Software": None})
+    figure.savefig(folder / f"{picture.name}.svg", metadata={"Date": None, "Creator": None})
+    return picture
+
+
+def legend(figure: Figure, axes: Axes, names: Sequence[str]) -> None:
+    """Below the axes, so that it never covers data; as many columns as the names leave room for."""
+    handles, found = axes.get_legend_handles_labels()
+    longest = max((len(name) for name in names), default=1)
+    columns = max(1, min(4, len(found), int(92 / (longest + 7))))
+    figure.legend(
+        handles, found, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
+    )
+
+
+def logarithmic(low: float, high: float) -> bool:
+    return low > 0 and high / low >= LOG_FROM

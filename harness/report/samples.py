@@ -1,0 +1,40 @@
+"""What pictures and tables need of a cell's records, small enough to hold for every cell of a run."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics import latency
+from harness.record import UNKNOWN, Outcome, Records
+
+ANSWERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    ttft_ms: NDArray[np.float64]  # of every measured request; infinite where no answer came
+    itl_ms: NDArray[np.float64]
+    prompt_tokens: NDArray[np.int32]  # of the answers that reported them
+    output_tokens: NDArray[np.int32]
+    answers: tuple[str, ...]  # of the first measured requests that were answered
+    errors: Mapping[str, int]  # error text → how often
+
+
+def take(records: Records) -> Samples:
+    requests = records.requests
+    answered = latency.measured(requests) & (requests["outcome"] == Outcome.OK)
+    return Samples(
+        ttft_ms=latency.ttft_ms(requests),
+        itl_ms=latency.itl_ms(records),
+        prompt_tokens=_reported(requests["prompt_tokens"][answered]),
+        output_tokens=_reported(requests["output_tokens"][answered]),
+        answers=tuple(records.texts[index] for index in np.flatnonzero(answered)[:ANSWERS]),
+        errors=Counter(error for error in records.errors if error),
+    )
+
+
+def _reported(values: NDArray[np.int32]) -> NDArray[np.int32]:
+    return values[values != UNKNOWN]

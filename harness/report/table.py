@@ -1,0 +1,171 @@
+"""The result table as text: for a terminal and as Markdown. Order of rows is the user's, never a ranking."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from harness.report.grid import Column, Entry, shown
+from harness.report.notes import Note, banner, notes, odd_tracks
+from harness.report.text import NOT_KNOWN, counted, plain
+from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
+
+GAP = 2
+LABEL_LIMIT = 40
+BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
+VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
+
+
+def terminal(summary: Json, width: int, color: bool) -> str:
+    """At most `width` wide from 60 on: a table too wide is broken into blocks that repeat the backend's name."""
+    return "\n".join(_lines(summary, width, _Paint(color))) + "\n"
+
+
+class _Paint:
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def __call__(self, text: str, code: str) -> str:
+        return f"\033[{code}m{text}\033[0m" if self._on and code and text.strip() else text
+
+
+def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
+    loud = [paint(line, LOUD) for line in textwrap.wrap(banner(summary), width)]
+    yield from loud
+    for line in textwrap.wrap(headline(summary), width):
+        yield paint(line, BOLD)
+    for group in groups(summary):
+        yield ""
+        yield paint(point_words(group.point), BOLD)
+        yield from _blocks(group, _marks(summary), width, paint)
+    yield ""
+    yield from _legend(summary, width)
+    for note in notes(summary):
+        yield from _wrapped(note, width, paint)
+    yield from loud
+
+
+def headline(summary: Json) -> str:
+    count = repeats(summary)
+    pooled = f"; median of {count} repeats, range below" if count > 1 else ""
+    return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
+
+
+def _marks(summary: Json) -> dict[str, str]:
+    """What is appended to a backend's name: `*` other weights; a simulated one among real ones says so."""
+    odd = odd_tracks(summary)
+    mixed = not summary.get("simulated")
+    return {
+        label: ("*" if label in odd else "") + (" SIMULATED" if mixed and cell.get("simulated") else "")
+        for label, cell in first_cells(summary).items()
+    }
+
+
+def _name(label: str, marks: dict[str, str]) -> str:
+    return plain(label, LABEL_LIMIT) + marks[label]
+
+
+def _blocks(group: Group, marks: dict[str, str], width: int, paint: _Paint) -> Iterator[str]:
+    names = [_name(row.label, marks) for row in group.rows]
+    first = max(len("backend"), *map(len, names))
+    columns = [(column, [column.entry(row) for row in group.rows]) for column in shown(group.rows)]
+    block: list[tuple[Column, list[Entry], int]] = []
+    used = first
+    for column, entries in columns:
+        size = GAP + max(len(text) for text in (*_heads(column), *_texts(entries)))
+        if block and used + size > width:
+            yield from _block(names, first, block, paint)
+            yield ""
+            block, used = [], first
+        block.append((column, entries, size))
+        used += size
+    yield from _block(names, first, block, paint)
+
+
+def _heads(column: Column) -> tuple[str, str, str]:
+    return column.name, column.stat, column.unit
+
+
+def _texts(entries: Sequence[Entry]) -> list[str]:
+    return [text for entry in entries for text in (entry.text, entry.range)]
+
+
+def _block(
+    names: Sequence[str], first: int, block: Sequence[tuple[Column, list[Entry], int]], paint: _Paint
+) -> Iterator[str]:
+    for line in range(3):
+        name = "backend" if line == 2 else ""
+        yield (
+            name.ljust(first) + "".join(_heads(column)[line].rjust(size) for column, _, size in block)
+        ).rstrip()
+    for index, name in enumerate(names):
+        entries = [(entries[index], size) for _, entries, size in block]
+        yield name.ljust(first) + "".join(
+            paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, "")) for entry, size in entries
+        )
+        if any(entry.range for entry, _ in entries):
+            yield paint(
+                "".join((" " * first, *(entry.range.rjust(size) for entry, size in entries))).rstrip(), DIM
+            )
+
+
+def _legend(summary: Json, width: int) -> Iterator[str]:
+    marks = _marks(summary)
+    for label, cell in first_cells(summary).items():
+        yield from textwrap.wrap(
+            f"{_name(label, marks)}: {engine_words(cell)}", width, subsequent_indent="  "
+        )
+
+
+def engine_words(cell: Json) -> str:
+    version = cell.get("engine_version") or "version not reported"
+    return plain(f"{cell.get('title') or cell['backend']} {version}, {cell.get('track') or 'track unknown'}, "
+                 f"launch {cell.get('launch') or NOT_KNOWN}")  # fmt: skip
+
+
+def _wrapped(note: Note, width: int, paint: _Paint) -> Iterator[str]:
+    lines = textwrap.wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
+    yield paint(lines[0], YELLOW if note.kind == "warning" else "")
+    yield from lines[1:]
+    yield from textwrap.wrap(f"hint: {note.hint}" if note.hint else "", width,
+                             initial_indent="  ", subsequent_indent="        ")  # fmt: skip
+
+
+def markdown(summary: Json) -> str:
+    """For a pull request or a job page; text from servers and definitions cannot open a tag or a column."""
+    return "\n".join(_markdown_lines(summary)) + "\n"
+
+
+def _markdown_lines(summary: Json) -> Iterator[str]:
+    marks = _marks(summary)
+    loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
+    yield f"## {_escaped(headline(summary))}"
+    yield ""
+    yield from loud
+    for group in groups(summary):
+        columns = shown(group.rows)
+        yield f"### {_escaped(point_words(group.point))}"
+        yield ""
+        heads = (" ".join(filter(None, (column.title, column.unit))) for column in columns)
+        yield _row(["backend", *heads])
+        yield "|---|" + "---:|" * len(columns)
+        for row in group.rows:
+            entries = [column.entry(row) for column in columns]
+            texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
+            yield _row([_name(row.label, marks), *texts])
+        yield ""
+    for label, cell in first_cells(summary).items():
+        yield f"- {_escaped(_name(label, marks))}: {_escaped(engine_words(cell))}"
+    for note in notes(summary):
+        hint = f" *Hint: {_escaped(note.hint)}*" if note.hint else ""
+        yield f"- **{note.kind}:** {_escaped(note.text)}{hint}"
+    yield ""
+    yield from loud
+
+
+def _row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, texts))} |"
+
+
+def _escaped(text: str) -> str:
+    for character in "\\`*_[]|":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("&", "&amp;").replace("<", "&lt;")

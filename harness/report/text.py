@@ -1,0 +1,33 @@
+"""Numbers and foreign words as people read them. Knows no output format."""
+
+from collections.abc import Sequence
+
+NOT_KNOWN = "n/a"
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, whole numbers from a hundred on."""
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size < 0.0095:
+        return f"{value:.2g}"
+    decimals = sum(size < limit for limit in (99.95, 9.995, 0.9995))
+    return f"{value:.{decimals}f}"
+
+
+def plain(value: object, limit: int = 300) -> str:
+    """One line that is safe on a terminal: a server's text may hold escape sequences or be endless."""
+    words = " ".join(str(value).split())
+    clean = "".join(character if character.isprintable() else REPLACEMENT for character in words)
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listing(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -1,0 +1,126 @@
+"""summary.json as a reader meets it: load points, in each one row per backend, repeats pooled.
+
+Numbers of an INVALID cell describe the load generator, not the server: they never enter a pooled value.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from harness.plan import LoadPoint
+from harness.report.text import number
+
+Json = Mapping[str, Any]
+
+VERDICTS = ("VALID", "SUSPECT", "INVALID")  # from best to worst
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Over the repeats that reported a value."""
+
+    median: float
+    low: float
+    high: float
+    repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Every repeat of one backend at one load point."""
+
+    label: str
+    cells: tuple[Json, ...]
+
+    @property
+    def usable(self) -> list[Json]:
+        return [cell for cell in self.cells if verdict(cell) != "INVALID"]
+
+    @property
+    def validity(self) -> tuple[str, int]:
+        """The worst verdict and how many repeats have it."""
+        verdicts = [verdict(cell) for cell in self.cells]
+        worst = max(verdicts, key=VERDICTS.index)
+        return worst, verdicts.count(worst)
+
+    def spread(self, path: str) -> Spread | None:
+        """Of the value at a dotted path such as `ttft_ms.p50`; None where no usable repeat has it."""
+        values = [value for cell in self.usable if (value := measured(cell, path)) is not None]
+        return Spread(median(values), min(values), max(values), len(values)) if values else None
+
+    def why_unknown(self, path: str) -> str:
+        if not self.usable:
+            return "withheld, the measurement is INVALID"
+        whole = path.partition(".")[0]
+        reasons = (cell.get("nulls") or {} for cell in self.usable)
+        return next(
+            (found for nulls in reasons if (found := nulls.get(path) or nulls.get(whole))), "not reported"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    point: LoadPoint
+    rows: tuple[Row, ...]
+
+
+def groups(summary: Json) -> list[Group]:
+    """By load point, closed loop before open; rows in the order in which the backends were first measured."""
+    cells: Sequence[Json] = summary.get("cells") or ()
+    points = sorted({point_of(cell) for cell in cells}, key=lambda point: (point.kind, point.value))
+    return [
+        Group(point, tuple(_rows([cell for cell in cells if point_of(cell) == point]))) for point in points
+    ]
+
+
+def _rows(cells: Sequence[Json]) -> list[Row]:
+    found = labels({"cells": cells})
+    return [Row(label, tuple(cell for cell in cells if cell["label"] == label)) for label in found]
+
+
+def labels(summary: Json) -> list[str]:
+    """Every backend once, in the order in which they were first measured."""
+    return list(dict.fromkeys(cell["label"] for cell in summary.get("cells") or ()))
+
+
+def first_cells(summary: Json) -> dict[str, Json]:
+    """By label, the cell that says what is the same in all cells of a backend: title, track, version."""
+    found: dict[str, Json] = {}
+    for cell in summary.get("cells") or ():
+        found.setdefault(cell["label"], cell)
+    return found
+
+
+def repeats(summary: Json) -> int:
+    """Most repeats that any backend has at one load point."""
+    return max((len(row.cells) for group in groups(summary) for row in group.rows), default=0)
+
+
+def point_of(cell: Json) -> LoadPoint:
+    return LoadPoint(cell["load"]["kind"], float(cell["load"]["value"]))
+
+
+def point_words(point: LoadPoint) -> str:
+    """Closed and open loop answer different questions: the name is never left out."""
+    value = number(point.value) if point.value % 1 else f"{point.value:.0f}"
+    if point.kind == "concurrency":
+        return f"closed loop, concurrency {value}"
+    return f"open loop, {value} requests/s"
+
+
+def verdict(cell: Json) -> str:
+    """A cell without a verdict was never checked; that is not VALID."""
+    found = (cell.get("validity") or {}).get("verdict")
+    return found if found in VERDICTS else "SUSPECT"
+
+
+def measured(cell: Json, path: str) -> float | None:
+    """The number at a dotted path; None for null, a missing key and anything that is not a finite number."""
+    value: Any = cell
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
