@@ -43,7 +43,7 @@ class LoadJob:
     warmup_requests: int = 0  # the first so many are tagged Phase.WARMUP
     duration_s: float | None = None  # no new request after this; those in flight drain
     request_timeout_s: float = 300.0  # from sent to end of answer
-    drain_timeout_s: float = 60.0  # after the last send; what is still open then is CANCELLED
+    drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
     workers: int | None = None  # processes; None: chosen from the load and the machine
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it
 

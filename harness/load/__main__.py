@@ -1,0 +1,5 @@
+"""Entry of a worker process; not a command for people."""
+
+from harness.load.worker import main
+
+main()

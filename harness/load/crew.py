@@ -1,0 +1,112 @@
+"""The worker processes of one window, seen from the parent: started, followed, never waited for forever."""
+
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.load.worker import READY, Facts, Pulse, Share
+
+_SILENCE_S = 60.0  # a running worker tells something four times a second
+
+
+@dataclass(slots=True)
+class Worker:
+    share: Share
+    process: subprocess.Popen[bytes]
+    pipe: "Connection[Any, Any]"
+    heard: float = field(default_factory=time.monotonic)
+    ready: bool = False
+    pulse: Pulse | None = None
+    facts: Facts | None = None
+    lost_at_ns: int | None = None  # CLOCK_MONOTONIC
+
+    def running(self) -> bool:
+        return self.facts is None and self.lost_at_ns is None
+
+
+class Crew:
+    def __init__(self) -> None:
+        self.workers: list[Worker] = []
+        self.recent_ttft_ns: deque[int] = deque(maxlen=256)
+        self._recent_events: deque[tuple[float, int]] = deque(maxlen=64)  # when heard, text events
+
+    def start(self, share: Share) -> None:
+        """A fresh interpreter, not a fork: the caller may have threads, and its heap must not be ours."""
+        here, there = Pipe()
+        package = str(Path(harness.__file__).parent.parent)
+        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "harness.load", str(there.fileno()), str(os.getpid())],
+            pass_fds=[there.fileno()],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the parent, which tells the workers
+        )
+        there.close()
+        worker = Worker(share, process, here)
+        self.workers.append(worker)
+        self._send(worker, share)
+
+    def running(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.running()]
+
+    def tell(self, message: object) -> None:
+        for worker in self.running():
+            self._send(worker, message)
+
+    def listen(self, timeout_s: float) -> None:
+        """Takes what the workers say within the time; the silent and the dead count as lost."""
+        by_pipe = {worker.pipe: worker for worker in self.running()}
+        for pipe in wait(list(by_pipe), timeout_s):
+            worker = by_pipe[pipe]  # type: ignore[index]  # wait() returns what it was given
+            try:
+                self._take(worker, worker.pipe.recv())
+            except (EOFError, OSError):
+                self._lose(worker)
+        for worker in self.running():
+            if time.monotonic() - worker.heard > _SILENCE_S:
+                self._lose(worker)
+
+    def text_events_per_s(self) -> float | None:
+        """Over the pulses kept, a few seconds; None before there are two."""
+        first, *rest = self._recent_events or [(0.0, 0)]
+        span = rest[-1][0] - first[0] if rest else 0.0
+        return sum(events for _, events in rest) / span if span > 0 else None
+
+    def close(self) -> None:
+        """Kills whoever is left."""
+        for worker in self.workers:
+            if worker.running():
+                self._lose(worker)
+            worker.process.kill()
+            worker.process.wait()
+            worker.pipe.close()
+
+    def _take(self, worker: Worker, message: object) -> None:
+        worker.heard = time.monotonic()
+        if isinstance(message, Pulse):
+            worker.pulse = message
+            self.recent_ttft_ns += message.ttft_ns
+            self._recent_events.append((worker.heard, message.text_events))
+        elif isinstance(message, Facts):
+            worker.facts = message
+        else:
+            worker.ready = message == READY
+
+    def _send(self, worker: Worker, message: object) -> None:
+        try:
+            worker.pipe.send(message)
+        except OSError:
+            self._lose(worker)
+
+    def _lose(self, worker: Worker) -> None:
+        worker.lost_at_ns = time.monotonic_ns()
+        worker.process.kill()

@@ -1,0 +1,104 @@
+"""One connection and the exchange on it, and how both end."""
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.load.http1 import Answer
+from harness.load.settle import Exchange
+from harness.load.stamps import SO_TIMESTAMPNS
+from harness.record import Outcome
+
+_CONNECTING = (0, errno.EINPROGRESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to connect, as `socket.getaddrinfo` says it."""
+
+    family: int
+    sockaddr: Any
+
+
+def resolve(host: str, port: int) -> Address:
+    """The first address that answers, so that `localhost` finds an IPv4-only server; else the first."""
+    found = [
+        Address(family, sockaddr)
+        for family, _, _, _, sockaddr in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    ]
+    for address in found[:8] if len(found) > 1 else ():
+        with socket.socket(address.family) as probe:
+            probe.settimeout(2.0)
+            if probe.connect_ex(address.sockaddr) == 0:
+                return address
+    return found[0]
+
+
+class Flow:
+    __slots__ = ("answer", "deadline", "exchange", "fd", "opened", "receive", "rest", "sock", "warm")
+
+    def __init__(self, sock: socket.socket, opened: int, *, kernel: bool) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.opened = opened
+        self.receive: Callable[..., Any] = sock.recvmsg_into if kernel else sock.recv_into
+        self.exchange: Exchange | None = None  # set from the moment a request waits for this connection
+        self.answer: Answer | None = None  # set while an answer is awaited
+        self.rest: memoryview | None = None  # of the request, not yet taken by the kernel
+        self.deadline = 0
+        self.warm = False  # it was open and idle before the request on it
+
+    def raise_if_refused(self) -> None:
+        if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(code, os.strerror(code))
+
+
+def connect(address: Address, now: int, *, kernel: bool) -> Flow:
+    """Starts connecting; raises OSError where that fails at once."""
+    sock = socket.socket(address.family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if kernel:
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        code = sock.connect_ex(address.sockaddr)
+        if code not in _CONNECTING:
+            raise OSError(code, os.strerror(code))
+    except OSError:
+        sock.close()
+        raise
+    return Flow(sock, now, kernel=kernel)
+
+
+def transmit(flow: Flow, poller: select.epoll, head: bytes, body: bytes) -> None:
+    """A send that fails is told by the next read: the server may have answered before it closed."""
+    try:
+        taken = flow.sock.sendmsg((head, body))
+    except BlockingIOError:
+        taken = 0
+    except OSError:
+        return
+    if taken < len(head) + len(body):
+        flow.rest = memoryview(head + body)[taken:]
+        poller.modify(flow.fd, select.EPOLLIN | select.EPOLLOUT)
+
+
+def transmit_rest(flow: Flow, poller: select.epoll) -> None:
+    assert flow.rest is not None
+    try:
+        flow.rest = flow.rest[flow.sock.send(flow.rest) :]
+    except BlockingIOError:
+        return
+    except OSError:
+        flow.rest = flow.rest[:0]
+    if not flow.rest:
+        flow.rest = None
+        poller.modify(flow.fd, select.EPOLLIN)
+
+
+def failure_of(error: OSError) -> Outcome:
+    return Outcome.TIMEOUT if error.errno == errno.ETIMEDOUT else Outcome.RESET

@@ -1,0 +1,315 @@
+"""The timed window of one worker: an epoll loop that sends on time and keeps bytes and stamps.
+
+Nothing is decoded while streams run beyond finding the end of an answer; finished answers are settled
+when no socket and no send needs the loop.
+"""
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httptools
+
+from harness.load.flow import Flow, failure_of, transmit, transmit_rest
+from harness.load.http1 import Answer
+from harness.load.pacing import choose_tick
+from harness.load.pool import Pool
+from harness.load.settle import Exchange
+from harness.load.stamps import CONTROL_BYTES, StampClock, pack_realtime
+from harness.load.wire import Wire
+from harness.load.work import Work
+from harness.record import UNKNOWN, Outcome
+
+CHORE_NS = 50_000_000
+_BATCH = 64  # reads between two looks at the schedule
+_SENDS = 16  # requests between two looks at the sockets
+_READ_BYTES = 65536
+_BACKLOG_BYTES = 64 << 20  # of finished answers kept for an idle moment
+_MILLISECOND_NS = 1_000_000
+_CLOSED_EARLY = "the connection closed before the answer was complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    request_timeout_ns: int
+    drain_timeout_ns: int
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the loop saw of itself."""
+
+    sent: int = 0
+    in_flight: int = 0
+    reads: int = 0
+    unstamped_reads: int = 0
+    longest_tick_ns: int = 0
+    loop_lag_ns: list[int] = field(default_factory=list)
+
+
+class Window:
+    """`clock` None: stamps are taken when bytes are read, so reading must be prompt.
+
+    `chore` is called every CHORE_NS and ends the window by returning True.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        pool: Pool,
+        work: Work,
+        clock: StampClock | None,
+        limits: Limits,
+        settle: Callable[[Exchange], None],
+        chore: Callable[[], bool],
+    ) -> None:
+        self.counters = Counters()
+        self._wire, self._pool, self._work, self._clock = wire, pool, work, clock
+        self._limits, self._settle, self._chore = limits, settle, chore
+        self._finished: deque[Exchange] = deque()
+        self._finished_bytes = 0
+        self._tick = 0
+        self._buffer = bytearray(_READ_BYTES)
+
+    def run(self) -> bool:
+        """Returns when every request that became due has been settled; True where the chore ended it."""
+        now = time.monotonic_ns()
+        last_send, next_chore, reads_before = now, now + CHORE_NS, 0
+        counters, work = self.counters, self._work
+        stopped = False
+        while not stopped:
+            now = time.monotonic_ns()
+            if now >= next_chore:
+                elapsed, next_chore = now - next_chore + CHORE_NS, now + CHORE_NS
+                self._choose_tick(counters.reads - reads_before, elapsed)
+                reads_before = counters.reads
+                self._end_overdue(now)
+                stopped = self._chore()
+            sent_before = counters.sent
+            self._send_due(now)
+            if counters.sent != sent_before:
+                last_send = now
+            if not work.left(now, counters.in_flight) and (
+                not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
+            ):
+                break
+            self._read(self._wait(now, min(next_chore, work.next_due(counters.in_flight))))
+        self._close(time.monotonic_ns())
+        return stopped
+
+    # -- waiting -------------------------------------------------------------------------------------
+
+    def _choose_tick(self, reads: int, elapsed: int) -> None:
+        if self._clock is not None:
+            self._clock.sample()
+            self._tick = choose_tick(reads, elapsed, max(self.counters.in_flight, 1))
+            self.counters.longest_tick_ns = max(self.counters.longest_tick_ns, self._tick)
+
+    def _wait(self, now: int, wake: int) -> list[tuple[int, int]]:
+        """Events of the sockets at `wake` at the latest, or after one tick."""
+        poll = self._pool.poller.poll
+        events = poll(0, _BATCH)
+        if len(events) == _BATCH and self._finished_bytes < _BACKLOG_BYTES:
+            return events
+        if self._tick:
+            self._read(events)
+            wake = min(wake, now + self._tick)
+            while self._finished and time.monotonic_ns() < wake:
+                self._settle_one()
+            self._sleep_until(wake)
+            return poll(0, _BATCH)
+        if self._finished and (not events or self._finished_bytes >= _BACKLOG_BYTES):
+            self._settle_one()
+        pause = wake - time.monotonic_ns()
+        if events or self._finished or pause <= 0:
+            return events
+        if pause >= _MILLISECOND_NS:
+            pause -= pause % _MILLISECOND_NS  # epoll rounds up to milliseconds: never past what is due
+            planned = time.monotonic_ns() + pause
+            events = poll(pause / 1e9, _BATCH)
+            if not events:
+                self.counters.loop_lag_ns.append(max(0, time.monotonic_ns() - planned))
+            return events
+        if self._clock is not None:  # the kernel stamps what arrives while we sleep
+            self._sleep_until(wake)
+        return poll(0, _BATCH)
+
+    def _sleep_until(self, wake: int) -> None:
+        pause = wake - time.monotonic_ns()
+        if pause > 0:
+            time.sleep(pause / 1e9)
+            self.counters.loop_lag_ns.append(max(0, time.monotonic_ns() - wake))
+
+    # -- sending -------------------------------------------------------------------------------------
+
+    def _send_due(self, now: int) -> None:
+        work, counters = self._work, self.counters
+        for _ in range(_SENDS):
+            request = work.take(now, counters.in_flight)
+            if request is None:
+                break
+            counters.in_flight += 1
+            exchange = self._exchange(*request)
+            flow = self._pool.take_idle()
+            if flow is None:
+                self._open_for(exchange)
+            else:
+                exchange.connect = 0
+                self._transmit(flow, exchange)
+            now = time.monotonic_ns()
+        for request in work.dropped:
+            exchange = self._exchange(*request)
+            exchange.end, exchange.failure = now, Outcome.DROPPED
+            self._settle(exchange)
+        work.dropped.clear()
+
+    def _exchange(self, intended: int, index: int) -> Exchange:
+        return Exchange(self._wire.seqs[index], intended, index)
+
+    def _open_for(self, exchange: Exchange) -> None:
+        try:
+            flow = self._pool.open()
+        except OSError as error:
+            self._end(exchange, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
+            return
+        flow.exchange = exchange
+        flow.deadline = flow.opened + self._limits.request_timeout_ns
+
+    def _transmit(self, flow: Flow, exchange: Exchange) -> None:
+        head, body = self._wire.request(exchange.index)
+        flow.exchange, flow.answer = exchange, Answer()
+        self.counters.sent += exchange.sent == UNKNOWN  # not when a dead warm connection is replaced
+        exchange.sent = time.monotonic_ns()
+        transmit(flow, self._pool.poller, head, body)
+        flow.deadline = exchange.sent + self._limits.request_timeout_ns
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def _read(self, events: list[tuple[int, int]]) -> None:
+        flows, buffer, counters = self._pool.flows, self._buffer, self.counters
+        kernel, view, buffers = self._clock is not None, memoryview(buffer), [buffer]
+        for fd, mask in events:
+            flow = flows.get(fd)
+            if flow is None:  # closed by an earlier event of this batch
+                continue
+            answer = flow.answer
+            if answer is None or mask & select.EPOLLOUT:
+                self._on_unusual(flow, mask)
+                continue
+            try:
+                if kernel:
+                    size, control, _, _ = flow.receive(buffers, CONTROL_BYTES)
+                    stamp: Any = control[0][2] if control else self._unstamped()
+                else:
+                    size = flow.receive(buffer)
+                    stamp = time.monotonic_ns()
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                self._on_lost(flow, failure_of(error), str(error))
+                continue
+            if not size:
+                self._on_lost(flow, Outcome.TRUNCATED, _CLOSED_EARLY)
+                continue
+            counters.reads += 1
+            answer.wire_bytes += size
+            answer.stamps.append(stamp)
+            problem = ""
+            try:
+                answer.feed(view[:size])
+            except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+                problem = f"not HTTP/1.1: {error}"
+            answer.marks.append(len(answer.parts))
+            if answer.complete:
+                answer.keep_alive = answer.keep_alive and not problem
+                self._finish(flow, None, "", self._arrival(answer))
+            elif problem:
+                self._finish(flow, Outcome.MALFORMED, problem, self._arrival(answer))
+
+    def _unstamped(self) -> bytes:
+        self.counters.unstamped_reads += 1
+        return pack_realtime()
+
+    def _arrival(self, answer: Answer) -> int:
+        stamp = answer.stamps[-1]
+        return self._clock.to_monotonic(stamp) if self._clock is not None else int(stamp)
+
+    def _on_unusual(self, flow: Flow, mask: int) -> None:
+        """A connection made or refused, room for the rest of a request, or a sign of life while idle."""
+        if flow.rest is not None:
+            transmit_rest(flow, self._pool.poller)
+        elif flow.exchange is None:  # nothing is due here but the close of a server tired of waiting
+            self._pool.discard(flow)
+        elif flow.answer is None:
+            exchange = flow.exchange
+            try:
+                self._pool.finish_open(flow)
+            except OSError as error:
+                self._finish(flow, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
+                return
+            waited_since = flow.opened if exchange.sent == UNKNOWN else exchange.sent
+            exchange.connect = time.monotonic_ns() - waited_since
+            self._transmit(flow, exchange)
+
+    def _on_lost(self, flow: Flow, outcome: Outcome, error: str) -> None:
+        """The close or reset of a connection with a request on it."""
+        exchange, answer = flow.exchange, flow.answer
+        assert exchange is not None
+        assert answer is not None
+        if flow.warm and not answer.stamps:  # the server closed it while idle: the request was never read
+            answer.close()
+            self._pool.discard(flow)
+            self._open_for(exchange)
+        elif outcome is Outcome.TRUNCATED and answer.status and not answer.framed:
+            self._finish(flow, None, "", time.monotonic_ns())
+        else:
+            self._finish(flow, outcome, error, time.monotonic_ns())
+
+    # -- ends ----------------------------------------------------------------------------------------
+
+    def _finish(self, flow: Flow, failure: Outcome | None, error: str, end: int) -> None:
+        exchange, answer = flow.exchange, flow.answer
+        assert exchange is not None
+        exchange.answer = answer
+        flow.exchange = flow.answer = None
+        if answer is not None:
+            answer.close()
+        if answer is not None and answer.complete and answer.keep_alive and flow.rest is None:
+            self._pool.release(flow)
+        else:
+            self._pool.discard(flow)
+        self._end(exchange, failure, error, end)
+
+    def _end(self, exchange: Exchange, failure: Outcome | None, error: str, end: int) -> None:
+        exchange.failure, exchange.error, exchange.end = failure, error, end
+        self.counters.in_flight -= 1
+        self._finished.append(exchange)
+        self._finished_bytes += exchange.answer.wire_bytes if exchange.answer is not None else 0
+        self._work.freed(end)
+
+    def _settle_one(self) -> None:
+        exchange = self._finished.popleft()
+        self._finished_bytes -= exchange.answer.wire_bytes if exchange.answer is not None else 0
+        self._settle(exchange)
+
+    def _end_overdue(self, now: int) -> None:
+        for flow in self._pool.busy():
+            if flow.deadline > now:
+                continue
+            if flow.answer is None:
+                self._finish(flow, Outcome.CONNECT_FAILED, "no connection in time", now)
+            else:
+                self._finish(flow, Outcome.TIMEOUT, "the answer did not end in time", now)
+
+    def _close(self, now: int) -> None:
+        for flow in self._pool.busy():
+            self._finish(flow, Outcome.CANCELLED, "the window closed", now)
+        for request in self._work.overdue(now):
+            exchange = self._exchange(*request)
+            exchange.end, exchange.failure, exchange.error = now, Outcome.CANCELLED, "the window closed"
+            self._settle(exchange)
+        while self._finished:
+            self._settle_one()

@@ -1,0 +1,127 @@
+"""What one JSON document of an answer says: an OpenAI chat or completions chunk, or a whole answer."""
+
+import json
+from typing import Any, NamedTuple
+
+from harness.record import UNKNOWN, EventKind
+
+_MAX_TOKENS = 2**31 - 1
+
+
+class Payload(NamedTuple):
+    kind: EventKind
+    text: str = ""
+    finish_reason: str = ""
+    prompt_tokens: int = UNKNOWN
+    cached_tokens: int = UNKNOWN
+    output_tokens: int = UNKNOWN
+    error: str = ""
+    malformed: str = ""
+
+
+def read_json(data: bytes, *, is_error: bool = False) -> Payload:
+    try:
+        document = json.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        if is_error:
+            return Payload(EventKind.ERROR, error=data.decode("utf-8", "replace"))
+        return Payload(EventKind.OTHER, malformed=f"not JSON: {error}")
+    if not isinstance(document, dict):
+        if is_error:
+            return Payload(EventKind.ERROR, error=str(document))
+        return Payload(EventKind.OTHER, malformed="JSON that is not an object")
+    if is_error or document.get("error") or document.get("object") == "error":
+        return Payload(EventKind.ERROR, error=error_message(document) or "error without a message")
+    return _read_answer(document)
+
+
+def error_message(document: Any) -> str:
+    """The human sentence in the error shapes of OpenAI, FastAPI, TGI and llama.cpp; "" where none."""
+    if isinstance(document, str):
+        return document
+    if isinstance(document, dict):
+        for key in ("error", "message", "detail", "msg"):
+            if found := error_message(document.get(key)):
+                return found
+    if isinstance(document, list):
+        return "; ".join(filter(None, map(error_message, document)))
+    return ""
+
+
+def _read_answer(document: dict[str, Any]) -> Payload:
+    texts: list[str] = []
+    reasoning: list[str] = []
+    arguments: list[str] = []
+    finish_reason = ""
+    choices = document.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if not isinstance(choice, dict):
+            continue
+        if isinstance(reason := choice.get("finish_reason"), str):
+            finish_reason = reason
+        delta = choice.get("delta", choice.get("message"))
+        if not isinstance(delta, dict):
+            delta = choice
+        thought = delta.get("reasoning")  # some engines send the same text under both names
+        reasoning.append(_string(thought) or _string(delta.get("reasoning_content")))
+        texts.append(_string(delta.get("content")) or _string(delta.get("text")))
+        arguments.append(_tool_arguments(delta.get("tool_calls")))
+    prompt, cached, output = _usage(document)
+    text = "".join(reasoning + texts + arguments)
+    if any(texts):
+        kind = EventKind.TEXT
+    elif any(reasoning):
+        kind = EventKind.REASONING
+    elif any(arguments):
+        kind = EventKind.TOOL_CALL
+    elif max(prompt, cached, output) != UNKNOWN:
+        kind = EventKind.USAGE
+    else:
+        kind = EventKind.OTHER
+    return Payload(kind, text, finish_reason, prompt, cached, output)
+
+
+def _string(value: object) -> str:
+    """Content is a string, or a list of parts."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(_string(part.get("text")) for part in value if isinstance(part, dict))
+    return ""
+
+
+def _tool_arguments(calls: object) -> str:
+    found = ""
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        arguments = function.get("arguments") if isinstance(function, dict) else None
+        if isinstance(arguments, str):
+            found += arguments
+        elif isinstance(arguments, dict):  # engines that answer whole calls may send the object itself
+            found += json.dumps(arguments)
+    return found
+
+
+def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
+    """Prompt, cached and output tokens: from `usage`, where absent from llama.cpp's `timings`."""
+    usage, timings = document.get("usage"), document.get("timings")
+    prompt = cached = output = UNKNOWN
+    if isinstance(timings, dict):
+        cached, output, fresh = (_count(timings.get(key)) for key in ("cache_n", "predicted_n", "prompt_n"))
+        if UNKNOWN not in (cached, fresh):
+            prompt = cached + fresh
+    if isinstance(usage, dict):
+        details = usage.get("prompt_tokens_details")
+        if isinstance(details, dict) and (reported := _count(details.get("cached_tokens"))) != UNKNOWN:
+            cached = reported
+        if (reported := _count(usage.get("prompt_tokens"))) != UNKNOWN:
+            prompt = reported
+        if (reported := _count(usage.get("completion_tokens"))) != UNKNOWN:
+            output = reported
+    return prompt, cached, output
+
+
+def _count(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS:
+        return value
+    return UNKNOWN

@@ -1,0 +1,80 @@
+"""The connections of one worker: opened ahead, reused while warm, their cost kept apart."""
+
+import select
+import time
+
+from harness.load.flow import Address, Flow, connect
+
+_AT_ONCE = 64  # below the listen backlog of any server
+_GIVE_UP_NS = 10_000_000_000
+
+
+class Pool:
+    def __init__(self, address: Address, *, kernel: bool) -> None:
+        self.poller = select.epoll()
+        self.flows: dict[int, Flow] = {}  # by descriptor
+        self.connect_ns: list[int] = []  # one per connection that was made
+        self._address = address
+        self._kernel = kernel
+        self._idle: list[Flow] = []
+
+    def open(self) -> Flow:
+        """Starts a connection: EPOLLOUT tells that it is made. Raises OSError where it fails at once."""
+        flow = connect(self._address, time.monotonic_ns(), kernel=self._kernel)
+        self.flows[flow.fd] = flow
+        self.poller.register(flow.fd, select.EPOLLOUT)
+        return flow
+
+    def finish_open(self, flow: Flow) -> None:
+        """Raises OSError where the connection was refused."""
+        flow.raise_if_refused()
+        self.connect_ns.append(time.monotonic_ns() - flow.opened)
+        self.poller.modify(flow.fd, select.EPOLLIN)
+
+    def open_ahead(self, count: int) -> str:
+        """Opens `count` idle connections; returns what kept it from opening them all, or ""."""
+        give_up = time.monotonic_ns() + _GIVE_UP_NS
+        opening: set[Flow] = set()
+        problem = ""
+        while len(self._idle) < count and not problem:
+            try:
+                while len(opening) < _AT_ONCE and len(self.flows) < count:
+                    opening.add(self.open())
+                for fd, _ in self.poller.poll(1.0):
+                    flow = self.flows[fd]
+                    if flow not in opening:  # closed by the server while the others opened
+                        raise ConnectionAbortedError("the server closed an idle connection")
+                    opening.remove(flow)
+                    self.finish_open(flow)
+                    self.release(flow)
+            except OSError as error:
+                problem = str(error)
+            if time.monotonic_ns() > give_up:
+                problem = "connecting took too long"
+        for flow in opening:
+            self.discard(flow)
+        return problem and f"{len(self._idle)} of {count} connections opened ahead: {problem}"
+
+    def take_idle(self) -> Flow | None:
+        return self._idle.pop() if self._idle else None
+
+    def release(self, flow: Flow) -> None:
+        """The connection is free; the next request takes it."""
+        flow.warm = True
+        self._idle.append(flow)
+
+    def busy(self) -> list[Flow]:
+        """Those that a request is on, or waits for."""
+        return [flow for flow in self.flows.values() if flow.exchange is not None]
+
+    def discard(self, flow: Flow) -> None:
+        del self.flows[flow.fd]
+        if flow in self._idle:
+            self._idle.remove(flow)
+        flow.sock.close()  # epoll forgets a closed descriptor by itself
+
+    def close(self) -> None:
+        for flow in list(self.flows.values()):
+            flow.sock.close()
+        self.flows.clear()
+        self.poller.close()

@@ -1,0 +1,135 @@
+"""A job from start to result: workers started together, followed, and merged."""
+
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.load.crew import Crew, Worker
+from harness.load.job import ClientFacts, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
+from harness.load.share import choose_workers, split
+from harness.load.spill import merge
+from harness.load.stamps import kernel_stamps_work
+from harness.load.worker import Share
+from harness.record import UNKNOWN, Phase, Records, empty_requests
+
+_START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
+_LISTEN_S = 0.1
+_STOP_GRACE_S = 10.0
+_LOST = "the load worker died"
+
+
+def run_load(
+    job: LoadJob, progress: ProgressSink | None = None, stop: threading.Event | None = None
+) -> LoadResult:
+    """Blocks until the window is closed and every request in it has ended.
+
+    `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned.
+    Requests that never became due have no record; `unsent` counts them.
+    """
+    stop = stop or threading.Event()
+    kernel = job.stamps != "user" and kernel_stamps_work()
+    crew = Crew()
+    with tempfile.TemporaryDirectory(prefix="load-") as root:
+        try:
+            for index, (part, seqs) in enumerate(split(job, job.workers or choose_workers(job))):
+                folder = Path(root, str(index))
+                folder.mkdir()
+                crew.start(Share(part, seqs, index, folder, kernel))
+            while not stop.is_set() and not all(worker.ready for worker in crew.running()):
+                crew.listen(_LISTEN_S)
+            t0, t0_unix = time.monotonic_ns() + _START_AHEAD_NS, time.time_ns() + _START_AHEAD_NS
+            crew.tell(t0)
+            _follow(crew, len(job.bodies), t0, progress, stop)
+        finally:
+            crew.close()
+        lost = [_missing(worker, job, t0) for worker in crew.workers if worker.facts is None]
+        folders = [worker.share.folder for worker in crew.workers]
+        records = merge(folders, np.concatenate([empty_requests(0), *lost]), _LOST)
+    return LoadResult(
+        t0_monotonic_ns=t0,
+        t0_unix_ns=t0_unix,
+        records=records,
+        client=_client_facts(crew.workers, kernel, records),
+        interrupted=any(worker.facts is not None and worker.facts.stopped for worker in crew.workers),
+        unsent=len(job.bodies) - len(records.requests),
+        planned=len(job.bodies),
+    )
+
+
+def _follow(crew: Crew, planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event) -> None:
+    give_up = None
+    while crew.running():
+        crew.listen(_LISTEN_S)
+        if progress is not None and time.monotonic_ns() > t0:
+            progress(_progress(crew, planned, t0))
+        if stop.is_set():
+            if give_up is None:
+                give_up = time.monotonic() + _STOP_GRACE_S
+                crew.tell("stop")
+            elif time.monotonic() > give_up:
+                return
+
+
+def _progress(crew: Crew, planned: int, t0: int) -> Progress:
+    pulses = [worker.pulse for worker in crew.workers if worker.pulse is not None]
+    return Progress(
+        elapsed_s=(time.monotonic_ns() - t0) / 1e9,
+        planned=planned,
+        sent=sum(pulse.sent for pulse in pulses),
+        done=sum(pulse.done for pulse in pulses),
+        failed=sum(pulse.failed for pulse in pulses),
+        in_flight=sum(pulse.in_flight for pulse in pulses),
+        recent_ttft_ms=statistics.median(crew.recent_ttft_ns) / 1e6 if crew.recent_ttft_ns else None,
+        recent_output_tokens_per_s=crew.text_events_per_s(),
+    )
+
+
+def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
+    """Rows for what a lost worker had sent, or had to send, and did not leave a record of."""
+    seqs, schedule, lost_at = worker.share.seqs, worker.share.job.schedule, worker.lost_at_ns
+    assert lost_at is not None
+    rows = empty_requests(len(seqs))
+    rows["seq"] = seqs
+    rows["worker"] = worker.share.worker
+    rows["phase"] = np.where(seqs < job.warmup_requests, Phase.WARMUP, Phase.MEASURE)
+    rows["end_ns"] = lost_at - t0
+    if isinstance(schedule, OpenLoop):
+        rows["intended_ns"] = schedule.intended_ns
+        return rows[schedule.intended_ns <= lost_at - t0]
+    return rows[: worker.pulse.sent if worker.pulse is not None else 0]
+
+
+def _client_facts(workers: list[Worker], kernel: bool, records: Records) -> ClientFacts:
+    facts = [worker.facts for worker in workers if worker.facts is not None]
+    rows = records.requests
+    left = rows["sent_ns"] != UNKNOWN
+    notes = [note for fact in facts for note in fact.notes]
+    unstamped, shared = sum(f.unstamped_reads for f in facts), sum(f.shared_events for f in facts)
+    if unstamped:
+        notes.append(f"{unstamped} reads came without a kernel stamp and were stamped when read")
+    if shared:
+        events = sum(fact.text_events for fact in facts)
+        notes.append(f"{shared} of {events} text events arrived in one read with the event before")
+    return ClientFacts(
+        stamp_source="kernel" if kernel else "user",
+        stamp_uncertainty_ns=max((fact.stamp_uncertainty_ns for fact in facts), default=0),
+        tick_ns=max((fact.longest_tick_ns for fact in facts), default=0),
+        workers=len(workers),
+        cpu_s=sum(fact.cpu_s for fact in facts),
+        busy_share=max((fact.busy_share for fact in facts), default=0.0),
+        wall_s=float(rows["end_ns"].max(initial=0)) / 1e9,
+        send_lag_ns=(rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"])[left],
+        loop_lag_ns=np.concatenate([np.zeros(0, np.int64), *(fact.loop_lag_ns for fact in facts)]),
+        connections=sum(len(fact.connect_ns) for fact in facts),
+        connect_ns=np.concatenate([np.zeros(0, np.int64), *(fact.connect_ns for fact in facts)]),
+        peak_rss_bytes=max((fact.peak_rss_bytes for fact in facts), default=0),
+        gc_collections=sum(fact.gc_collections for fact in facts),
+        lost_workers=sum(worker.facts is None for worker in workers),
+        notes=tuple(dict.fromkeys(notes)),
+    )

@@ -1,0 +1,147 @@
+"""A finished exchange to its record: outcome, times, tokens, text and event rows."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.load.http1 import Answer, DecodeError
+from harness.load.payload import error_message
+from harness.load.sse import Parsed, parse_document, parse_events
+from harness.record import EVENT_DTYPE, GENERATED, UNKNOWN, Outcome, Phase
+
+ERROR_CHARS = 300
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and what came back; times are absolute CLOCK_MONOTONIC, `sent` UNKNOWN if it never left."""
+
+    seq: int
+    intended: int
+    index: int = 0  # position in the share of this worker
+    sent: int = UNKNOWN
+    connect: int = UNKNOWN
+    end: int = UNKNOWN
+    answer: Answer | None = None
+    failure: Outcome | None = None  # what the transport saw; None: the answer came whole
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    row: tuple[int, ...]  # in the order of REQUEST_DTYPE
+    events: NDArray[Any]  # EVENT_DTYPE
+    text: str
+    finish_reason: str
+    error: str
+    outcome: Outcome
+    ttft_ns: int  # from sent; UNKNOWN without generated text
+
+
+@dataclass(frozen=True, slots=True)
+class Settler:
+    t0: int
+    resolve: Callable[[Sequence[Any]], NDArray[np.int64]]  # stamps as the loop took them to CLOCK_MONOTONIC
+    secrets: tuple[str, ...]
+    warmup_requests: int
+    worker: int
+
+    def settle(self, exchange: Exchange) -> Settled:
+        answer, parsed, body = exchange.answer, Parsed(), b""
+        events = np.zeros(0, EVENT_DTYPE)
+        stamps = np.zeros(0, np.int64)
+        if answer is not None and answer.stamps:
+            stamps = self.resolve(answer.stamps) - self.t0
+            try:
+                body, read_ends = answer.body()
+            except DecodeError as error:
+                parsed.malformed = str(error)
+            else:
+                parsed = _parse(answer, body, ended=exchange.failure is None)
+                events = _event_rows(exchange.seq, parsed, read_ends, stamps)
+        outcome, error_text = _judge(exchange, parsed, body)
+        generated = events["stamp_ns"][events["text_chars"] > 0]
+        first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
+        text = parsed.text()
+        sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
+        status = answer.status if answer is not None else 0
+        row = (
+            exchange.seq,
+            self.worker,
+            Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
+            outcome,
+            status or UNKNOWN,
+            exchange.intended - self.t0,
+            sent,
+            exchange.connect,
+            int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
+            first,
+            last,
+            exchange.end - self.t0,
+            parsed.prompt_tokens,
+            parsed.cached_tokens,
+            parsed.output_tokens,
+            len(text),
+            len(generated),
+            answer.wire_bytes if answer is not None else 0,
+        )
+        ttft = first - sent if first != UNKNOWN else UNKNOWN
+        return Settled(row, events, text, parsed.finish_reason, self._clean(error_text), outcome, ttft)
+
+    def _clean(self, error: str) -> str:
+        """One line without the job's credentials, which servers like to repeat."""
+        for secret in self.secrets:
+            error = error.replace(secret, "***")
+        return " ".join(error.split())[:ERROR_CHARS]
+
+
+def _parse(answer: Answer, body: bytes, *, ended: bool) -> Parsed:
+    if not 200 <= answer.status < 300:
+        return Parsed()
+    is_stream = b"event-stream" in answer.content_type
+    if not is_stream and (b"json" in answer.content_type or body.lstrip()[:1] == b"{"):
+        return parse_document(body) if ended else Parsed()
+    return parse_events(body, ended=ended)
+
+
+def _event_rows(
+    seq: int, parsed: Parsed, read_ends: NDArray[np.int64], stamps: NDArray[np.int64]
+) -> NDArray[Any]:
+    rows = np.zeros(len(parsed.kinds), EVENT_DTYPE)
+    rows["seq"] = seq
+    rows["kind"] = parsed.kinds
+    rows["text_chars"] = parsed.chars
+    rows["wire_bytes"] = parsed.sizes
+    rows["stamp_ns"] = stamps[np.searchsorted(read_ends, np.cumsum(rows["wire_bytes"], dtype=np.int64))]
+    return rows
+
+
+def _judge(exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
+    """What the server said wins over what the connection did afterwards."""
+    answer, failure = exchange.answer, exchange.failure
+    if answer is not None and answer.status and not 200 <= answer.status < 300:
+        return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
+    if parsed.error:
+        return Outcome.STREAM_ERROR, parsed.error
+    if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
+        return failure, exchange.error
+    if parsed.malformed:
+        return Outcome.MALFORMED, parsed.malformed
+    if not any(kind in GENERATED for kind in set(parsed.kinds)):
+        return Outcome.EMPTY, "a complete answer without generated text"
+    if answer is not None and not answer.framed and not (parsed.done or parsed.finish_reason):
+        return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"
+    return Outcome.OK, ""
+
+
+def _page_error(body: bytes) -> str:
+    """The message in an error body, or the start of whatever page it is."""
+    text = body[:65536].decode("utf-8", "replace")
+    try:
+        return error_message(json.loads(text)) or text
+    except (ValueError, RecursionError):
+        return text

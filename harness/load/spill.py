@@ -1,0 +1,131 @@
+"""Records on their way out of a worker: appended to files while it runs, merged when it ended.
+
+A request's row is written after its events and texts, so what a killed worker left is whole up to its
+last row.
+"""
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.load.settle import Settled
+from harness.record import EVENT_DTYPE, REQUEST_DTYPE, Records
+
+# A row also tells how many bytes the request has in each of the other files.
+_ROW_DTYPE = np.dtype(
+    [*REQUEST_DTYPE.descr, ("events", "<i8"), ("texts", "<i8"), ("reasons", "<i8"), ("errors", "<i8")]
+)
+_BLOBS = ("events", "texts", "reasons", "errors")
+_FLUSH_BYTES = 1 << 20
+
+
+class Spill:
+    """Buffers about a megabyte, so that writing costs the window little and rarely."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files = [(folder / name).open("wb", buffering=0) for name in (*_BLOBS, "rows")]
+        self._pending: list[tuple[bytes, ...]] = []
+        self._rows: list[tuple[int, ...]] = []
+        self._bytes = 0
+
+    def add(self, settled: Settled) -> None:
+        strings = (settled.text, settled.finish_reason, settled.error)
+        blobs = (settled.events.tobytes(), *(text.encode("utf-8", "replace") for text in strings))
+        sizes = [len(blob) for blob in blobs]
+        self._pending.append(blobs)
+        self._rows.append((*settled.row, *sizes))
+        self._bytes += sum(sizes) + _ROW_DTYPE.itemsize
+        if self._bytes >= _FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._rows:
+            blobs = [b"".join(column) for column in zip(*self._pending, strict=True)]
+            blobs.append(np.array(self._rows, _ROW_DTYPE).tobytes())
+            for file, blob in zip(self._files, blobs, strict=True):
+                file.write(blob)
+        self._pending, self._rows, self._bytes = [], [], 0
+
+    def close(self) -> None:
+        self.flush()
+        for file in self._files:
+            file.close()
+
+
+class FileTexts(Sequence[str]):
+    """Strings of a mapped file, decoded when asked for."""
+
+    def __init__(self, blob: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:
+        self._blob = blob
+        self._bounds = np.concatenate([[0], np.cumsum(lengths)])
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = range(len(self))[index]
+        return self._blob[self._bounds[i] : self._bounds[i + 1]].tobytes().decode()
+
+
+def merge(folders: Sequence[Path], missing: NDArray[Any], missing_error: str) -> Records:
+    """What the workers wrote, all in `seq` order; of the `missing` rows those that nobody wrote."""
+    parts = [_read_rows(folder) for folder in folders]
+    written = np.concatenate([np.zeros(0, np.int32), *(part["seq"] for part in parts)])
+    missing = missing[~np.isin(missing["seq"], written)]
+    absent: NDArray[Any] = np.zeros(len(missing), _ROW_DTYPE)
+    for name in REQUEST_DTYPE.names or ():
+        absent[name] = missing[name]
+    rows = np.concatenate([*parts, absent])
+    order = np.argsort(rows["seq"], kind="stable")
+    source = np.repeat(np.arange(len(parts) + 1), [*map(len, parts), len(absent)])[order]
+    rows = rows[order]
+    blobs = {}
+    for name in _BLOBS:
+        starts = np.concatenate([_starts(part[name]) for part in (*parts, absent)])[order]
+        blobs[name] = _gather([folder / name for folder in folders], source, starts, rows[name])
+    requests: NDArray[Any] = np.zeros(len(rows), REQUEST_DTYPE)
+    for name in REQUEST_DTYPE.names or ():
+        requests[name] = rows[name]
+    errors = list(FileTexts(blobs["errors"], rows["errors"]))
+    for position in np.flatnonzero(source == len(parts)):
+        errors[position] = missing_error
+    reasons = [sys.intern(reason) for reason in FileTexts(blobs["reasons"], rows["reasons"])]
+    texts = FileTexts(blobs["texts"], rows["texts"])
+    return Records(requests, blobs["events"].view(EVENT_DTYPE), texts, reasons, errors)
+
+
+def _read_rows(folder: Path) -> NDArray[Any]:
+    """Whole rows only: a worker may have been killed inside a write."""
+    path = folder / "rows"
+    data = path.read_bytes() if path.exists() else b""
+    return np.frombuffer(data, _ROW_DTYPE, len(data) // _ROW_DTYPE.itemsize)
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.cumsum(lengths) - lengths
+
+
+def _gather(
+    paths: Sequence[Path], source: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """One unnamed file with each request's bytes in order, mapped: it need not fit in memory."""
+    if not lengths.sum():
+        return np.zeros(0, np.uint8)
+    maps = [np.memmap(p, np.uint8, "r") if p.exists() and p.stat().st_size else None for p in paths]
+    with tempfile.TemporaryFile(buffering=_FLUSH_BYTES) as file:
+        for index, start, length in zip(source.tolist(), starts.tolist(), lengths.tolist(), strict=True):
+            if length:
+                file.write(maps[index][start : start + length])
+        file.flush()
+        return np.memmap(file, np.uint8, "r")

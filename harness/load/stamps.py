@@ -1,0 +1,93 @@
+"""The kernel's receive timestamps and the map from their clock to CLOCK_MONOTONIC.
+
+The kernel stamps a segment when it arrives, so reading late does not make the time wrong. One read
+gives one stamp, that of its last segment: what arrived between two reads shares the later stamp.
+"""
+
+import socket
+import struct
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h; the socket module does not name it
+CONTROL_BYTES = socket.CMSG_SPACE(16) if hasattr(socket, "CMSG_SPACE") else 0  # one struct timespec
+_TIMESPEC = struct.Struct("=qq")
+_SECOND = 1_000_000_000
+_TRIES = 16
+
+
+def pack_realtime() -> bytes:
+    """The time now, in the form of a kernel stamp: for a read that came without one."""
+    return _TIMESPEC.pack(*divmod(time.clock_gettime_ns(time.CLOCK_REALTIME), _SECOND))
+
+
+def kernel_stamps_work() -> bool:
+    """Sends a byte over loopback and looks for its stamp."""
+    if sys.platform != "linux":
+        return False
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.connect(server.getsockname())
+        peer, _ = server.accept()
+        with peer:
+            client.settimeout(1.0)
+            client.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            for _ in range(50):  # the kernel turns stamping on from a work queue, a little later
+                peer.sendall(b"x")
+                if client.recvmsg(1, CONTROL_BYTES)[1]:
+                    return True
+                time.sleep(0.001)
+    return False
+
+
+class StampClock:
+    """Maps CLOCK_REALTIME stamps to CLOCK_MONOTONIC nanoseconds.
+
+    The offset is sampled again over the window, since NTP slews and steps the real-time clock.
+    """
+
+    def __init__(self) -> None:
+        self._real: list[int] = []
+        self._offset: list[int] = []
+        self._half_width = 0
+        self.sample()
+
+    def sample(self) -> None:
+        """Keeps the reading with the tightest bracket of several."""
+        best: tuple[int, int, int] | None = None
+        for _ in range(_TRIES):
+            before = time.monotonic_ns()
+            real = time.clock_gettime_ns(time.CLOCK_REALTIME)
+            after = time.monotonic_ns()
+            if best is None or after - before < best[0]:
+                best = (after - before, real, real - (before + after) // 2)
+        assert best is not None
+        self.add_sample(real=best[1], offset=best[2], width=best[0])
+
+    def add_sample(self, *, real: int, offset: int, width: int) -> None:
+        if self._real and real <= self._real[-1]:  # stepped back: what came before maps with the old offset
+            real = self._real[-1] + 1
+        self._real.append(real)
+        self._offset.append(offset)
+        self._half_width = max(self._half_width, (width + 1) // 2)
+
+    def uncertainty_ns(self) -> int:
+        """Half the widest bracket plus the largest change of the offset between two samples."""
+        jumps = np.abs(np.diff(np.asarray(self._offset, np.int64)))
+        return self._half_width + int(jumps.max(initial=0))
+
+    def to_monotonic(self, stamp: bytes) -> int:
+        seconds, nanoseconds = _TIMESPEC.unpack(stamp)
+        return int(seconds * _SECOND + nanoseconds - self._offset[-1])
+
+    def to_monotonic_many(self, stamps: Sequence[bytes]) -> NDArray[np.int64]:
+        pairs = np.frombuffer(b"".join(stamps), np.int64).reshape(-1, 2)
+        real = pairs[:, 0] * _SECOND + pairs[:, 1]
+        base_real, base_offset = self._real[0], self._offset[0]  # float64 cannot hold 1.7e18 exactly
+        knots = np.asarray(self._real, np.int64) - base_real
+        offsets = np.asarray(self._offset, np.int64) - base_offset
+        shift = np.interp(real - base_real, knots, offsets).astype(np.int64)
+        return np.asarray(real - (base_offset + shift), np.int64)

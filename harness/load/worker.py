@@ -1,0 +1,218 @@
+"""One worker process: takes its share over a pipe, runs the window, leaves records in a folder.
+
+Talk over the pipe: a Share in, READY out, t0 in, Pulses out, at the end Facts out; anything in after t0
+means stop. The worker dies with its parent and leaves Ctrl-C to it.
+"""
+
+import ctypes
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.load.flow import resolve
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.load.loop import CHORE_NS, Limits, Window
+from harness.load.pool import Pool
+from harness.load.settle import Exchange, Settled, Settler
+from harness.load.spill import Spill
+from harness.load.stamps import StampClock
+from harness.load.wire import render, secrets
+from harness.load.work import NEVER, ClosedWork, OpenWork
+from harness.record import UNKNOWN, Outcome
+
+READY = "ready"
+_PULSE_EVERY = 250_000_000 // CHORE_NS
+_PR_SET_PDEATHSIG = 1
+_PR_SET_TIMERSLACK = 29
+_SPARE_DESCRIPTORS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One worker's part of a job: `job` holds its requests only, `seqs` where they stand in the cell."""
+
+    job: LoadJob
+    seqs: NDArray[np.int32]
+    worker: int
+    folder: Path
+    kernel_stamps: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """Counts so far, and what finished since the last pulse."""
+
+    sent: int
+    done: int
+    failed: int
+    in_flight: int
+    ttft_ns: tuple[int, ...]
+    text_events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    stamp_uncertainty_ns: int
+    longest_tick_ns: int
+    cpu_s: float
+    busy_share: float
+    loop_lag_ns: NDArray[np.int64]
+    connect_ns: NDArray[np.int64]
+    peak_rss_bytes: int
+    gc_collections: int
+    unstamped_reads: int
+    text_events: int
+    shared_events: int  # generated events that arrived in one read with the one before
+    stopped: bool
+    notes: tuple[str, ...]
+
+
+class Tally:
+    """Settles exchanges into the spill and keeps the counts that the pulses tell."""
+
+    def __init__(self, settler: Settler, spill: Spill) -> None:
+        self.done = self.failed = self.text_events = self.shared_events = 0
+        self._settler, self._spill = settler, spill
+        self._ttfts: deque[int] = deque(maxlen=256)
+        self._events_told = 0
+
+    def settle(self, exchange: Exchange) -> None:
+        settled: Settled = self._settler.settle(exchange)
+        self._spill.add(settled)
+        self.done += settled.outcome is Outcome.OK
+        self.failed += settled.outcome is not Outcome.OK
+        stamps = settled.events["stamp_ns"][settled.events["text_chars"] > 0]
+        self.text_events += len(stamps)
+        self.shared_events += int(np.count_nonzero(np.diff(stamps) == 0))
+        if settled.ttft_ns != UNKNOWN:
+            self._ttfts.append(settled.ttft_ns)
+
+    def pulse(self, sent: int, in_flight: int) -> Pulse:
+        events, self._events_told = self.text_events - self._events_told, self.text_events
+        ttfts = tuple(self._ttfts)
+        self._ttfts.clear()
+        return Pulse(sent, self.done, self.failed, in_flight, ttfts, events)
+
+
+def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
+    job = share.job
+    notes = [_raise_descriptor_limit(_connections_wanted(job))]
+    wire = render(job.url, job.headers, job.bodies, share.seqs.tolist())
+    pool = Pool(resolve(wire.host, wire.port), kernel=share.kernel_stamps)
+    clock = StampClock() if share.kernel_stamps else None
+    notes.append(pool.open_ahead(_open_ahead(job)))
+    pipe.send(READY)
+    t0: int = pipe.recv()
+    close_at = NEVER if job.duration_s is None else t0 + int(job.duration_s * 1e9)
+    schedule = job.schedule
+    work = (
+        ClosedWork(schedule, len(job.bodies), t0, close_at)
+        if isinstance(schedule, ClosedLoop)
+        else OpenWork(schedule, t0, close_at)
+    )
+    spill = Spill(share.folder)
+    resolve_stamps = clock.to_monotonic_many if clock is not None else _as_array
+    settler = Settler(t0, resolve_stamps, secrets(job.url, job.headers), job.warmup_requests, share.worker)
+    tally = Tally(settler, spill)
+    chores = 0
+
+    def chore() -> bool:
+        nonlocal chores
+        chores += 1
+        if chores % _PULSE_EVERY == 0:
+            spill.flush()
+            pipe.send(tally.pulse(window.counters.sent, window.counters.in_flight))
+        return pipe.poll()
+
+    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9))
+    window = Window(wire, pool, work, clock, limits, tally.settle, chore)
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
+    stopped = window.run()
+    cpu, wall = time.process_time() - cpu, time.monotonic() - started
+    collections = _gc_collections() - collections
+    gc.enable()
+    spill.close()
+    pool.close()
+    pipe.send(tally.pulse(window.counters.sent, 0))
+    return Facts(
+        stamp_uncertainty_ns=clock.uncertainty_ns() if clock is not None else 0,
+        longest_tick_ns=window.counters.longest_tick_ns,
+        cpu_s=cpu,
+        busy_share=cpu / wall,
+        loop_lag_ns=np.asarray(window.counters.loop_lag_ns, np.int64),
+        connect_ns=np.asarray(pool.connect_ns, np.int64),
+        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        gc_collections=collections,
+        unstamped_reads=window.counters.unstamped_reads,
+        text_events=tally.text_events,
+        shared_events=tally.shared_events,
+        stopped=stopped,
+        notes=tuple(filter(None, notes)),
+    )
+
+
+def _as_array(stamps: Any) -> NDArray[np.int64]:
+    return np.asarray(stamps, np.int64)
+
+
+def _gc_collections() -> int:
+    return sum(generation["collections"] for generation in gc.get_stats())
+
+
+def _connections_wanted(job: LoadJob) -> int:
+    if isinstance(job.schedule, ClosedLoop):
+        return min(job.schedule.concurrency, len(job.bodies))
+    return min(job.schedule.max_in_flight, len(job.bodies))
+
+
+def _open_ahead(job: LoadJob) -> int:
+    """All slots of a closed loop; for an open loop the arrivals of its busiest second."""
+    wanted = _connections_wanted(job)
+    if isinstance(job.schedule, OpenLoop):
+        intended = job.schedule.intended_ns
+        in_a_second = np.searchsorted(intended, intended + 1_000_000_000) - np.arange(len(intended))
+        wanted = min(wanted, int(in_a_second.max(initial=0)))
+    return wanted
+
+
+def _raise_descriptor_limit(connections: int) -> str:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + _SPARE_DESCRIPTORS
+    if soft >= needed:
+        return ""
+    granted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+    if granted < needed:
+        return f"{needed} file descriptors wanted, the hard limit is {hard}: some connections will fail"
+    return f"file descriptor limit raised from {soft} to {granted}"
+
+
+def _settle_into_machine(parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(_PR_SET_TIMERSLACK, 1)  # sleeps end when asked, not up to 50 microseconds later
+    if os.getppid() != parent:  # it died before the kernel knew that we want to follow
+        sys.exit(1)
+
+
+def main() -> None:
+    descriptor, parent = map(int, sys.argv[1:])
+    _settle_into_machine(parent)
+    with Connection(descriptor) as pipe:
+        pipe.send(run_share(pipe.recv(), pipe))
