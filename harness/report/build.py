@@ -7,8 +7,10 @@ from typing import Any
 from harness.errors import SpecError
 from harness.record import Records
 from harness.report import plots, table
-from harness.report.conditions import caption
+from harness.report.conditions import machine, model
+from harness.report.html import Source, page
 from harness.report.samples import Samples, take
+from harness.report.text import plain
 from harness.report.view import Json
 from harness.store import RunFolder
 from harness.store.atomic import write_bytes
@@ -30,14 +32,29 @@ def build(folder: RunFolder) -> list[Path]:
         _write(folder.path / "table.md", table.markdown(summary)),
     ]
     pictures = plots.draw(
-        summary, samples, _reader(folder), caption(summary, manifest), folder.path / "plots"
+        summary, samples, _reader(folder), _caption(summary, manifest), folder.path / "plots"
     )
-    written += [
-        folder.path / "plots" / f"{picture.name}.{ending}"
-        for picture in pictures
-        for ending in ("png", "svg")
-    ]
-    return written
+    drawn = [(picture, folder.path / "plots" / f"{picture.name}.svg") for picture in pictures]
+    written += [path for _, svg in drawn for path in (svg.with_suffix(".png"), svg)]
+    embedded = [(picture, svg.read_text(encoding="utf-8")) for picture, svg in drawn]
+    source = Source(summary, manifest, samples, embedded, _raw_files(folder))
+    return [*written, _write(folder.path / "report.html", page(source))]
+
+
+def _caption(summary: Json, manifest: Json) -> plots.Caption:
+    return plots.Caption(
+        scenario=plain(summary.get("scenario") or ""),
+        model=model(summary, manifest),
+        machine=machine(manifest.get("host") or {}),
+        simulated=bool(summary.get("simulated")),
+    )
+
+
+def _raw_files(folder: RunFolder) -> list[str]:
+    """Relative and in a fixed order; without the pictures, which are linked where they are shown."""
+    patterns = ("*.json", "table.*", "logs/*.log", "cells/*/*")
+    found = [path for pattern in patterns for path in folder.path.glob(pattern)]
+    return sorted(path.relative_to(folder.path).as_posix() for path in found)
 
 
 def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
@@ -58,9 +75,8 @@ def _samples(folder: RunFolder, manifest: Json) -> tuple[dict[str, Samples], lis
             warnings.append(_warning("cell-unreadable", str(error), "it is missing from the pictures"))
         else:
             samples[cell] = take(records)
-    for cell in manifest.get("order") or ():
-        if cell not in complete:
-            warnings.append(_warning("cell-missing", f"{cell} was planned and never finished", ""))
+    missing = [cell for cell in manifest.get("order") or () if cell not in complete]
+    warnings += [_warning("cell-missing", f"{cell} was planned and never finished", "") for cell in missing]
     return samples, warnings
 
 

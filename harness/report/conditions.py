@@ -1,21 +1,12 @@
-"""What a manifest says, in lines: the machine in a few words, everything flat, and what differs between backends."""
+"""What a manifest says, in lines: the machine in a few words, everything flat, what differs by backend."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.report.plots.style import Caption
 from harness.report.text import counted, plain
 from harness.report.view import Json
 
-
-def caption(summary: Json, manifest: Json) -> Caption:
-    model = manifest.get("model") or summary.get("model") or {}
-    return Caption(
-        scenario=plain(summary.get("scenario") or ""),
-        model=plain(model.get("title") or model.get("name") or ""),
-        machine=machine(manifest.get("host") or {}),
-        simulated=bool(summary.get("simulated")),
-    )
+NOT_RECORDED = "not recorded"
 
 
 def machine(host: Json) -> str:
@@ -26,3 +17,40 @@ def machine(host: Json) -> str:
     cpus = host.get("cpus_usable") or host.get("cpus")
     parts = [host.get("cpu") or host.get("machine"), counted(cpus, "core") if cpus else None]
     return plain(", ".join(filter(None, parts)))
+
+
+def model(summary: Json, manifest: Json) -> str:
+    found = manifest.get("model") or summary.get("model") or {}
+    return plain(found.get("title") or found.get("name") or "")
+
+
+def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted key and text of every leaf; a list of plain values is one leaf."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from flat(item, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, Sequence) and any(isinstance(item, Mapping) for item in value):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{prefix}[{index}]")
+    else:
+        yield prefix, leaf(value)
+
+
+def leaf(value: Any) -> str:
+    if value is None:
+        return NOT_RECORDED
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        return " ".join(map(str, value)) or "none"
+    return str(value) if value != {} else "none"
+
+
+def differences(backends: Json) -> list[tuple[str, list[str]]]:
+    """Keys whose values are not the same for every backend, each with the values in the backends' order."""
+    facts = [dict(flat(entry)) for entry in backends.values()]
+    keys = dict.fromkeys(key for entry in facts for key in entry)
+    rows = [(key, [entry.get(key, NOT_RECORDED) for entry in facts]) for key in keys]
+    return [(key, values) for key, values in rows if len(set(values)) > 1]

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from harness.plan import LoadPoint
 from harness.report.grid import COLUMNS, Column, known
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Json, Row, first_cells, groups, labels, point_of, repeats, verdict
@@ -21,14 +22,30 @@ class Note:
 def notes(summary: Json) -> list[Note]:
     """In the order of how much they change what the table means."""
     return [
-        *_state(summary), *_simulated(summary), *_tracks(summary), *_no_verdict(summary), *_validity(summary),
-        *_errors(summary), *_unknown(groups(summary)), *warnings(summary),
-    ]  # fmt: skip
+        *_state(summary),
+        *_work(summary),
+        *_tracks(summary),
+        *_no_verdict(summary),
+        *_validity(summary),
+        *_errors(summary),
+        *_unknown(groups(summary)),
+        *warnings(summary),
+    ]
 
 
 def banner(summary: Json) -> str:
     """The loud line over and under everything; empty for a real measurement."""
-    return SIMULATED if summary.get("simulated") else ""
+    made_up = simulated(summary)
+    if not made_up:
+        return SIMULATED if summary.get("simulated") else ""
+    return (
+        SIMULATED if len(made_up) == len(labels(summary)) else f"SIMULATED IN PART: {plain(listing(made_up))}"
+    )
+
+
+def simulated(summary: Json) -> list[str]:
+    """Backends that are not inference engines."""
+    return [label for label, cell in first_cells(summary).items() if cell.get("simulated")]
 
 
 def warnings(summary: Json) -> Iterator[Note]:
@@ -57,9 +74,19 @@ def odd_tracks(summary: Json) -> set[str]:
     return {label for label, track in tracks.items() if track != first}
 
 
+def same_work(summary: Json) -> bool:
+    """Whether at each load point and repeat every backend got the same bytes."""
+    hashes: dict[tuple[LoadPoint, Any], set[Any]] = {}
+    for cell in summary.get("cells") or ():
+        hashes.setdefault((point_of(cell), cell.get("repeat")), set()).add(cell.get("workload_sha256"))
+    return all(len(found) == 1 for found in hashes.values())
+
+
 def no_verdict(summary: Json) -> str:
-    return (f"No verdict: {counted(repeats(summary), 'repeat')} per backend, and nothing here says whether "
-            "a difference is larger than that between two runs of the same backend.")  # fmt: skip
+    return (
+        f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than that "
+        "between two runs of the same backend was not tested."
+    )
 
 
 def _amount(value: Any) -> str:
@@ -76,20 +103,21 @@ def _state(summary: Json) -> Iterator[Note]:
         yield Note("warning", f"the state of this run is {plain(state)}")
 
 
-def _simulated(summary: Json) -> Iterator[Note]:
-    some = [label for label, cell in first_cells(summary).items() if cell.get("simulated")]
-    if some and len(some) < len(labels(summary)):
-        yield Note("warning", f"SIMULATED: {plain(listing(some))}; the others are real engines")
+def _work(summary: Json) -> Iterator[Note]:
+    if not same_work(summary):
+        yield Note(
+            "warning", "the backends were not given the same requests: their numbers cannot be compared"
+        )
 
 
 def _tracks(summary: Json) -> Iterator[Note]:
     if not odd_tracks(summary):
         return
-    served: dict[str, list[str]] = {}
-    for label, cell in first_cells(summary).items():
-        served.setdefault(f"{cell.get('track')} ({cell.get('quantisation')})", []).append(label)
-    parts = "; ".join(f"{listing(backends)} on {track}" for track, backends in served.items())
-    yield Note("note", plain(f"* not the same weights: {parts}. A difference is not the engine's alone."))
+    first = labels(summary)[0]
+    yield Note(
+        "note",
+        plain(f"* weights other than {first}'s, or unknown: a difference is not the engine's alone"),
+    )
 
 
 def _no_verdict(summary: Json) -> Iterator[Note]:
@@ -133,9 +161,9 @@ def _unknown(found: list[Group]) -> Iterator[Note]:
                 by_reason.setdefault(plain(row.why_unknown(column.paths[0])), []).append((group, row))
         for reason, places in by_reason.items():
             missing.setdefault((reason, _places(places, everywhere)), []).append(column)
-    for (reason, places), columns in missing.items():
+    for (reason, where), columns in missing.items():
         names = listing([column.title.removesuffix(" (ideal)") for column in columns])
-        yield Note("note", f"n/a, {names}{places}: {reason}")
+        yield Note("note", f"n/a, {names}{where}: {reason}")
 
 
 def _places(places: list[tuple[Group, Row]], everywhere: list[tuple[Group, Row]]) -> str:

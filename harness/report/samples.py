@@ -37,4 +37,5 @@ def take(records: Records) -> Samples:
 
 
 def _reported(values: NDArray[np.int32]) -> NDArray[np.int32]:
-    return values[values != UNKNOWN]
+    known: NDArray[np.int32] = values[values != UNKNOWN]
+    return known

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.report.grid import Column, Entry, shown
-from harness.report.notes import Note, banner, notes, odd_tracks
+from harness.report.notes import Note, banner, notes, odd_tracks, simulated
 from harness.report.text import NOT_KNOWN, counted, plain
 from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
 
@@ -15,7 +15,7 @@ VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
 
 
 def terminal(summary: Json, width: int, color: bool) -> str:
-    """At most `width` wide from 60 on: a table too wide is broken into blocks that repeat the backend's name."""
+    """At most `width` wide from 60 on: a table too wide is broken into blocks that repeat the names."""
     return "\n".join(_lines(summary, width, _Paint(color))) + "\n"
 
 
@@ -35,7 +35,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
     for group in groups(summary):
         yield ""
         yield paint(point_words(group.point), BOLD)
-        yield from _blocks(group, _marks(summary), width, paint)
+        yield from _blocks(group, marks(summary), width, paint)
     yield ""
     yield from _legend(summary, width)
     for note in notes(summary):
@@ -49,13 +49,14 @@ def headline(summary: Json) -> str:
     return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 
-def _marks(summary: Json) -> dict[str, str]:
+def marks(summary: Json) -> dict[str, str]:
     """What is appended to a backend's name: `*` other weights; a simulated one among real ones says so."""
-    odd = odd_tracks(summary)
-    mixed = not summary.get("simulated")
+    odd, made_up = odd_tracks(summary), simulated(summary)
+    found = labels(summary)
+    mixed = len(made_up) < len(found)
     return {
-        label: ("*" if label in odd else "") + (" SIMULATED" if mixed and cell.get("simulated") else "")
-        for label, cell in first_cells(summary).items()
+        label: ("*" if label in odd else "") + (" SIMULATED" if mixed and label in made_up else "")
+        for label in found
     }
 
 
@@ -108,10 +109,10 @@ def _block(
 
 
 def _legend(summary: Json, width: int) -> Iterator[str]:
-    marks = _marks(summary)
+    marked = marks(summary)
     for label, cell in first_cells(summary).items():
         yield from textwrap.wrap(
-            f"{_name(label, marks)}: {engine_words(cell)}", width, subsequent_indent="  "
+            f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  "
         )
 
 
@@ -135,7 +136,7 @@ def markdown(summary: Json) -> str:
 
 
 def _markdown_lines(summary: Json) -> Iterator[str]:
-    marks = _marks(summary)
+    marked = marks(summary)
     loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
     yield f"## {_escaped(headline(summary))}"
     yield ""
@@ -150,10 +151,10 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
         for row in group.rows:
             entries = [column.entry(row) for column in columns]
             texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
-            yield _row([_name(row.label, marks), *texts])
+            yield _row([_name(row.label, marked), *texts])
         yield ""
     for label, cell in first_cells(summary).items():
-        yield f"- {_escaped(_name(label, marks))}: {_escaped(engine_words(cell))}"
+        yield f"- {_escaped(_name(label, marked))}: {_escaped(engine_words(cell))}"
     for note in notes(summary):
         hint = f" *Hint: {_escaped(note.hint)}*" if note.hint else ""
         yield f"- **{note.kind}:** {_escaped(note.text)}{hint}"

@@ -7,10 +7,19 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from harness.report.plots.style import Caption, Look, Picture, canvas, legend, logarithmic, save
+from harness.report.plots.style import (
+    Caption,
+    Look,
+    Picture,
+    canvas,
+    legend,
+    log_ticks,
+    logarithmic,
+    mark,
+    save,
+)
 from harness.report.samples import Samples
 from harness.report.text import number, plain
 from harness.report.view import Group, Row, point_words
@@ -55,15 +64,11 @@ def draw(
         axes = figure.add_subplot()
         _scale(axes, everything)
         for (label, repeats), pooled in zip(curves.items(), everything, strict=True):
-            look = looks[label]
-            for values in repeats if len(repeats) > 1 else ():
-                axes.plot(*_curve(values), color=look.color, linewidth=0.7, alpha=0.45)
-            axes.plot(*_curve(pooled), color=look.color, linestyle=look.dash, marker=look.marker,
-                      markevery=(0.05 + 0.02 * (list(looks).index(label) % 8), 0.22), label=plain(label, 40))  # fmt: skip
+            _backend(axes, label, repeats if len(repeats) > 1 else [], pooled, looks[label])
         axes.set_ylim(0, 101)
         axes.set_xlabel(measure.axis)
         axes.set_ylabel(measure.share)
-        legend(figure, axes, list(curves))
+        legend(figure, axes)
         picture = Picture(
             f"{measure.name}-{group.point.label}",
             f"{measure.title}, {point_words(group.point)}",
@@ -77,6 +82,15 @@ def _values(row: Row, samples: Mapping[str, Samples], field: Literal["ttft_ms", 
         getattr(samples[cell["cell"]], field) for cell in row.usable if cell["cell"] in samples
     ]
     return [values for values in found if np.isfinite(values).any()]
+
+
+def _backend(axes: Axes, label: str, repeats: Sequence[Floats], pooled: Floats, look: Look) -> None:
+    thin = [axes.plot(*_curve(values), color=look.color, linewidth=0.7, alpha=0.45)[0] for values in repeats]
+    # Markers start at another height for each backend, so that close curves do not hide each other's.
+    places = (0.05 + 0.02 * (look.index % 8), 0.22)
+    (thick,) = axes.plot(*_curve(pooled), color=look.color, linestyle=look.dash, marker=look.marker,
+                         markevery=places, label=plain(label, 40))  # fmt: skip
+    mark([*thin, thick], look)
 
 
 def _curve(values: Floats) -> tuple[Floats, Floats]:
@@ -94,9 +108,8 @@ def _scale(axes: Axes, everything: Sequence[Floats]) -> None:
     low = min(float(np.percentile(values, 1)) for values in finite)
     high = max(float(np.percentile(values, TAIL)) for values in finite)
     if logarithmic(low, high):
-        axes.set_xscale("log")
+        log_ticks(axes, axes.xaxis)
         axes.set_xlim(low * 0.8, high * 1.25)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     else:
         axes.set_xlim(0, high * 1.05)
 

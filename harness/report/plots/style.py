@@ -1,15 +1,19 @@
 """How every picture looks: one palette, one caption, one way to disk. Drawn without a display."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-import warnings
 
 import matplotlib as mpl
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.typing import RcKeyType
 
 from harness.report.text import plain
 
@@ -21,9 +25,10 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 
 
 INK, MUTED, GRID, PAPER = "#1A1A1A", "#5F6368", "#D9DBDE", "#FFFFFF"
 WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
+TITLE_SIZE, TITLE_FITS = 11.5, 62  # points; so many characters fill the width
 LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
 
-_STYLE: dict[str, Any] = {
+_STYLE: dict[RcKeyType, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica"],
     "font.size": 9.5,
@@ -55,14 +60,21 @@ _STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    color: str
-    marker: str
-    dash: Any
+    """How one backend is drawn in every picture."""
 
-    @classmethod
-    def of(cls, index: int) -> "Look":
-        """No two of the first 72 backends share colour and marker."""
-        return cls(PALETTE[index % len(PALETTE)], MARKERS[index % len(MARKERS)], DASHES[index % len(DASHES)])
+    index: int
+
+    @property
+    def color(self) -> str:
+        return PALETTE[self.index % len(PALETTE)]
+
+    @property
+    def marker(self) -> str:
+        return MARKERS[self.index % len(MARKERS)]
+
+    @property
+    def dash(self) -> Any:
+        return DASHES[self.index % len(DASHES)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +88,8 @@ class Caption:
 
     @property
     def line(self) -> str:
-        return " · ".join(filter(None, (self.scenario, self.model, self.machine)))
+        loud = "SIMULATED" if self.simulated else ""
+        return plain(" · ".join(filter(None, (loud, self.scenario, self.model, self.machine))), 110)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,27 +111,42 @@ def canvas(height: float = HEIGHT) -> Iterator[Figure]:
 
 
 def save(figure: Figure, picture: Picture, caption: Caption, folder: Path) -> Picture:
-    figure.suptitle(f"{plain(picture.title)}\n", x=0.01, ha="left", fontsize=11.5, fontweight="bold")
-    figure.text(0.0105, 0.985 - 0.24 / figure.get_figheight(), plain(caption.line, 110), fontsize=8, color=MUTED,
-                va="top")  # fmt: skip
+    """The title's second, empty line keeps room for the caption, which the layout does not know."""
+    size = min(TITLE_SIZE, TITLE_SIZE * TITLE_FITS / len(picture.title))
+    figure.suptitle(f"{picture.title}\n", x=0.01, ha="left", fontsize=size, fontweight="bold")
+    below_title = 0.985 - 0.24 / figure.get_figheight()
+    figure.text(0.0105, below_title, caption.line, fontsize=8, color=MUTED, va="top")
     if caption.simulated:
-        figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13, rotation=20,
-                    ha="center", va="center")  # fmt: skip
+        figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13,
+                    rotation=20, ha="center", va="center")  # fmt: skip
     folder.mkdir(exist_ok=True)
     figure.savefig(folder / f"{picture.name}.png", metadata={"Software": None})
     figure.savefig(folder / f"{picture.name}.svg", metadata={"Date": None, "Creator": None})
     return picture
 
 
-def legend(figure: Figure, axes: Axes, names: Sequence[str]) -> None:
+def legend(figure: Figure, axes: Axes) -> None:
     """Below the axes, so that it never covers data; as many columns as the names leave room for."""
-    handles, found = axes.get_legend_handles_labels()
-    longest = max((len(name) for name in names), default=1)
-    columns = max(1, min(4, len(found), int(92 / (longest + 7))))
+    handles, names = axes.get_legend_handles_labels()
+    columns = max(1, min(4, len(names), 92 // (max(map(len, names)) + 7)))
     figure.legend(
-        handles, found, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
+        handles, names, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
     )
+
+
+def mark(artists: Iterable[Artist], look: Look) -> None:
+    """Names what belongs to a backend, so that a page can hide it in the SVG."""
+    for artist in artists:
+        artist.set_gid(f"series-{look.index}")
 
 
 def logarithmic(low: float, high: float) -> bool:
     return low > 0 and high / low >= LOG_FROM
+
+
+def log_ticks(axes: Axes, axis: Axis) -> None:
+    """1, 2, 5, 10, … written out: nobody reads exponents of milliseconds."""
+    (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

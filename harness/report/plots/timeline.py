@@ -1,12 +1,13 @@
 """One cell as it went: every request a bar in a lane, under it the tokens that came out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from harness.metrics.throughput import Window, measured_window
@@ -37,13 +38,17 @@ def draw(cell: Json, records: Records, caption: Caption, folder: Path) -> Pictur
         lanes, tokens = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
         used = _bars(lanes, bars)
         _rate(tokens, records, end_s)
-        for axes in (lanes, tokens):
-            _shade(axes, bars, measured_window(requests), end_s)
-        lanes.set_ylabel("requests in flight, by lane")
+        for start, stop, name, side in _aside(bars, measured_window(requests), end_s):
+            for axes in (lanes, tokens):
+                axes.axvspan(start, stop, color=GRID, alpha=0.55, zorder=0, linewidth=0)
+            lanes.annotate(name, (start if side == "left" else stop, 1.0), xycoords=("data", "axes fraction"),
+                           ha=side, va="bottom", fontsize=8, color=MUTED)  # fmt: skip
+        lanes.set_ylabel("requests in flight")
+        lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         lanes.grid(False, axis="y")
         tokens.set_ylabel("output\ntokens/s")
         tokens.set_xlabel("seconds from the start of the cell")
-        tokens.set_xlim(0, end_s * 1.01)
+        tokens.set_xlim(0, end_s)
         figure.legend(handles=[_patch(style) for style in used], loc="outside lower center", ncols=4)
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         title = f"Timeline of {plain(cell['label'], 40)}, {point_words(point_of(cell))}{cut}"
@@ -71,19 +76,19 @@ def _bars(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
         _, color, hatch = style
         axes.barh(lanes[mask], (stop - start)[mask] / 1e9, left=start[mask] / 1e9, height=0.8, color=color,
                   hatch=hatch, edgecolor="white", linewidth=0.3)  # fmt: skip
-    axes.set_ylim(-0.6, lanes.max() + 0.6)
+    axes.set_ylim(0.4, lanes.max() + 0.6)
     return used
 
 
 def _lanes(bars: NDArray[np.void]) -> NDArray[np.int64]:
     """The lowest lane free when a request was due: as many lanes as were ever in flight at once."""
     free: list[int] = []
-    lanes = np.zeros(len(bars), np.int64)
+    lanes = np.zeros(len(bars), np.int64)  # from 1: the top one is the most in flight
     for index, bar in enumerate(bars):
         due = int(bar["intended_ns"])
         lane = next((lane for lane, until in enumerate(free) if until <= due), len(free))
         free[lane : lane + 1] = [int(bar["end_ns"])]
-        lanes[index] = lane
+        lanes[index] = lane + 1
     return lanes
 
 
@@ -101,18 +106,14 @@ def _rate(axes: Axes, records: Records, end_s: float) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _shade(axes: Axes, bars: NDArray[np.void], window: Window | None, end_s: float) -> None:
+def _aside(
+    bars: NDArray[np.void], window: Window | None, end_s: float
+) -> Iterator[tuple[float, float, str, Literal["left", "right"]]]:
     """What no rate is made of: before the first measured send, and after the last one."""
-    if window is None:
-        return
-    spans = [(0.0, window.start_ns / 1e9, "warm-up")] if (bars["phase"] == Phase.WARMUP).any() else []
-    if window.kind == "steady" and window.end_ns / 1e9 < end_s:
-        spans.append((window.end_ns / 1e9, end_s * 1.01, "drain"))
-    for start, stop, name in spans:
-        axes.axvspan(start, stop, color=GRID, alpha=0.55, zorder=0, linewidth=0)
-        if axes.get_subplotspec() is not None and axes.get_subplotspec().is_first_row():  # type: ignore[union-attr]  # just asked
-            axes.annotate(name, ((start + stop) / 2, 1.0), xycoords=("data", "axes fraction"), ha="center",
-                          va="bottom", fontsize=8, color=MUTED)  # fmt: skip
+    if window is not None and (bars["phase"] == Phase.WARMUP).any():
+        yield 0.0, window.start_ns / 1e9, "warm-up", "left"
+    if window is not None and window.kind == "steady" and window.end_ns / 1e9 < end_s:
+        yield window.end_ns / 1e9, end_s, "drain", "right"
 
 
 def _patch(style: tuple[str, str, str]) -> Patch:

@@ -1,0 +1,97 @@
+"""The first screen: what was compared, what came out in plain words, the table, what to keep in mind."""
+
+from collections.abc import Iterator
+
+from harness.report import notes
+from harness.report.conditions import machine, model
+from harness.report.grid import Column, Entry, shown
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, items, join, section, table, tag
+from harness.report.table import engine_words, marks
+from harness.report.text import NOT_KNOWN, counted, listing, number
+from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats
+
+
+def answer(source: Source) -> Html:
+    summary = source.summary
+    return section(
+        "answer", "What came out",
+        tag("p", _compared(source)),
+        items(_sentence(group) for group in groups(summary)),
+        *([tag("p", tag("strong", notes.no_verdict(summary)))] if len(labels(summary)) > 1 else []),
+        *(_table(source, group) for group in groups(summary)),
+        _engines(source),
+        tag("h3", "Keep in mind"),
+        items(_note(note) for note in notes.notes(summary)),
+    )  # fmt: skip
+
+
+def _compared(source: Source) -> str:
+    summary = source.summary
+    found = labels(summary)
+    if not found:
+        return "No cell of this run was finished: there is nothing to compare."
+    work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
+    where = ", ".join(
+        filter(None, (model(summary, source.manifest), machine(source.manifest.get("host") or {})))
+    )
+    points = counted(len(groups(summary)), "load point")
+    return (
+        f"{listing(found)} {'was' if len(found) == 1 else 'were'} given {work} of the scenario "
+        f"{summary.get('scenario')}{f' ({where})' if where else ''} at {points}, "
+        f"{counted(repeats(summary), 'repeat')} each."
+    )
+
+
+def _sentence(group: Group) -> str:
+    return f"{point_words(group.point).capitalize()}: {'; '.join(_words(row) for row in group.rows)}."
+
+
+def _words(row: Row) -> str:
+    if not row.usable:
+        return f"{row.label} has no valid measurement"
+    first, rate = row.spread("ttft_ms.p50"), row.spread("output_tokens_per_s")
+    wait = (
+        f"first token after {number(first.median)} ms (median)" if first else "time to first token not known"
+    )
+    speed = f"{number(rate.median)} output tokens/s" if rate else "token rate not known"
+    return f"{row.label} {wait}, {speed}"
+
+
+def _table(source: Source, group: Group) -> Html:
+    columns = shown(group.rows)
+    tags = marks(source.summary)
+    rows = (
+        [join([source.name(row.label), tags[row.label]]), *(_entry(column.entry(row)) for column in columns)]
+        for row in group.rows
+    )
+    pooled = " (median of the repeats, their range below)" if repeats(source.summary) > 1 else ""
+    return table(f"{point_words(group.point).capitalize()}{pooled}", ["backend", *map(_head, columns)], rows,
+                 [source.index(row.label) for row in group.rows])  # fmt: skip
+
+
+def _head(column: Column) -> str:
+    return f"{column.title}, {column.unit}" if column.unit else column.title
+
+
+def _entry(entry: Entry) -> Html:
+    kind = entry.verdict.lower() or ("unknown" if entry.text == NOT_KNOWN else None)
+    value = tag("span", entry.text, class_=kind)
+    return join([value, tag("small", entry.range, class_="range")]) if entry.range else value
+
+
+def _engines(source: Source) -> Html:
+    cells = first_cells(source.summary)
+    return items(join([source.name(label), f": {engine_words(cell)}"]) for label, cell in cells.items())
+
+
+def _note(note: notes.Note) -> Html:
+    return join(_note_parts(note))
+
+
+def _note_parts(note: notes.Note) -> Iterator[str]:
+    if note.kind == "warning":
+        yield tag("strong", "Warning: ")
+    yield note.text
+    if note.hint:
+        yield tag("span", f" What to do: {note.hint}", class_="hint")

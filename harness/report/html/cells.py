@@ -1,0 +1,125 @@
+"""Cell by cell: whether it can be trusted and why, every statistic, and what the models said."""
+
+from collections.abc import Iterator
+
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.notes import reason_text
+from harness.report.text import NOT_KNOWN, counted, number, plain
+from harness.report.view import Group, Json, groups, labels, measured, point_words, verdict
+
+LATENCIES = {
+    "ttft_ms": "TTFT from the intended send",
+    "ttft_service_ms": "TTFT from the actual send",
+    "itl_ms": "ITL",
+    "tpot_ms": "TPOT",
+    "e2e_ms": "E2E",
+}
+STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+RATES = {
+    "output_tokens_per_s": "output tokens/s",
+    "input_tokens_per_s": "input tokens/s",
+    "output_chars_per_s": "output characters/s",
+    "requests_per_s": "requests/s",
+}
+CLIENT = {
+    "client.send_lag_ms.p99": "send lag p99, ms",
+    "client.loop_lag_ms.p99": "loop lag p99, ms",
+    "client.busy_share": "client core busy",
+}
+VERDICTS_EXPLAINED = (
+    "Each cell is one backend at one load point in one repeat. INVALID: the figures may be those of the load "
+    "generator and not of the server, or too few requests succeeded; they enter neither the result table nor a picture. "
+    "SUSPECT: usable with the stated doubt."
+)
+ANSWERS_EXPLAINED = (
+    "The first measured answer of up to three cells, cut. Answers that make no sense, or that differ between "
+    "backends, mean that the backends did not do the same work."
+)
+ANSWER_CELLS, ANSWER_LIMIT = 3, 400
+
+
+def validity(source: Source) -> Html:
+    cells = source.summary.get("cells") or ()
+    head = ["cell", "verdict", "why", "answered", "failed", "dropped", *CLIENT.values()]
+    rows = ([cell["cell"], *_validity_row(cell)] for cell in cells)
+    return section(
+        "validity", "Can the numbers be trusted?",
+        tag("p", VERDICTS_EXPLAINED),
+        table("Validity of every cell", head, rows, [source.index(cell["label"]) for cell in cells]),
+        _errors(source),
+    )  # fmt: skip
+
+
+def _validity_row(cell: Json) -> Iterator[str]:
+    yield tag("span", verdict(cell), class_=verdict(cell).lower())
+    reasons = (cell.get("validity") or {}).get("reasons") or ()
+    yield (
+        items(join([reason_text(reason), _hint(reason)]) for reason in reasons)
+        if reasons
+        else "every check passed"
+    )
+    counts = cell.get("requests") or {}
+    yield f"{counts.get('ok', NOT_KNOWN)} of {counts.get('planned', NOT_KNOWN)}"
+    yield str(counts.get("failed", NOT_KNOWN))
+    yield str(counts.get("dropped", NOT_KNOWN))
+    for path in CLIENT:
+        yield _number(cell, path)
+
+
+def _hint(reason: Json) -> Html:
+    return tag("span", f" What to do: {reason['hint']}", class_="hint") if reason.get("hint") else Html("")
+
+
+def _errors(source: Source) -> Html:
+    found = [
+        f"{cell}: {counted(count, 'request')}: {plain(error)}"
+        for cell, taken in source.samples.items()
+        for error, count in taken.errors.items()
+    ]
+    return details("Errors as they were received", items(found)) if found else Html("")
+
+
+def statistics(source: Source) -> Html:
+    return section(
+        "statistics", "Every statistic", *(_group(source, group) for group in groups(source.summary))
+    )
+
+
+def _group(source: Source, group: Group) -> Html:
+    cells = [cell for row in group.rows for cell in row.cells]
+    owners = [source.index(cell["label"]) for cell in cells]
+    names = [
+        cell["cell"] if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})" for cell in cells
+    ]
+    tables = [
+        table(f"{title}, ms", ["cell", *STATISTICS],
+              ([name, *(_number(cell, f"{field}.{key}") for key in STATISTICS)]
+               for name, cell in zip(names, cells, strict=True)), owners)
+        for field, title in LATENCIES.items()
+    ]  # fmt: skip
+    rates = table("Rates", ["cell", *RATES.values(), "window, s"],
+                  ([name, *(_number(cell, field) for field in (*RATES, "window_s"))]
+                   for name, cell in zip(names, cells, strict=True)), owners)  # fmt: skip
+    return details(point_words(group.point).capitalize(), *tables, rates)
+
+
+def _number(cell: Json, path: str) -> str:
+    value = measured(cell, path)
+    if value is not None:
+        return number(value)
+    reason = (cell.get("nulls") or {}).get(path)
+    return f"{NOT_KNOWN} ({plain(reason)})" if reason else NOT_KNOWN
+
+
+def answers(source: Source) -> Html:
+    """The same prompt may get sense from one engine and nonsense from another: no number shows it."""
+    owners = {cell["cell"]: cell["label"] for cell in source.summary.get("cells") or ()}
+    parts = []
+    for label in labels(source.summary):
+        texts = [text for cell, taken in source.samples.items() if owners.get(cell) == label
+                 for text in taken.answers[:1]]  # fmt: skip
+        quotes = (tag("blockquote", plain(text, ANSWER_LIMIT)) for text in texts[:ANSWER_CELLS])
+        body = join(quotes) if texts else tag("p", "No answer.")
+        parts.append(tag("div", tag("h3", source.name(label)), body, data_series=str(source.index(label))))
+    return section("answers", "What the models said", tag("p", ANSWERS_EXPLAINED), *parts)

@@ -1,0 +1,74 @@
+"""The document around the sections."""
+
+import base64
+import hashlib
+from importlib import resources
+
+from harness.report.conditions import machine, model
+from harness.report.html import answer, cells, figures, setting
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, join, tag
+from harness.report.notes import banner
+from harness.report.view import labels
+
+NAVIGATION = {
+    "answer": "What came out",
+    "pictures": "Pictures",
+    "validity": "Validity",
+    "statistics": "Statistics",
+    "differences": "Differences",
+    "workload": "Workload",
+    "conditions": "Conditions",
+    "answers": "Answers",
+    "files": "Files",
+}
+
+
+def page(source: Source) -> str:
+    loud = banner(source.summary)
+    warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
+    found = labels(source.summary)
+    links = (tag("a", name, href=f"#{key}") for key, name in NAVIGATION.items())
+    body = tag(
+        "body",
+        tag("a", "Skip to the answer", href="#answer", class_="skip"),
+        tag("header", tag("h1", _title(source)), tag("p", _subtitle(source), class_="muted"), warned),
+        tag("nav", *links, aria_label="Sections"),
+        figures.hide_controls(source, found) if len(found) > 1 else Html(""),
+        tag("main", answer.answer(source), figures.figures(source), cells.validity(source),
+            cells.statistics(source), setting.unequal(source), setting.workload(source),
+            setting.conditions(source), cells.answers(source), setting.files(source)),
+        tag("footer", warned),
+        tag("script", Html(_part("page.js"))),
+    )  # fmt: skip
+    return f"<!DOCTYPE html>\n{tag('html', _head(source), body, lang='en')}\n"
+
+
+def _title(source: Source) -> str:
+    return f"{source.summary.get('scenario')}: {' and '.join(labels(source.summary)) or 'nothing measured'}"
+
+
+def _subtitle(source: Source) -> str:
+    summary, manifest = source.summary, source.manifest
+    known = (model(summary, manifest), machine(manifest.get("host") or {}), manifest.get("created_utc"),
+             f"run {summary.get('run')}", str(summary.get("state")))  # fmt: skip
+    return " · ".join(filter(None, known))
+
+
+def _head(source: Source) -> Html:
+    """The policy forbids every request and every script but our own, should markup ever slip in."""
+    digest = base64.b64encode(hashlib.sha256(_part("page.js").encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", _title(source)),
+        tag("style", Html(_part("page.css"))),
+    )
+
+
+def _part(name: str) -> str:
+    return join([Html((resources.files(__package__) / name).read_text(encoding="utf-8"))])

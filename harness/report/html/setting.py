@@ -1,0 +1,86 @@
+"""Under which conditions the numbers hold: what differs, what was asked, the machine, the raw files."""
+
+import shlex
+from urllib.parse import quote
+
+import numpy as np
+
+from harness.report.conditions import NOT_RECORDED, differences, flat, leaf
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, details, items, section, table, tag
+from harness.report.text import NOT_KNOWN, number
+from harness.report.view import labels
+
+SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order")
+
+
+def unequal(source: Source) -> Html:
+    backends = source.manifest.get("backends") or {}
+    rows = differences(backends)
+    if not rows:
+        body = tag("p", "Nothing that was recorded differs between the backends.")
+    else:
+        body = table("What is not the same for every backend", ["", *backends],
+                     ([key, *values] for key, values in rows))  # fmt: skip
+    every = (
+        details(label, _facts(f"All that is recorded of {label}", entry)) for label, entry in backends.items()
+    )
+    return section("differences", "What makes the backends unequal", body, *every)
+
+
+def workload(source: Source) -> Html:
+    scenario = source.manifest.get("scenario") or {}
+    return section(
+        "workload", "Workload",
+        tag("p", str(source.summary.get("purpose") or "")),
+        _facts("As asked", {**scenario, "workload_sha256": source.summary.get("workload_sha256"),
+                            "scenario_sha256": source.manifest.get("scenario_sha256")}),
+        table("As measured, tokens per request (lowest – median – highest)",
+              ["backend", "prompt", "output"], _lengths(source),
+              [source.index(label) for label in labels(source.summary)]),
+    )  # fmt: skip
+
+
+def _lengths(source: Source) -> list[list[str]]:
+    """Prompts of equal bytes differ in tokens where tokenizers or chat templates do."""
+    owners = {cell["cell"]: cell["label"] for cell in source.summary.get("cells") or ()}
+    rows = []
+    for label in labels(source.summary):
+        taken = [samples for cell, samples in source.samples.items() if owners.get(cell) == label]
+        lengths = ([samples.prompt_tokens for samples in taken], [samples.output_tokens for samples in taken])
+        rows.append(
+            [source.name(label), *(_span(np.concatenate(found)) if found else NOT_KNOWN for found in lengths)]
+        )
+    return rows
+
+
+def _span(values: np.ndarray) -> str:
+    if not len(values):
+        return f"{NOT_KNOWN} (not reported)"
+    return " – ".join(number(float(value)) for value in (values.min(), np.median(values), values.max()))
+
+
+def conditions(source: Source) -> Html:
+    manifest = source.manifest
+    if not manifest:
+        return section("conditions", "Conditions", tag("p", "manifest.json is missing: they are not known."))
+    command = manifest.get("command") or []
+    order = [tag("li", leaf(cell)) for cell in manifest.get("order") or []]
+    return section(
+        "conditions", "Conditions",
+        tag("pre", tag("code", shlex.join(map(str, command)) if command else NOT_RECORDED), tabindex="0"),
+        details("Order in which the cells were measured", tag("ol", *order)),
+        *(_facts(key.replace("_", " ").capitalize(), value) if isinstance(value, dict) else Html("")
+          for key, value in manifest.items() if key not in SHOWN_APART),
+        _facts("Run", {key: value for key, value in manifest.items()
+                       if not isinstance(value, dict) and key not in SHOWN_APART}),
+    )  # fmt: skip
+
+
+def _facts(caption: str, value: object) -> Html:
+    return table(caption, ["key", "value"], flat(value))
+
+
+def files(source: Source) -> Html:
+    links = (tag("a", name, href=quote(name)) for name in source.files)
+    return section("files", "Raw files", tag("p", "Beside this page in the run folder:"), items(links))

@@ -1,0 +1,26 @@
+"""All that a page is made of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.report.html.tags import Html, join, tag
+from harness.report.plots import Picture
+from harness.report.samples import Samples
+from harness.report.view import Json, labels
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    summary: Json
+    manifest: Json
+    samples: Mapping[str, Samples]  # by cell name
+    pictures: Sequence[tuple[Picture, str]]  # with the text of its SVG
+    files: Sequence[str]  # relative to the run folder
+
+    def index(self, label: str) -> int:
+        """Which colour a backend has, here and in every picture."""
+        return labels(self.summary).index(label)
+
+    def name(self, label: str) -> Html:
+        swatch = tag("span", class_=f"swatch s{self.index(label) % 8}", aria_hidden="true")
+        return join([swatch, label])

@@ -1,0 +1,66 @@
+"""Elements whose text cannot become markup: whatever is not Html is escaped."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from harness.report.text import REPLACEMENT
+
+VOID = {"meta", "input", "link", "br"}
+
+
+class Html(str):
+    """Text that is markup already. Only this room makes it."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str, **attributes: str | None) -> Html:
+    """`class_` is class, `data_series` is data-series; an attribute that is None is left out."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{given}>" if name in VOID else f"<{name}{given}>{join(children)}</{name}>")
+
+
+def join(children: Iterable[str]) -> Html:
+    return Html("".join(child if isinstance(child, Html) else text(child) for child in children))
+
+
+def text(value: str) -> Html:
+    """Control characters are not allowed in HTML, escaped or not."""
+    kept = (char if char.isprintable() or char in "\n\t" else REPLACEMENT for char in value)
+    return Html(escape("".join(kept)))
+
+
+def section(identifier: str, title: str, *children: str) -> Html:
+    heading = tag("h2", title, id=f"{identifier}-title")
+    return tag("section", heading, *children, id=identifier, aria_labelledby=f"{identifier}-title")
+
+
+def details(title: str, *children: str) -> Html:
+    return tag("details", tag("summary", title), *children)
+
+
+def items(entries: Iterable[str]) -> Html:
+    return tag("ul", *(tag("li", entry) for entry in entries))
+
+
+def table(
+    caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], series: Sequence[int | None] = ()
+) -> Html:
+    """First cells are row headers. `series` gives, row by row, the backend the row belongs to."""
+    body = []
+    for index, (first, *rest) in enumerate(rows):
+        owner = series[index] if index < len(series) else None
+        cells = [tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)]
+        body.append(tag("tr", *cells, data_series=None if owner is None else str(owner)))
+    made = tag(
+        "table",
+        tag("caption", caption),
+        tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head))),
+        tag("tbody", *body),
+    )
+    # A wide table scrolls by itself; the keyboard reaches it by tabindex.
+    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
