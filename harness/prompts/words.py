@@ -48,5 +48,5 @@ PLACES = (
 
 OPENERS = (
     "Again Always Because Before Today Here However If Instead It Later Maybe Now Often Once One "
-    "Perhaps She Since Some Sometimes Soon Still That The Then There They This Today We When Where While"
+    "Perhaps She Since Some Sometimes Soon Still That The Then There They We When Where While"
 ).split()

@@ -37,11 +37,8 @@ def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
     values = {}
     for name, field in fields.items():
         if name in table:
-            values[name] = _convert(
-                hints[name],
-                table[name],
-                f"{where}.{name}" if "." in where or ":" in where else f"{where}:{name}",
-            )
+            separator = "." if ":" in where else ":"
+            values[name] = _convert(hints[name], table[name], f"{where}{separator}{name}")
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise SpecError(f"key '{name}' is missing", where=where)
     return cls(**values)

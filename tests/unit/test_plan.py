@@ -1,0 +1,54 @@
+import pytest
+
+from harness.plan import LoadPoint, backend_order, load_points, make_plan, seed_for
+from harness.spec.scenario import Load
+
+LOAD = Load(requests=8, concurrency=(1, 8))
+
+
+def order(count, repeats):
+    return ["".join("ABCD"[i] for i in backend_order(count, repeat)) for repeat in range(repeats)]
+
+
+def test_two_backends_run_abba():
+    assert order(2, 4) == ["AB", "BA", "BA", "AB"]
+
+
+def test_three_backends_rotate_and_reverse():
+    assert order(3, 6) == ["ABC", "CBA", "BCA", "ACB", "CAB", "BAC"]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_every_backend_stands_in_every_position_equally_often(count):
+    orders = order(count, 2 * count)
+    for position in range(count):
+        names = [text[position] for text in orders]
+        assert {names.count(name) for name in names} == {2}
+
+
+def test_one_engine_start_measures_every_load_point():
+    blocks = make_plan(["a", "b"], LOAD, repeats=2)
+    assert [[cell.name for cell in block.cells] for block in blocks] == [
+        ["000-a-c1-r0", "001-a-c8-r0"],
+        ["002-b-c1-r0", "003-b-c8-r0"],
+        ["004-b-c1-r1", "005-b-c8-r1"],
+        ["006-a-c1-r1", "007-a-c8-r1"],
+    ]
+
+
+def test_cell_names_sort_in_plan_order():
+    names = [cell.name for block in make_plan(["x", "y"], LOAD, repeats=60) for cell in block.cells]
+    assert names == sorted(names)
+
+
+def test_rates_are_load_points_too():
+    points = load_points(Load(requests=1, rate=(0.5, 2.0)))
+    assert points == (LoadPoint("rate", 0.5), LoadPoint("rate", 2.0))
+    assert [point.label for point in points] == ["r0.5", "r2"]
+
+
+def test_seeds_differ_by_dimension_and_place_and_never_change():
+    seeds = {seed_for(0, "prompts", "c1", 0), seed_for(0, "arrivals", "c1", 0), seed_for(0, "prompts", "c1", 1),
+             seed_for(1, "prompts", "c1", 0)}  # fmt: skip
+    assert len(seeds) == 4
+    assert seed_for(0, "prompts", "c1", 0) == 10503820596088161946

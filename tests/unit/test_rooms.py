@@ -1,0 +1,111 @@
+"""Data goes one way; heavy things load when used. Both are checked on the source, not on trust."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HARNESS = Path(__file__).resolve().parents[2] / "harness"
+
+# room -> rooms of this package it may import
+ALLOWED = {
+    "errors": set(),
+    "record": set(),
+    "paths": {"errors"},
+    "spec": {"errors", "paths"},
+    "schedule": set(),
+    "plan": {"spec"},
+    "prompts": {"errors", "spec"},
+    "load": {"errors", "record"},
+    "truth": {"errors"},
+    "engines": {"errors", "paths", "spec"},
+    "observe": {"paths"},
+    "store": {"errors", "record"},
+    "metrics": {"record"},
+    "checks": {"metrics", "record"},
+    "summary": {"checks", "metrics", "record", "store"},
+    "report": {"errors", "metrics", "plan", "record", "store"},
+    "run": {
+        "engines",
+        "errors",
+        "load",
+        "observe",
+        "plan",
+        "prompts",
+        "schedule",
+        "spec",
+        "store",
+        "summary",
+    },
+    "cli": {"engines", "errors", "load", "paths", "plan", "report", "run", "spec", "store", "summary"},
+}
+
+# room -> libraries it may not touch
+FORBIDDEN = {
+    "schedule": {"asyncio", "httpx", "socket", "time"},
+    "prompts": {"asyncio", "httpx", "socket", "time"},
+    "plan": {"asyncio", "httpx", "socket", "time"},
+    "load": {"pandas", "matplotlib", "fastparquet"},
+    "metrics": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
+    "checks": {"pandas", "matplotlib", "httpx", "pathlib"},
+    "report": {"httpx", "docker", "socket"},
+    "summary": {"httpx", "docker", "pathlib"},
+}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "harness")
+
+
+def room_files():
+    for path in sorted(HARNESS.rglob("*.py")):
+        parts = path.relative_to(HARNESS).parts
+        room = parts[0].removesuffix(".py")
+        # Shims run inside an engine's environment and import nothing of ours.
+        if room not in ("__init__", "__main__"):
+            yield pytest.param(room, path, id="/".join(parts))
+
+
+@pytest.mark.parametrize(("room", "path"), list(room_files()))
+def test_a_room_imports_only_what_lies_before_it(room, path):
+    modules = set(imports(path))
+    own = {name.split(".")[1] for name in modules if name.startswith("harness.") and "." in name}
+    own -= {room, "__version__"}
+    assert own <= ALLOWED[room], f"{path} reaches into {own - ALLOWED[room]}"
+    libraries = {name.split(".")[0] for name in modules}
+    assert not libraries & FORBIDDEN.get(room, set())
+
+
+def test_only_the_package_is_imported_never_the_folders_beside_it():
+    for path in HARNESS.rglob("*.py"):
+        assert not {name.split(".")[0] for name in imports(path)} & {
+            "backends",
+            "workloads",
+            "compose",
+            "results",
+            "tests",
+        }
+
+
+def test_files_stay_small():
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in HARNESS.rglob("*.py")}
+    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+
+
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["--version"], ["list", "--help"]])
+def test_help_loads_nothing_heavy(command):
+    code = (
+        "import sys\nfrom harness.cli.main import main\n"
+        f"try:\n    main({command!r})\nexcept SystemExit:\n    pass\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules}), file=sys.stderr)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    for heavy in ("pandas", "numpy", "matplotlib", "docker", "pynvml", "httpx", "fastparquet", "uvloop"):
+        assert f"'{heavy}'" not in loaded
