@@ -79,7 +79,7 @@ def parse_events(body: bytes, *, ended: bool) -> Parsed:
     while start < len(body):
         if form is not None and budget > 0 and body.startswith(form.prefix, start):
             budget -= len(body) - start
-            run_end = form.take_run(body, start, parsed)
+            run_end = form.take_run(body, start, claimed, parsed)
             if run_end > start:
                 start = claimed = run_end
                 continue
@@ -144,7 +144,7 @@ class _Form(NamedTuple):
     suffix: bytes  # with the empty line that ends the event
     kind: EventKind
 
-    def take_run(self, body: bytes, start: int, parsed: Parsed) -> int:
+    def take_run(self, body: bytes, start: int, claimed: int, parsed: Parsed) -> int:
         """Adds the events of this form that follow one another from `start`; returns where they end."""
         events = body[start:].split(self.suffix)[:-1]
         head = len(self.prefix)
@@ -160,12 +160,16 @@ class _Form(NamedTuple):
             parsed.texts += texts
             parsed.chars += map(len, texts)
         frame = head + len(self.suffix)
-        parsed.sizes += [frame + length for length in lengths]
+        sizes = [frame + length for length in lengths]
+        run_end = start + sum(sizes)
+        if sizes:
+            sizes[0] += start - claimed
+        parsed.sizes += sizes
         if all(lengths):
             parsed.kinds += [self.kind] * len(lengths)
         else:
             parsed.kinds += [self.kind if length else EventKind.OTHER for length in lengths]
-        return start + frame * len(lengths) + sum(lengths)
+        return run_end
 
 
 def _read_strings(strings: list[bytes]) -> list[str]:

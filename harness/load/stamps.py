@@ -53,7 +53,6 @@ class StampClock:
         self._real: list[int] = []
         self._offset: list[int] = []
         self._half_width = 0
-        self.sample()
 
     def sample(self) -> None:
         """Keeps the reading with the tightest bracket of several."""

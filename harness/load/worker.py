@@ -111,6 +111,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     wire = render(job.url, job.headers, job.bodies, share.seqs.tolist())
     pool = Pool(resolve(wire.host, wire.port), kernel=share.kernel_stamps)
     clock = StampClock() if share.kernel_stamps else None
+    if clock is not None:
+        clock.sample()
     notes.append(pool.open_ahead(_open_ahead(job)))
     pipe.send(READY)
     t0: int = pipe.recv()

@@ -1,0 +1,358 @@
+"""Whole windows against scripted sockets: outcomes, connections, caps, workers and early ends."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from load_server import Peer, Server, serve
+
+from harness.load import run_load
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, StampSource
+from harness.record import UNKNOWN, Outcome, Phase
+
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+
+
+def event(text: str) -> bytes:
+    data = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % text.encode()
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def answer(peer: Peer) -> None:
+    peer.say(_HEAD, event("a"), event("b"), _END)
+
+
+def job(
+    server: Server | str, count: int, schedule: ClosedLoop | OpenLoop | None = None, **settings: object
+) -> LoadJob:
+    url = server if isinstance(server, str) else server.url
+    bodies = [b'{"n":%d}' % i for i in range(count)]
+    options = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, "workers": 1, **settings}
+    return LoadJob(url, {"content-type": "application/json"}, bodies, schedule or ClosedLoop(2), **options)  # type: ignore[arg-type]  # options are LoadJob's own fields
+
+
+def outcomes(result: LoadResult) -> list[Outcome]:
+    return [Outcome(outcome) for outcome in result.records.requests["outcome"]]
+
+
+def every(milliseconds: float, count: int) -> np.ndarray:
+    return (np.arange(count) * milliseconds * 1e6).astype(np.int64)
+
+
+@pytest.mark.parametrize("stamps", ["kernel", "user"])
+def test_closed_loop_records_every_request_and_event(stamps: StampSource) -> None:
+    with serve(answer) as server:
+        result = run_load(job(server, 20, ClosedLoop(3), stamps=stamps, warmup_requests=4))
+    rows, events = result.records.requests, result.records.events
+    assert outcomes(result) == [Outcome.OK] * 20
+    assert rows["seq"].tolist() == list(range(20))
+    assert rows["phase"].tolist() == [Phase.WARMUP] * 4 + [Phase.MEASURE] * 16
+    assert list(result.records.texts) == ["ab"] * 20
+    assert sorted(server.requests) == sorted(b'{"n":%d}' % i for i in range(20))
+    assert events["seq"].tolist() == [seq for seq in range(20) for _ in range(3)]
+    for before, after in [("intended_ns", "sent_ns"), ("sent_ns", "first_text_ns"), ("last_text_ns", "end_ns")]:
+        assert np.all(rows[before] <= rows[after])
+    assert np.all(rows["sent_ns"] >= 0)
+    assert np.all(rows["connect_ns"] == 0)
+    assert (server.connections, result.client.connections) == (3, 3)
+    assert result.client.stamp_source == stamps
+    assert (result.unsent, result.planned, result.interrupted, result.client.lost_workers) == (0, 20, False, 0)
+
+
+def test_times_are_the_servers_own() -> None:
+    """The peer is on the same clock, so what it saw bounds what the client may say."""
+    seen: list[tuple[int, int]] = []
+
+    def slow(peer: Peer) -> None:
+        received = time.monotonic_ns()
+        peer.say(_HEAD)
+        time.sleep(0.02)
+        before = time.monotonic_ns()
+        peer.say(event("a"))
+        seen.append((received, before))
+        time.sleep(0.01)
+        peer.say(_END)
+
+    with serve(slow) as server:
+        result = run_load(job(server, 3, ClosedLoop(1)))
+    rows = result.records.requests
+    for row, (received, before) in zip(rows, seen, strict=True):
+        slack = result.client.stamp_uncertainty_ns
+        assert row["sent_ns"] + result.t0_monotonic_ns <= received
+        assert row["first_text_ns"] + result.t0_monotonic_ns >= before - slack
+        assert row["end_ns"] - row["first_text_ns"] >= 9_000_000
+
+
+def test_open_loop_leaves_at_its_times_whatever_the_server_does() -> None:
+    def slow(peer: Peer) -> None:
+        time.sleep(0.15)
+        answer(peer)
+
+    intended = every(10, 12)
+    with serve(slow) as server:
+        result = run_load(job(server, 12, OpenLoop(intended)))
+    rows = result.records.requests
+    assert outcomes(result) == [Outcome.OK] * 12
+    assert rows["intended_ns"].tolist() == intended.tolist()
+    assert rows["sent_ns"][-1] < rows["end_ns"][0]  # the last left before the first was answered
+    assert np.all(result.client.send_lag_ns >= 0)
+
+
+@pytest.mark.parametrize("over_cap", ["wait", "drop"])
+def test_over_the_cap_a_request_waits_or_is_dropped(over_cap: str) -> None:
+    def slow(peer: Peer) -> None:
+        time.sleep(0.1)
+        answer(peer)
+
+    with serve(slow) as server:
+        result = run_load(job(server, 4, OpenLoop(every(1, 4), max_in_flight=1, over_cap=over_cap)))  # type: ignore[arg-type]  # both literals
+    rows = result.records.requests
+    if over_cap == "wait":
+        assert outcomes(result) == [Outcome.OK] * 4
+        assert rows["intended_ns"].tolist() == every(1, 4).tolist()
+        assert np.all(rows["sent_ns"][1:] >= rows["end_ns"][:-1])
+    else:
+        assert outcomes(result) == [Outcome.OK] + [Outcome.DROPPED] * 3
+        assert rows["sent_ns"].tolist()[1:] == [UNKNOWN] * 3
+
+
+def test_a_warm_connection_that_the_server_closed_is_replaced() -> None:
+    def once(peer: Peer) -> None:
+        answer(peer)
+        peer.close()  # keep-alive promised, not kept
+
+    with serve(once) as server:
+        result = run_load(job(server, 4, ClosedLoop(1, every(30, 4))))
+    assert outcomes(result) == [Outcome.OK] * 4
+    assert np.all(result.records.requests["connect_ns"][1:] > 0)
+    assert server.connections == 4
+
+
+@pytest.mark.parametrize("rude", ["close", "reset"])
+def test_a_request_on_a_dying_warm_connection_is_sent_again_on_a_new_one(rude: str) -> None:
+    def script(peer: Peer) -> None:
+        if peer.served == 1:
+            answer(peer)
+        elif rude == "close":
+            peer.close()
+        else:
+            peer.reset()
+
+    with serve(script) as server:
+        result = run_load(job(server, 4, ClosedLoop(1)))
+    assert outcomes(result) == [Outcome.OK] * 4
+    assert result.records.requests["connect_ns"][0] == 0
+    assert np.all(result.records.requests["connect_ns"][1:] > 0)
+
+
+def test_nothing_is_sent_again_once_an_answer_began() -> None:
+    def script(peer: Peer) -> None:
+        if peer.served == 1:
+            answer(peer)
+        else:
+            peer.say(_HEAD, event("a"))
+            time.sleep(0.02)
+            peer.reset()
+
+    with serve(script) as server:
+        result = run_load(job(server, 2, ClosedLoop(1)))
+    assert outcomes(result) == [Outcome.OK, Outcome.RESET]
+    assert list(result.records.texts) == ["ab", "a"]
+    assert len(server.requests) == 2
+
+
+def test_a_new_connection_that_fails_is_not_tried_for_ever() -> None:
+    with serve(lambda peer: peer.reset()) as server:
+        result = run_load(job(server, 2, ClosedLoop(1)))
+    assert set(outcomes(result)) == {Outcome.RESET}
+    assert len(server.requests) == 3  # the first on a warm and on a new connection, the second on a new one
+
+
+def test_connection_close_reconnects_and_keeps_the_cost_apart() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
+    def script(peer: Peer) -> None:
+        peer.say(head, b'data: {"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}\n\n')
+        peer.close()
+
+    with serve(script) as server:
+        result = run_load(job(server, 3, ClosedLoop(1)))
+    rows = result.records.requests
+    assert outcomes(result) == [Outcome.OK] * 3
+    assert np.all(rows["connect_ns"][1:] > 0)
+    assert np.all(rows["sent_ns"][1:] >= rows["intended_ns"][1:] + rows["connect_ns"][1:])
+
+
+def test_nobody_listens() -> None:
+    result = run_load(job("http://127.0.0.1:9/v1", 3, OpenLoop(every(20, 3))))
+    assert outcomes(result) == [Outcome.CONNECT_FAILED] * 3
+    assert "refused" in result.records.errors[0].lower()
+    assert result.records.requests["end_ns"][2] >= 40_000_000  # one failure did not stop the window
+    assert any("opened ahead" in note for note in result.client.notes)
+
+
+def test_failures_do_not_stop_the_window() -> None:
+    def script(peer: Peer) -> None:
+        match int(peer.body[5:-1]):
+            case 1:
+                body = b'{"error":{"message":"no room"}}'
+                peer.say(b"HTTP/1.1 503 Busy\r\ncontent-length: %d\r\n\r\n" % len(body), body)
+            case 2:
+                peer.say(b"junk junk\r\n\r\n")
+            case 3:
+                peer.say(_HEAD, event("a"))
+                peer.close()
+            case 4:
+                peer.say(b"HTTP/1.1 307 Moved\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n")
+            case 5:
+                time.sleep(2.0)
+            case _:
+                answer(peer)
+
+    with serve(script) as server:
+        result = run_load(job(server, 8, ClosedLoop(1), request_timeout_s=0.2))
+    assert outcomes(result) == [
+        Outcome.OK,
+        Outcome.HTTP_ERROR,
+        Outcome.MALFORMED,
+        Outcome.TRUNCATED,
+        Outcome.HTTP_ERROR,
+        Outcome.TIMEOUT,
+        Outcome.OK,
+        Outcome.OK,
+    ]
+    assert result.records.errors[1] == "no room"
+    assert result.records.requests["http_status"].tolist()[1:5] == [503, UNKNOWN, 200, 307]
+    assert np.all(result.records.requests["end_ns"] > 0)
+
+
+def test_an_early_error_answer_to_a_large_upload_is_read() -> None:
+    def script(peer: Peer) -> None:
+        answer(peer)
+
+    def greet(peer: Peer) -> None:
+        peer.sock.recv(1000)  # the upload never fits
+        peer.say(b"HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        time.sleep(0.05)
+        peer.close()
+
+    with serve(script, greet) as server:
+        one = LoadJob(server.url, {}, [b"x" * (16 << 20)], ClosedLoop(1), workers=1, request_timeout_s=5.0)
+        result = run_load(one)
+    assert outcomes(result) == [Outcome.HTTP_ERROR]
+
+
+def test_a_large_request_leaves_whole() -> None:
+    body = os.urandom(8 << 20)
+    with serve(answer) as server:
+        result = run_load(LoadJob(server.url, {}, [body, body], ClosedLoop(1), workers=1))
+    assert outcomes(result) == [Outcome.OK] * 2
+    assert server.requests == [body, body]
+
+
+def test_the_window_closes_after_its_duration() -> None:
+    def slow(peer: Peer) -> None:
+        time.sleep(0.03)
+        answer(peer)
+
+    with serve(slow) as server:
+        result = run_load(job(server, 1000, ClosedLoop(2), duration_s=0.3))
+    assert set(outcomes(result)) == {Outcome.OK}
+    assert result.unsent == 1000 - len(result.records.requests) > 900
+    assert np.all(result.records.requests["sent_ns"] < 300_000_000)
+
+
+def test_what_is_still_open_after_the_drain_is_cancelled() -> None:
+    def stuck(peer: Peer) -> None:
+        peer.say(_HEAD, event("a"))
+        time.sleep(3)
+
+    with serve(stuck) as server:
+        result = run_load(job(server, 2, ClosedLoop(2), drain_timeout_s=0.2))
+    assert outcomes(result) == [Outcome.CANCELLED] * 2
+    assert list(result.records.texts) == ["a", "a"]
+
+
+def test_stop_returns_quickly_with_everything_so_far() -> None:
+    def script(peer: Peer) -> None:
+        if peer.body == b'{"n":0}':
+            answer(peer)
+        else:
+            peer.say(_HEAD, event("a"))
+            stop.set()
+            time.sleep(3)
+
+    stop = threading.Event()
+    with serve(script) as server:
+        result = run_load(job(server, 100, ClosedLoop(1)), stop=stop)
+    assert result.interrupted
+    assert outcomes(result) == [Outcome.OK, Outcome.CANCELLED]
+    assert result.unsent == 98
+
+
+def test_two_workers_share_one_schedule() -> None:
+    intended = every(5, 31)
+    with serve(answer) as server:
+        result = run_load(job(server, 31, OpenLoop(intended), workers=2))
+    rows = result.records.requests
+    assert outcomes(result) == [Outcome.OK] * 31
+    assert rows["intended_ns"].tolist() == intended.tolist()
+    assert rows["worker"].tolist() == [seq % 2 for seq in range(31)]
+    assert result.records.events["seq"].tolist() == [seq for seq in range(31) for _ in range(3)]
+    assert result.client.workers == 2
+
+
+def test_a_dead_worker_is_told_and_the_rest_is_kept() -> None:
+    killed = threading.Event()
+
+    def script(peer: Peer) -> None:
+        if int(peer.body[5:-1]) < 10:
+            answer(peer)
+            return
+        if not killed.is_set() and time.monotonic() > kill_after:
+            killed.set()
+            os.kill(_children()[0], signal.SIGKILL)
+        time.sleep(0.02)
+        answer(peer)
+
+    kill_after = time.monotonic() + 1.5  # later than the first flush of finished records
+    with serve(script) as server:
+        result = run_load(job(server, 200, OpenLoop(every(12, 200)), workers=2))
+    rows = result.records.requests
+    assert result.client.lost_workers == 1
+    lost = rows["worker"] == rows["worker"][rows["outcome"] == Outcome.CANCELLED][0]
+    assert np.all(rows["outcome"][~lost] == Outcome.OK)
+    assert Outcome.OK in rows["outcome"][lost]
+    cancelled = np.flatnonzero(rows["outcome"] == Outcome.CANCELLED)
+    assert "died" in result.records.errors[cancelled[0]]
+    assert np.all(rows["intended_ns"][cancelled] == every(12, 200)[rows["seq"][cancelled]])
+    assert len(rows) + result.unsent == 200
+
+
+def _children() -> list[int]:
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    return [int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
+
+
+def test_progress_is_told() -> None:
+    def slow(peer: Peer) -> None:
+        time.sleep(0.05)
+        answer(peer)
+
+    told: list[Progress] = []
+    with serve(slow) as server:
+        run_load(job(server, 30, ClosedLoop(1)), progress=told.append)
+    assert told
+    assert all(a.done <= b.done for a, b in zip(told, told[1:], strict=False))
+    assert told[-1].recent_ttft_ms is not None
+    assert 40 < told[-1].recent_ttft_ms < 1000
+
+
+def test_a_job_without_requests() -> None:
+    result = run_load(job("http://127.0.0.1:9/", 0))
+    assert (len(result.records.requests), result.planned, result.client.workers) == (0, 0, 0)

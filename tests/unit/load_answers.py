@@ -1,0 +1,76 @@
+"""Answers for the tests of the load room: built as wire bytes, played read by read like the loop does."""
+
+import json
+from collections.abc import Sequence
+
+import httptools
+import numpy as np
+
+from harness.load.http1 import Answer
+from harness.load.settle import Exchange, Settled, Settler
+from harness.record import Outcome
+
+
+def delta(content: str | None = None, *, ascii_only: bool = True, **fields: object) -> bytes:
+    """One chat chunk as JSON; `fields` go into the delta."""
+    inside = {**({} if content is None else {"content": content}), **fields}
+    chunk = {"id": "chat-1", "model": "m", "choices": [{"index": 0, "delta": inside, "finish_reason": None}]}
+    return json.dumps(chunk, ensure_ascii=ascii_only, separators=(",", ":")).encode()
+
+
+def event(data: bytes, line_end: bytes = b"\n") -> bytes:
+    return b"data: " + data + 2 * line_end
+
+
+USAGE = json.dumps(
+    {
+        "choices": [],
+        "usage": {
+            "prompt_tokens": 11,
+            "completion_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 4},
+        },
+    }
+).encode()
+FINISH = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}).encode()
+DONE = b"[DONE]"
+
+
+def head(*lines: str, status: str = "200 OK", content_type: str = "text/event-stream") -> bytes:
+    return "\r\n".join([f"HTTP/1.1 {status}", f"content-type: {content_type}", *lines, "", ""]).encode()
+
+
+def chunked(parts: Sequence[bytes]) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+CHUNKED = "transfer-encoding: chunked"
+
+
+def play(reads: Sequence[bytes], failure: Outcome | None = None, stamps: Sequence[int] | None = None) -> Settled:
+    """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
+    answer = Answer()
+    arrivals = list(stamps or range(1, len(reads) + 1))
+    error = ""
+    for read, stamp in zip(reads, arrivals, strict=True):
+        answer.stamps.append(stamp)
+        answer.wire_bytes += len(read)
+        try:
+            answer.feed(read)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+            if not answer.complete:
+                failure, error = Outcome.MALFORMED, str(problem)
+        answer.marks.append(len(answer.parts))
+    if not answer.complete and failure is None and answer.framed:
+        failure = Outcome.TRUNCATED
+    answer.close()
+    settler = Settler(0, lambda taken: np.asarray(taken, np.int64), ("sk-secret",), 0, 0)
+    exchange = Exchange(3, 0, 0, sent=0, connect=0, end=arrivals[-1], answer=answer, failure=failure, error=error)
+    return settler.settle(exchange)
+
+
+def field(settled: Settled, name: str) -> int:
+    from harness.record import REQUEST_DTYPE
+
+    assert REQUEST_DTYPE.names is not None
+    return int(settled.row[REQUEST_DTYPE.names.index(name)])
