@@ -130,10 +130,7 @@ def _facts(
             "output_tokens": prepared.scenario.prompts.output_tokens,
             "exact_output": prepared.scenario.request.exact_output and exact_output_possible(ref.definition),
             "content_tokens_mean": float(np.mean([r.content_tokens for r in workload.requests])),
-            "ideal_hit_rate": workload.ideal_hit_rate(load.warmup_requests)
-            if ref.definition.prefix_cache.enabled
-            else None,
-            "shared_share": workload.ideal_hit_rate(load.warmup_requests),
+            "ideal_hit_rate": workload.ideal_hit_rate(load.warmup_requests),
             "cold_cache": prepared.scenario.cache.state == "cold",
         },
         "planned": load.requests,

@@ -1,0 +1,84 @@
+import pytest
+from made import facts, records
+
+from harness.checks import judge
+from harness.record import Outcome
+
+GOOD = [{"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
+        for i in range(10)]  # fmt: skip
+
+
+def codes(made=None, hit_rate=None, **changes):
+    verdict = judge(made or records(*GOOD), facts(**changes), hit_rate)
+    for reason in verdict["reasons"]:
+        assert reason["measured"]
+        assert reason["limit"]
+        assert reason["hint"]
+    return verdict["verdict"], [reason["code"] for reason in verdict["reasons"]]
+
+
+def test_a_cell_that_nothing_is_wrong_with_is_valid():
+    assert codes() == ("VALID", [])
+
+
+def lag(p99):
+    return {"p50": 0.0, "p99": p99, "max": p99}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "code"),
+    [
+        ({"client__lost_workers": 1}, "INVALID", "worker-lost"),
+        ({"client__busy_share": 0.75}, "SUSPECT", "client-busy"),
+        ({"client__busy_share": 0.95}, "INVALID", "client-busy"),
+        ({"client__loop_lag_ms": lag(9.0)}, "SUSPECT", "loop-lag"),
+        ({"client__stamp_uncertainty_ms": 0.2}, "SUSPECT", "stamp-uncertainty"),
+        ({"client__send_lag_ms": lag(6.0)}, "INVALID", "schedule-lag"),
+        ({"engine_exited": "killed by SIGKILL"}, "INVALID", "engine-died"),
+        ({"workload__output_tokens": 4}, "SUSPECT", "output-length"),
+    ],
+)
+def test_each_rule_has_its_limit(changes, verdict, code):
+    assert codes(**changes) == (verdict, [code])
+
+
+def test_a_slow_server_forgives_a_lag_that_is_small_beside_its_ttft():
+    slow = records(*({**row, "texts": [t + 200 for t in row["texts"]]} for row in GOOD))
+    assert codes(slow, client__send_lag_ms=lag(6.0)) == ("VALID", [])
+    assert codes(slow, client__send_lag_ms=lag(11.0)) == ("INVALID", ["schedule-lag"])
+
+
+def test_waiting_at_a_cap_is_the_servers_lag_not_the_clients():
+    queued = facts()["load"] | {"kind": "rate", "value": 100, "over_cap": "wait", "over_cap_waits": 3}
+    assert codes(load=queued, client__send_lag_ms=lag(60.0)) == ("VALID", [])
+
+
+def test_one_failure_in_a_hundred_is_the_limit():
+    rows = GOOD * 20
+    assert codes(records(*rows[:199], {"outcome": Outcome.RESET})) == ("SUSPECT", ["failed-requests"])
+    assert codes(records(*rows[:10], {"outcome": Outcome.RESET})) == ("INVALID", ["failed-requests"])
+
+
+def test_drops_invalidate():
+    dropped = {"sent": None, "intended": 5, "outcome": Outcome.DROPPED}
+    assert codes(records(*GOOD, dropped)) == ("INVALID", ["dropped-requests"])
+
+
+def test_too_few_answers():
+    assert codes(records(*GOOD[:4])) == ("SUSPECT", ["too-few-samples"])
+    assert codes(records({"sent": None, "outcome": Outcome.CANCELLED})) == ("INVALID", ["too-few-samples"])
+
+
+def test_a_rate_the_client_did_not_keep():
+    load = facts()["load"] | {"kind": "rate", "value": 100}
+    late = records(*({**row, "sent": 2 * row["sent"]} for row in GOOD))
+    assert codes(late, load=load) == ("INVALID", ["rate-missed"])
+    assert codes(load=load) == ("VALID", [])
+
+
+@pytest.mark.parametrize(("hit_rate", "verdict"), [(0.29, "VALID"), (0.34, "SUSPECT")])
+def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
+    # 120 prompt tokens: 100 of ours, a fifth of them shared, and 20 of the chat template, which may be shared.
+    made = records(*({**row, "prompt": 120} for row in GOOD))
+    found = codes(made, hit_rate, workload__ideal_hit_rate=0.2 * 0.8)
+    assert found[0] == verdict

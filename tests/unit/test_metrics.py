@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from made import records
+
+from harness.metrics import cache, latency, throughput
+from harness.metrics.distribution import describe, samples_needed
+from harness.record import Outcome, Phase
+
+
+def test_ttft_counts_from_the_intended_send_and_service_from_the_actual():
+    made = records({"intended": 0, "sent": 40, "texts": [100, 150]})
+    assert latency.ttft_ms(made.requests).tolist() == [100]
+    assert latency.ttft_service_ms(made.requests).tolist() == [60]
+    assert latency.e2e_ms(made.requests).tolist() == [150]
+
+
+def test_tpot_divides_by_tokens_not_by_events():
+    made = records({"texts": [10, 30, 50], "tokens": 5}, {"texts": [10], "tokens": 1})
+    assert latency.tpot_ms(made.requests).tolist() == [10]
+
+
+def test_itl_is_pooled_over_gaps_and_never_crosses_requests():
+    made = records({"texts": [10, 12, 15]}, {"texts": [100]}, {"texts": [200, 207]})
+    assert latency.itl_ms(made).tolist() == [2, 3, 7]
+
+
+def test_warm_up_and_our_own_cancellations_are_left_out():
+    made = records(
+        {"texts": [5, 6], "phase": Phase.WARMUP},
+        {"sent": None, "outcome": Outcome.CANCELLED},
+        {"texts": [50, 51]},
+    )
+    assert latency.ttft_ms(made.requests).tolist() == [50]
+    assert latency.itl_ms(made).tolist() == [1]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.HTTP_ERROR, Outcome.DROPPED, Outcome.TRUNCATED])
+def test_a_failure_is_an_endless_latency(outcome):
+    made = records({"texts": [50]}, {"texts": [60], "outcome": outcome})
+    assert latency.ttft_ms(made.requests).tolist() == [50, np.inf]
+    assert latency.itl_ms(made).tolist() == []
+
+
+def test_a_refusing_server_never_gets_a_better_tail():
+    fine = np.full(95, 10.0)
+    statistics, reasons = describe(np.concatenate([fine, np.full(5, np.inf)]))
+    assert statistics["p50"] == 10
+    assert statistics["p95"] is None
+    assert reasons["p95"] == "5 of 100 requests never got there"
+    assert statistics["mean"] == 10
+
+
+def test_percentiles_need_enough_samples():
+    assert [samples_needed(p) for p in (50, 90, 95, 99)] == [5, 29, 59, 299]
+    statistics, reasons = describe(np.arange(298.0))
+    assert statistics["p99"] is None
+    assert reasons == {"p99": "298 samples; p99 needs 299"}
+    statistics, reasons = describe(np.arange(299.0))
+    assert statistics["p99"] == pytest.approx(np.quantile(np.arange(299.0), 0.99))
+    assert not reasons
+
+
+def test_nothing_measured_is_null_everywhere():
+    statistics, reasons = describe(np.array([]))
+    assert set(statistics.values()) == {None}
+    assert set(reasons) == set(statistics)
+
+
+def test_the_steady_window_leaves_the_drain_out():
+    rows = [{"sent": 10 * i, "texts": [10 * i + 5, 10 * i + 10]} for i in range(10)]
+    window = throughput.measured_window(records(*rows).requests)
+    assert (window.start_ns, window.end_ns, window.kind) == (0, 90_000_000, "steady")
+
+
+def test_a_single_wave_has_no_steady_part():
+    rows = [{"sent": 0, "texts": [50, 100]} for _ in range(4)]
+    window = throughput.measured_window(records(*rows).requests)
+    assert (window.start_ns, window.end_ns, window.kind) == (0, 100_000_000, "whole")
+
+
+def test_no_answer_has_no_window():
+    made = records({"outcome": Outcome.TIMEOUT, "tokens": -1})
+    assert throughput.measured_window(made.requests) is None
+
+
+def test_rates_count_what_happened_inside_the_window():
+    made = records(
+        {"sent": 0, "texts": [500, 1500], "tokens": 4, "prompt": 10},  # half of its tokens inside
+        {"sent": 0, "texts": [200, 900], "tokens": 2, "prompt": 20},
+    )
+    rates = throughput.rates(made, throughput.Window(0, 1_000_000_000, "steady"))
+    assert rates == {
+        "output_tokens_per_s": 4.0,
+        "input_tokens_per_s": 30.0,
+        "requests_per_s": 1.0,
+        "output_chars_per_s": 9.0,
+    }
+
+
+def test_tokens_nobody_reported_are_not_zero():
+    made = records({"texts": [500, 600], "tokens": -1})
+    rates = throughput.rates(made, throughput.Window(0, 1_000_000_000, "steady"))
+    assert rates["output_tokens_per_s"] is None
+    assert rates["input_tokens_per_s"] is None
+    assert rates["output_chars_per_s"] == 6.0
+
+
+def test_the_hit_rate_comes_from_usage_before_counters():
+    made = records({"texts": [1], "prompt": 100, "cached": 90}, {"texts": [1], "prompt": 100, "cached": 0})
+    assert cache.hit_rate(made.requests, {"prompt_tokens": 1.0, "cached_prompt_tokens": 1.0}) == (
+        0.45,
+        "usage",
+    )
+
+
+def test_the_hit_rate_falls_back_to_counters_and_then_to_unknown():
+    made = records({"texts": [1], "prompt": 100})
+    assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0, "cached_prompt_tokens": 50.0}) == (
+        0.25,
+        "counters",
+    )
+    assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0}) == (None, None)
+    assert cache.hit_rate(made.requests, None) == (None, None)

@@ -1,0 +1,137 @@
+import errno
+import json
+
+import numpy as np
+import pytest
+from made import facts, records
+
+from harness.errors import SetupError, SpecError
+from harness.record import Outcome
+from harness.store import RunFolder, atomic, columns, open_run
+from harness.summary import summarise_folder
+
+ROWS = [{"texts": [5, 9], "prompt": 7}, {"sent": None, "outcome": Outcome.DROPPED, "tokens": -1}]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path, "demo")
+
+
+def equal(one, other):
+    assert (one.requests == other.requests).all()
+    assert (one.events == other.events).all()
+    assert (one.texts, one.finish_reasons, one.errors) == (other.texts, other.finish_reasons, other.errors)
+
+
+def test_records_come_back_as_they_were(folder):
+    made = records(*ROWS)
+    folder.write_cell("000-x", made, facts())
+    back, told = folder.read_cell("000-x")
+    equal(made, back)
+    assert told["identity"] == facts()["identity"]
+    assert folder.cells() == ["000-x"]
+
+
+def test_long_cells_are_written_in_pieces(folder, monkeypatch):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
+    made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
+    folder.write_cell("000-x", made, {})
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def test_a_cell_without_requests_can_be_stored(folder):
+    folder.write_cell("000-x", records(), {})
+    assert len(folder.read_cell("000-x")[0].requests) == 0
+
+
+def test_other_tools_read_names_and_nulls_not_codes(folder):
+    import fastparquet
+
+    folder.write_cell("000-x", records(*ROWS), {})
+    with (folder.cell_path("000-x") / "requests.parquet").open("rb") as file:
+        frame = fastparquet.ParquetFile(file).to_pandas()
+    assert frame["outcome"].tolist() == ["ok", "dropped"]
+    assert frame["sent_ns"].isna().tolist() == [False, True]
+    assert frame["phase"].tolist() == ["measure", "measure"]
+
+
+def test_a_cell_in_flight_is_not_a_cell(folder):
+    (folder.cell_path("000-x")).mkdir()
+    columns.write_records(records(*ROWS), folder.cell_path("000-x"))
+    assert folder.cells() == []
+
+
+def test_what_is_not_finite_is_null(folder):
+    folder.write_json(
+        "x.json", {"a": float("nan"), "b": np.float64("inf"), "c": np.int64(3), "d": (1, np.arange(2))}
+    )
+    assert folder.read_json("x.json") == {"schema": 1, "a": None, "b": None, "c": 3, "d": [1, [0, 1]]}
+
+
+def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
+    folder.write_json("x.json", {"a": 1})
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(SetupError, match="no space left") as caught:
+        folder.write_json("x.json", {"a": 2})
+    assert "--out" in caught.value.hint
+    assert folder.read_json("x.json")["a"] == 1
+    with pytest.raises(SetupError, match="no space left"):
+        folder.write_cell("000-x", records(*ROWS), {})
+    assert folder.cells() == []
+    assert not list(folder.path.rglob("*.partial"))
+
+
+def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
+    assert open_run(str(folder.path), tmp_path) == folder
+    assert open_run(folder.run_id, tmp_path) == folder
+    assert open_run(folder.run_id[:20], tmp_path) == folder
+    with pytest.raises(SpecError, match="no such run"):
+        open_run("nothing", tmp_path)
+    RunFolder.create(tmp_path, "demo")
+    with pytest.raises(SpecError, match="fits several runs"):
+        open_run("2", tmp_path)
+
+
+def test_folders_that_are_not_runs(tmp_path, folder):
+    with pytest.raises(SpecError, match=r"has no manifest\.json"):
+        RunFolder(tmp_path).read_json("manifest.json")
+    (folder.path / "manifest.json").write_text("{")
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_json("manifest.json")
+    (folder.path / "manifest.json").write_text(json.dumps({"schema": 99}))
+    with pytest.raises(SpecError, match="schema 99 is not 1"):
+        folder.read_json("manifest.json")
+
+
+def test_a_damaged_cell_says_which(folder):
+    folder.write_cell("000-x", records(*ROWS), {})
+    (folder.cell_path("000-x") / "events.parquet").write_bytes(b"PAR1")
+    with pytest.raises(SpecError, match="records cannot be read"):
+        folder.read_cell("000-x")
+
+
+def test_the_summary_is_recomputed_from_the_folder_alone(folder):
+    made = records(*[{"sent": 10 * i, "texts": [10 * i + 3, 10 * i + 5, 10 * i + 7], "prompt": 50, "cached": 25}
+                     for i in range(40)])  # fmt: skip
+    folder.write_cell("000-x-c1-r0", made, facts())
+    folder.write_json("manifest.json", {
+        "run": folder.run_id, "state": "complete", "warnings": [], "workload_sha256": "0" * 64,
+        "scenario": {"scenario": {"name": "demo", "purpose": "p"}}, "model": {"name": "m", "title": "M"},
+    })  # fmt: skip
+    summary = summarise_folder(folder)
+    (cell,) = summary["cells"]
+    assert (summary["state"], summary["simulated"]) == ("complete", True)
+    assert cell["ttft_ms"]["p50"] == 3
+    assert cell["ttft_ms"]["p99"] is None
+    assert cell["nulls"]["ttft_ms.p99"] == "40 samples; p99 needs 299"
+    assert cell["tpot_ms"]["p90"] == 2
+    assert cell["e2e_ms"]["mean"] == 7
+    assert cell["prefix_cache_hit_rate"] == 0.5
+    assert cell["requests"] == {"planned": 10, "sent": 40, "ok": 40, "failed": 0, "dropped": 0, "cancelled": 0,
+                                "warmup": 0, "outcomes": {"ok": 40}}  # fmt: skip
+    assert cell["output_tokens"] == {"total": 120, "source": "usage", "tokens_per_event": 1.0}
