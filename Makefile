@@ -1,0 +1,46 @@
+# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint types engines browser bench package ci clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
+	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache
+
+test: $(VENV)/ready ## unit and integration tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/ready ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/ready ## static types
+	$(BIN)/mypy
+
+engines: $(VENV)/ready ## tests on real llama.cpp and real vLLM (downloads about 3.5 GB once)
+	$(BIN)/python -m pytest tests/engines
+
+browser: $(VENV)/ready ## the report in headless Chromium
+	$(BIN)/python -m pytest tests/browser
+
+bench: $(VENV)/ready ## benchmarks of the harness itself
+	$(BIN)/python -m tests.bench
+
+package: $(VENV)/ready ## sdist, and the wheel built from it
+	$(BIN)/python -m build --outdir dist
+
+ci: ## everything, as CI runs it
+	bash .ci/run
+
+clean: ## what is made in this folder; the cache of engines and models stays
+	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
