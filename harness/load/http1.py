@@ -15,26 +15,23 @@ class DecodeError(ValueError):
 
 
 class Answer:
-    """Grows by one read at a time: call `feed`, then append the read's stamp and `len(parts)`.
-
-    `feed` raises httptools.HttpParserError on bytes that are not HTTP. Call `close` at the end: the
-    parser and this object hold each other, and the collector does not run in the window.
+    """Grows by one read at a time. Call `close` at the end: the parser and this object hold each other,
+    and the collector does not run in the window.
     """
 
     __slots__ = (
         "_complete_parts",
+        "_feed",
         "_interim",
         "_parser",
         "complete",
-        "content_type",
-        "encoding",
-        "feed",
-        "framed",
+        "headers",
         "headers_read",
         "keep_alive",
         "marks",
         "on_body",
         "parts",
+        "problem",
         "stamps",
         "status",
         "wire_bytes",
@@ -47,25 +44,29 @@ class Answer:
         self.marks: list[int] = []  # len(parts) after each read
         self.wire_bytes = 0
         self.status = 0  # 0: the head of the answer is not complete
+        self.headers: list[tuple[bytes, bytes]] = []
         self.headers_read = 0  # index of the read that completed the head
-        self.content_type = b""
-        self.encoding = b""
-        self.framed = False  # a length or chunks tell the end; otherwise the close of the connection does
         self.complete = False
         self.keep_alive = False
+        self.problem = ""  # why the bytes are not HTTP/1.1
         self._interim = False
         self._complete_parts = 0
         self._parser: Any = httptools.HttpResponseParser(self)
-        self.feed = self._parser.feed_data
+        self._feed = self._parser.feed_data
+
+    def take(self, data: memoryview | bytes, stamp: Any) -> bool:
+        """One read; True when no more is to be read, since the answer is whole or is not HTTP."""
+        self.wire_bytes += len(data)
+        self.stamps.append(stamp)
+        try:
+            self._feed(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.problem = f"not HTTP/1.1: {error}"
+        self.marks.append(len(self.parts))
+        return self.complete or bool(self.problem)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
-        if name == b"content-type":
-            self.content_type = value.lower()
-        elif name == b"content-encoding":
-            self.encoding = value.strip().lower()
-        elif name == b"content-length" or (name == b"transfer-encoding" and b"chunked" in value.lower()):
-            self.framed = True
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         if self.complete:
@@ -73,7 +74,7 @@ class Answer:
         status = self._parser.get_status_code()
         self._interim = 100 <= status < 200 and status != 101
         if self._interim:
-            self.framed = False
+            self.headers.clear()
         else:
             self.status = status
             self.headers_read = len(self.marks)
@@ -85,15 +86,26 @@ class Answer:
         self.keep_alive = self._parser.should_keep_alive()
         self._complete_parts = len(self.parts)
 
+    def header(self, name: bytes) -> bytes:
+        return b", ".join(value for key, value in self.headers if key == name).strip().lower()
+
+    def framed(self) -> bool:
+        """A length or chunks tell the end of the body; otherwise the close of the connection does."""
+        return bool(self.header(b"content-length")) or b"chunked" in self.header(b"transfer-encoding")
+
+    def reusable(self) -> bool:
+        """Whether the connection may carry another request."""
+        return self.complete and self.keep_alive and not self.problem
+
     def close(self) -> None:
         if self.complete:
             del self.parts[self._complete_parts :]  # bytes after the answer are not the answer
-        self._parser = None
-        del self.feed
+        del self._parser, self._feed
 
     def body(self) -> tuple[bytes, NDArray[np.int64]]:
         """The decoded body, and its length after each read."""
-        parts = self.parts if self.encoding in _IDENTITY else _decompress(self.parts, self.encoding)
+        encoding = self.header(b"content-encoding")
+        parts = self.parts if encoding in _IDENTITY else _decompress(self.parts, encoding)
         lengths = np.zeros(len(parts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=lengths[1:])
         marks = np.minimum(np.fromiter(self.marks, np.int64, len(self.marks)), len(parts))

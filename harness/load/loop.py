@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import httptools
-
 from harness.load.flow import Flow, failure_of, transmit, transmit_rest
 from harness.load.http1 import Answer
 from harness.load.pacing import choose_tick
@@ -215,19 +213,9 @@ class Window:
                 self._on_lost(flow, Outcome.TRUNCATED, _CLOSED_EARLY)
                 continue
             counters.reads += 1
-            answer.wire_bytes += size
-            answer.stamps.append(stamp)
-            problem = ""
-            try:
-                answer.feed(view[:size])
-            except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-                problem = f"not HTTP/1.1: {error}"
-            answer.marks.append(len(answer.parts))
-            if answer.complete:
-                answer.keep_alive = answer.keep_alive and not problem
-                self._finish(flow, None, "", self._arrival(answer))
-            elif problem:
-                self._finish(flow, Outcome.MALFORMED, problem, self._arrival(answer))
+            if answer.take(view[:size], stamp):
+                failure = None if answer.complete else Outcome.MALFORMED
+                self._finish(flow, failure, answer.problem, self._arrival(answer))
 
     def _unstamped(self) -> bytes:
         self.counters.unstamped_reads += 1
@@ -263,7 +251,7 @@ class Window:
             answer.close()
             self._pool.discard(flow)
             self._open_for(exchange)
-        elif outcome is Outcome.TRUNCATED and answer.status and not answer.framed:
+        elif outcome is Outcome.TRUNCATED and answer.status and not answer.framed():
             self._finish(flow, None, "", time.monotonic_ns())
         else:
             self._finish(flow, outcome, error, time.monotonic_ns())
@@ -277,7 +265,7 @@ class Window:
         flow.exchange = flow.answer = None
         if answer is not None:
             answer.close()
-        if answer is not None and answer.complete and answer.keep_alive and flow.rest is None:
+        if answer is not None and answer.reusable() and flow.rest is None:
             self._pool.release(flow)
         else:
             self._pool.discard(flow)

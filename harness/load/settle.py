@@ -102,8 +102,8 @@ class Settler:
 def _parse(answer: Answer, body: bytes, *, ended: bool) -> Parsed:
     if not 200 <= answer.status < 300:
         return Parsed()
-    is_stream = b"event-stream" in answer.content_type
-    if not is_stream and (b"json" in answer.content_type or body.lstrip()[:1] == b"{"):
+    content_type = answer.header(b"content-type")
+    if b"event-stream" not in content_type and (b"json" in content_type or body.lstrip()[:1] == b"{"):
         return parse_document(body) if ended else Parsed()
     return parse_events(body, ended=ended)
 
@@ -133,7 +133,7 @@ def _judge(exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, st
         return Outcome.MALFORMED, parsed.malformed
     if not any(kind in GENERATED for kind in set(parsed.kinds)):
         return Outcome.EMPTY, "a complete answer without generated text"
-    if answer is not None and not answer.framed and not (parsed.done or parsed.finish_reason):
+    if answer is not None and not answer.framed() and not (parsed.done or parsed.finish_reason):
         return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"
     return Outcome.OK, ""
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 
-import httptools
 import numpy as np
 
 from harness.load.http1 import Answer
@@ -51,21 +50,13 @@ def play(reads: Sequence[bytes], failure: Outcome | None = None, stamps: Sequenc
     """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
     answer = Answer()
     arrivals = list(stamps or range(1, len(reads) + 1))
-    error = ""
     for read, stamp in zip(reads, arrivals, strict=True):
-        answer.stamps.append(stamp)
-        answer.wire_bytes += len(read)
-        try:
-            answer.feed(read)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
-            if not answer.complete:
-                failure, error = Outcome.MALFORMED, str(problem)
-        answer.marks.append(len(answer.parts))
-    if not answer.complete and failure is None and answer.framed:
-        failure = Outcome.TRUNCATED
+        answer.take(read, stamp)
+    if not answer.complete and failure is None:
+        failure = Outcome.MALFORMED if answer.problem else Outcome.TRUNCATED if answer.framed() else None
     answer.close()
     settler = Settler(0, lambda taken: np.asarray(taken, np.int64), ("sk-secret",), 0, 0)
-    exchange = Exchange(3, 0, 0, sent=0, connect=0, end=arrivals[-1], answer=answer, failure=failure, error=error)
+    exchange = Exchange(3, 0, 0, 0, 0, arrivals[-1], answer, failure, answer.problem)
     return settler.settle(exchange)
 
 
