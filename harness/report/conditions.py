@@ -6,7 +6,7 @@ from typing import Any
 from harness.report.text import counted, plain
 from harness.report.view import Json
 
-NOT_RECORDED = "not recorded"
+NOT_GIVEN = "not given"
 
 
 def machine(host: Json) -> str:
@@ -38,7 +38,7 @@ def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 def leaf(value: Any) -> str:
     if value is None:
-        return NOT_RECORDED
+        return NOT_GIVEN
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
@@ -52,5 +52,5 @@ def differences(backends: Json) -> list[tuple[str, list[str]]]:
     """Keys whose values are not the same for every backend, each with the values in the backends' order."""
     facts = [dict(flat(entry)) for entry in backends.values()]
     keys = dict.fromkeys(key for entry in facts for key in entry)
-    rows = [(key, [entry.get(key, NOT_RECORDED) for entry in facts]) for key in keys]
+    rows = [(key, [entry.get(key, NOT_GIVEN) for entry in facts]) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]

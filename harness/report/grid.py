@@ -45,7 +45,8 @@ def _entry(path: str, scale: float, row: Row) -> Entry:
 
 
 def _range(spread: Spread, scale: float) -> str:
-    return f"{number(spread.low * scale)}–{number(spread.high * scale)}" if spread.repeats > 1 else ""
+    low, high = number(spread.low * scale), number(spread.high * scale)
+    return f"{low}–{high}" if low != high else ""
 
 
 def _cache(row: Row) -> Entry:
@@ -54,8 +55,7 @@ def _cache(row: Row) -> Entry:
     if hit is None:
         return Entry(NOT_KNOWN)
     beside = "" if ideal is None else f" ({100 * ideal.median:.0f})"
-    low, high = f"{100 * hit.low:.0f}", f"{100 * hit.high:.0f}"
-    return Entry(f"{100 * hit.median:.0f}{beside}", f"{low}–{high}" if hit.repeats > 1 else "")
+    return Entry(f"{100 * hit.median:.0f}{beside}", _range(hit, 100.0))
 
 
 def _errors(row: Row) -> Entry:

@@ -25,7 +25,6 @@ def notes(summary: Json) -> list[Note]:
         *_state(summary),
         *_work(summary),
         *_tracks(summary),
-        *_no_verdict(summary),
         *_validity(summary),
         *_errors(summary),
         *_unknown(groups(summary)),
@@ -83,9 +82,12 @@ def same_work(summary: Json) -> bool:
 
 
 def no_verdict(summary: Json) -> str:
+    """Empty where there is nothing to compare."""
+    if len(labels(summary)) < 2:
+        return ""
     return (
-        f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than that "
-        "between two runs of the same backend was not tested."
+        f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "
+        "that between two runs of the same backend was not tested."
     )
 
 
@@ -116,13 +118,8 @@ def _tracks(summary: Json) -> Iterator[Note]:
     first = labels(summary)[0]
     yield Note(
         "note",
-        plain(f"* weights other than {first}'s, or unknown: a difference is not the engine's alone"),
+        plain(f"* weights other than those of {first}, or unknown"),
     )
-
-
-def _no_verdict(summary: Json) -> Iterator[Note]:
-    if len(labels(summary)) > 1:
-        yield Note("note", no_verdict(summary))
 
 
 def _validity(summary: Json) -> Iterator[Note]:

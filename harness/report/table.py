@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.report.grid import Column, Entry, shown
-from harness.report.notes import Note, banner, notes, odd_tracks, simulated
+from harness.report.notes import Note, banner, no_verdict, notes, odd_tracks, simulated
 from harness.report.text import NOT_KNOWN, counted, plain
 from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
 
@@ -38,6 +38,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
         yield from _blocks(group, marks(summary), width, paint)
     yield ""
     yield from _legend(summary, width)
+    yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
@@ -45,7 +46,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
 
 def headline(summary: Json) -> str:
     count = repeats(summary)
-    pooled = f"; median of {count} repeats, range below" if count > 1 else ""
+    pooled = f"; median of {count} repeats, range below where they differ" if count > 1 else ""
     return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 
@@ -155,6 +156,9 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
         yield ""
     for label, cell in first_cells(summary).items():
         yield f"- {_escaped(_name(label, marked))}: {_escaped(engine_words(cell))}"
+    yield ""
+    yield _escaped(no_verdict(summary))
+    yield ""
     for note in notes(summary):
         hint = f" *Hint: {_escaped(note.hint)}*" if note.hint else ""
         yield f"- **{note.kind}:** {_escaped(note.text)}{hint}"

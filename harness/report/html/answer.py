@@ -11,14 +11,16 @@ from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing, number
 from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats
 
+IN_WORDS = 3  # backends: with more, sentences are harder to read than the table
+
 
 def answer(source: Source) -> Html:
     summary = source.summary
     return section(
         "answer", "What came out",
         tag("p", _compared(source)),
-        items(_sentence(group) for group in groups(summary)),
-        *([tag("p", tag("strong", notes.no_verdict(summary)))] if len(labels(summary)) > 1 else []),
+        *([items(map(_sentence, groups(summary)))] if len(labels(summary)) <= IN_WORDS else []),
+        tag("p", tag("strong", notes.no_verdict(summary))),
         *(_table(source, group) for group in groups(summary)),
         _engines(source),
         tag("h3", "Keep in mind"),
@@ -49,13 +51,13 @@ def _sentence(group: Group) -> str:
 
 def _words(row: Row) -> str:
     if not row.usable:
-        return f"{row.label} has no valid measurement"
+        return f"{row.label}: no valid measurement"
     first, rate = row.spread("ttft_ms.p50"), row.spread("output_tokens_per_s")
     wait = (
         f"first token after {number(first.median)} ms (median)" if first else "time to first token not known"
     )
     speed = f"{number(rate.median)} output tokens/s" if rate else "token rate not known"
-    return f"{row.label} {wait}, {speed}"
+    return f"{row.label}: {wait}, {speed}"
 
 
 def _table(source: Source, group: Group) -> Html:
@@ -65,9 +67,12 @@ def _table(source: Source, group: Group) -> Html:
         [join([source.name(row.label), tags[row.label]]), *(_entry(column.entry(row)) for column in columns)]
         for row in group.rows
     )
-    pooled = " (median of the repeats, their range below)" if repeats(source.summary) > 1 else ""
-    return table(f"{point_words(group.point).capitalize()}{pooled}", ["backend", *map(_head, columns)], rows,
-                 [source.index(row.label) for row in group.rows])  # fmt: skip
+    pooled = (
+        " (median of the repeats, their range below where they differ)" if repeats(source.summary) > 1 else ""
+    )
+    caption = f"{point_words(group.point).capitalize()}{pooled}"
+    owners = [source.index(row.label) for row in group.rows]
+    return table(caption, ["backend", *map(_head, columns)], rows, owners, "numbers")
 
 
 def _head(column: Column) -> str:
@@ -94,4 +99,4 @@ def _note_parts(note: notes.Note) -> Iterator[str]:
         yield tag("strong", "Warning: ")
     yield note.text
     if note.hint:
-        yield tag("span", f" What to do: {note.hint}", class_="hint")
+        yield tag("span", f"Hint: {note.hint}", class_="hint")

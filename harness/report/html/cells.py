@@ -1,6 +1,6 @@
 """Cell by cell: whether it can be trusted and why, every statistic, and what the models said."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
@@ -21,16 +21,17 @@ RATES = {
     "input_tokens_per_s": "input tokens/s",
     "output_chars_per_s": "output characters/s",
     "requests_per_s": "requests/s",
+    "window_s": "window, s",
 }
 CLIENT = {
     "client.send_lag_ms.p99": "send lag p99, ms",
     "client.loop_lag_ms.p99": "loop lag p99, ms",
-    "client.busy_share": "client core busy",
+    "client.busy_share": "client core busy, of 1",
 }
 VERDICTS_EXPLAINED = (
-    "Each cell is one backend at one load point in one repeat. INVALID: the figures may be those of the load "
-    "generator and not of the server, or too few requests succeeded; they enter neither the result table nor a picture. "
-    "SUSPECT: usable with the stated doubt."
+    "Each cell is one backend at one load point in one repeat. SUSPECT: usable with the stated doubt. "
+    "INVALID: the figures may be those of the load generator and not of the server, or too few requests "
+    "succeeded; they enter neither the result table nor a picture."
 )
 ANSWERS_EXPLAINED = (
     "The first measured answer of up to three cells, cut. Answers that make no sense, or that differ between "
@@ -68,7 +69,7 @@ def _validity_row(cell: Json) -> Iterator[str]:
 
 
 def _hint(reason: Json) -> Html:
-    return tag("span", f" What to do: {reason['hint']}", class_="hint") if reason.get("hint") else Html("")
+    return tag("span", f"Hint: {reason['hint']}", class_="hint") if reason.get("hint") else Html("")
 
 
 def _errors(source: Source) -> Html:
@@ -88,20 +89,22 @@ def statistics(source: Source) -> Html:
 
 def _group(source: Source, group: Group) -> Html:
     cells = [cell for row in group.rows for cell in row.cells]
-    owners = [source.index(cell["label"]) for cell in cells]
-    names = [
-        cell["cell"] if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})" for cell in cells
-    ]
-    tables = [
-        table(f"{title}, ms", ["cell", *STATISTICS],
-              ([name, *(_number(cell, f"{field}.{key}") for key in STATISTICS)]
-               for name, cell in zip(names, cells, strict=True)), owners)
+    latencies = [
+        _values(source, f"{title}, ms", cells, {f"{field}.{key}": key for key in STATISTICS})
         for field, title in LATENCIES.items()
-    ]  # fmt: skip
-    rates = table("Rates", ["cell", *RATES.values(), "window, s"],
-                  ([name, *(_number(cell, field) for field in (*RATES, "window_s"))]
-                   for name, cell in zip(names, cells, strict=True)), owners)  # fmt: skip
-    return details(point_words(group.point).capitalize(), *tables, rates)
+    ]
+    return details(point_words(group.point).capitalize(), *latencies, _values(source, "Rates", cells, RATES))
+
+
+def _values(source: Source, caption: str, cells: Sequence[Json], paths: Mapping[str, str]) -> Html:
+    """One row per cell, INVALID ones too, named as such. `paths` gives each column its heading."""
+    rows = ([_cell_name(cell), *(_number(cell, path) for path in paths)] for cell in cells)
+    owners = [source.index(cell["label"]) for cell in cells]
+    return table(caption, ["cell", *paths.values()], rows, owners, "numbers")
+
+
+def _cell_name(cell: Json) -> str:
+    return str(cell["cell"]) if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})"
 
 
 def _number(cell: Json, path: str) -> str:

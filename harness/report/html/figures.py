@@ -16,14 +16,11 @@ THEME = {
 
 
 def figures(source: Source) -> Html:
-    return section(
-        "pictures", "Pictures",
-        tag("div", *(_figure(picture, svg, index) for index, (picture, svg) in enumerate(source.pictures)),
-            class_="figures"),
-    )  # fmt: skip
+    drawn = (_figure(source, picture, svg, index) for index, (picture, svg) in enumerate(source.pictures))
+    return section("pictures", "Pictures", tag("div", *drawn, class_="figures"))
 
 
-def _figure(picture: Picture, svg: str, index: int) -> Html:
+def _figure(source: Source, picture: Picture, svg: str, index: int) -> Html:
     files = [
         tag("a", ending.upper(), href=quote(f"plots/{picture.name}.{ending}")) for ending in ("png", "svg")
     ]
@@ -31,7 +28,8 @@ def _figure(picture: Picture, svg: str, index: int) -> Html:
     return tag(
         "figure",
         tag("div", drawn, class_="chart", tabindex="0", role="group", aria_label=picture.title),
-        tag("figcaption", picture.title, " (", files[0], ", ", files[1], ")"),
+        tag("figcaption", "As ", files[0], " or ", files[1]),
+        data_series=str(source.index(picture.backend)) if picture.backend else None,
     )
 
 
@@ -61,4 +59,4 @@ def hide_controls(source: Source, found: Sequence[str]) -> Html:
         )
         for label in found
     )
-    return tag("fieldset", tag("legend", "Show"), join(boxes), id="show", hidden="")
+    return tag("fieldset", tag("legend", "Show backends"), join(boxes), id="show", hidden="")

@@ -7,8 +7,9 @@ from importlib import resources
 from harness.report.conditions import machine, model
 from harness.report.html import answer, cells, figures, setting
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, join, tag
+from harness.report.html.tags import Html, tag
 from harness.report.notes import banner
+from harness.report.text import listing
 from harness.report.view import labels
 
 NAVIGATION = {
@@ -39,13 +40,13 @@ def page(source: Source) -> str:
             cells.statistics(source), setting.unequal(source), setting.workload(source),
             setting.conditions(source), cells.answers(source), setting.files(source)),
         tag("footer", warned),
-        tag("script", Html(_part("page.js"))),
+        tag("script", _part("page.js")),
     )  # fmt: skip
     return f"<!DOCTYPE html>\n{tag('html', _head(source), body, lang='en')}\n"
 
 
 def _title(source: Source) -> str:
-    return f"{source.summary.get('scenario')}: {' and '.join(labels(source.summary)) or 'nothing measured'}"
+    return f"{source.summary.get('scenario')}: {listing(labels(source.summary)) or 'nothing measured'}"
 
 
 def _subtitle(source: Source) -> str:
@@ -66,9 +67,10 @@ def _head(source: Source) -> Html:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", _title(source)),
-        tag("style", Html(_part("page.css"))),
+        tag("style", _part("page.css")),
     )
 
 
-def _part(name: str) -> str:
-    return join([Html((resources.files(__package__) / name).read_text(encoding="utf-8"))])
+def _part(name: str) -> Html:
+    """Our own style and script, which need no escaping."""
+    return Html((resources.files(__package__) / name).read_text(encoding="utf-8"))

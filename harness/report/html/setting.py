@@ -1,14 +1,15 @@
 """Under which conditions the numbers hold: what differs, what was asked, the machine, the raw files."""
 
 import shlex
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import numpy as np
 
-from harness.report.conditions import NOT_RECORDED, differences, flat, leaf
+from harness.report.conditions import NOT_GIVEN, differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
-from harness.report.text import NOT_KNOWN, number
+from harness.report.text import NOT_KNOWN, counted
 from harness.report.view import labels
 
 SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order")
@@ -57,7 +58,7 @@ def _lengths(source: Source) -> list[list[str]]:
 def _span(values: np.ndarray) -> str:
     if not len(values):
         return f"{NOT_KNOWN} (not reported)"
-    return " – ".join(number(float(value)) for value in (values.min(), np.median(values), values.max()))
+    return " – ".join(f"{value:g}" for value in (values.min(), np.median(values), values.max()))
 
 
 def conditions(source: Source) -> Html:
@@ -68,7 +69,7 @@ def conditions(source: Source) -> Html:
     order = [tag("li", leaf(cell)) for cell in manifest.get("order") or []]
     return section(
         "conditions", "Conditions",
-        tag("pre", tag("code", shlex.join(map(str, command)) if command else NOT_RECORDED), tabindex="0"),
+        tag("pre", tag("code", shlex.join(map(str, command)) if command else NOT_GIVEN), tabindex="0"),
         details("Order in which the cells were measured", tag("ol", *order)),
         *(_facts(key.replace("_", " ").capitalize(), value) if isinstance(value, dict) else Html("")
           for key, value in manifest.items() if key not in SHOWN_APART),
@@ -78,9 +79,19 @@ def conditions(source: Source) -> Html:
 
 
 def _facts(caption: str, value: object) -> Html:
-    return table(caption, ["key", "value"], flat(value))
+    return table(caption, ["key", "value"], flat(value), class_="facts")
 
 
 def files(source: Source) -> Html:
-    links = (tag("a", name, href=quote(name)) for name in source.files)
-    return section("files", "Raw files", tag("p", "Beside this page in the run folder:"), items(links))
+    cells = [name for name in source.files if name.startswith("cells/")]
+    others = [name for name in source.files if name not in cells]
+    return section(
+        "files", "Raw files",
+        tag("p", "Beside this page in the run folder:"),
+        _links(others),
+        details(f"Records of the cells, {counted(len(cells), 'file')}", _links(cells)),
+    )  # fmt: skip
+
+
+def _links(names: Sequence[str]) -> Html:
+    return items(tag("a", name, href=quote(name)) for name in names)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import repeat
 
 from harness.report.text import REPLACEMENT
 
@@ -48,19 +49,24 @@ def items(entries: Iterable[str]) -> Html:
 
 
 def table(
-    caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], series: Sequence[int | None] = ()
+    caption: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    series: Sequence[int] = (),
+    class_: str | None = None,
 ) -> Html:
-    """First cells are row headers. `series` gives, row by row, the backend the row belongs to."""
-    body = []
-    for index, (first, *rest) in enumerate(rows):
-        owner = series[index] if index < len(series) else None
-        cells = [tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)]
-        body.append(tag("tr", *cells, data_series=None if owner is None else str(owner)))
+    """First cells are row headers. `series`, if given, is the backend that each row belongs to."""
+    owners = (str(index) for index in series) if series else repeat(None)
+    body = [
+        tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest), data_series=owner)
+        for (first, *rest), owner in zip(rows, owners, strict=False)
+    ]
     made = tag(
         "table",
         tag("caption", caption),
         tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head))),
         tag("tbody", *body),
+        class_=class_,
     )
     # A wide table scrolls by itself; the keyboard reaches it by tabindex.
     return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)

@@ -85,15 +85,15 @@ def _values(row: Row, samples: Mapping[str, Samples], field: Literal["ttft_ms", 
 
 
 def _backend(axes: Axes, label: str, repeats: Sequence[Floats], pooled: Floats, look: Look) -> None:
-    thin = [axes.plot(*_curve(values), color=look.color, linewidth=0.7, alpha=0.45)[0] for values in repeats]
+    thin = [axes.plot(*curve(values), color=look.color, linewidth=0.7, alpha=0.45)[0] for values in repeats]
     # Markers start at another height for each backend, so that close curves do not hide each other's.
     places = (0.05 + 0.02 * (look.index % 8), 0.22)
-    (thick,) = axes.plot(*_curve(pooled), color=look.color, linestyle=look.dash, marker=look.marker,
+    (thick,) = axes.plot(*curve(pooled), color=look.color, linestyle=look.dash, marker=look.marker,
                          markevery=places, label=plain(label, 40))  # fmt: skip
     mark([*thin, thick], look)
 
 
-def _curve(values: Floats) -> tuple[Floats, Floats]:
+def curve(values: Floats) -> tuple[Floats, Floats]:
     """Values never reached are infinite: their curve ends below 100 %."""
     ordered = np.sort(values)
     share = 100 * np.arange(1, len(ordered) + 1) / len(ordered)

@@ -97,6 +97,7 @@ class Picture:
     name: str  # file name without its ending
     title: str
     description: str  # for those who cannot see it
+    backend: str = ""  # label, of a picture of that one alone
 
 
 @contextmanager

@@ -52,13 +52,13 @@ def draw(cell: Json, records: Records, caption: Caption, folder: Path) -> Pictur
         figure.legend(handles=[_patch(style) for style in used], loc="outside lower center", ncols=4)
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         title = f"Timeline of {plain(cell['label'], 40)}, {point_words(point_of(cell))}{cut}"
-        picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s))
+        picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s), cell["label"])
         return save(figure, picture, caption, folder)
 
 
 def _bars(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
     """Draws and says which kinds there were."""
-    lanes = _lanes(bars)
+    lanes = lanes_of(bars)
     good = bars["outcome"] == Outcome.OK
     first = np.where(bars["first_text_ns"] == UNKNOWN, bars["end_ns"], bars["first_text_ns"])
     last = np.where(bars["last_text_ns"] == UNKNOWN, bars["end_ns"], bars["last_text_ns"])
@@ -80,7 +80,7 @@ def _bars(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
     return used
 
 
-def _lanes(bars: NDArray[np.void]) -> NDArray[np.int64]:
+def lanes_of(bars: NDArray[np.void]) -> NDArray[np.int64]:
     """The lowest lane free when a request was due: as many lanes as were ever in flight at once."""
     free: list[int] = []
     lanes = np.zeros(len(bars), np.int64)  # from 1: the top one is the most in flight
