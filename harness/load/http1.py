@@ -65,6 +65,13 @@ class Answer:
         self.marks.append(len(self.parts))
         return self.complete or bool(self.problem)
 
+    def take_part(self, part: bytes, stamp: Any) -> None:
+        """One read that another client has unframed already."""
+        self.wire_bytes += len(part)
+        self.stamps.append(stamp)
+        self.parts.append(part)
+        self.marks.append(len(self.parts))
+
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value))
 
@@ -82,8 +89,12 @@ class Answer:
     def on_message_complete(self) -> None:
         if self._interim or self.complete:
             return
-        self.complete = True
         self.keep_alive = self._parser.should_keep_alive()
+        self.complete_parts()
+
+    def complete_parts(self) -> None:
+        """The parts so far are the whole body."""
+        self.complete = True
         self._complete_parts = len(self.parts)
 
     def header(self, name: bytes) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.load.flow import Flow, failure_of, transmit, transmit_rest
+from harness.load.flow import Address, Flow, failure_of, transmit, transmit_rest
 from harness.load.http1 import Answer
 from harness.load.pacing import choose_tick
 from harness.load.pool import Pool
@@ -49,34 +49,32 @@ class Counters:
 
 
 class Window:
-    """`clock` None: stamps are taken when bytes are read, so reading must be prompt.
+    """`clock` None: stamps are taken when bytes are read, so reading must be prompt."""
 
-    `chore` is called every CHORE_NS and ends the window by returning True.
-    """
-
-    def __init__(
-        self,
-        wire: Wire,
-        pool: Pool,
-        work: Work,
-        clock: StampClock | None,
-        limits: Limits,
-        settle: Callable[[Exchange], None],
-        chore: Callable[[], bool],
-    ) -> None:
+    def __init__(self, wire: Wire, address: Address, clock: StampClock | None, limits: Limits) -> None:
         self.counters = Counters()
-        self._wire, self._pool, self._work, self._clock = wire, pool, work, clock
-        self._limits, self._settle, self._chore = limits, settle, chore
+        self._wire, self._clock, self._limits = wire, clock, limits
+        self._pool = Pool(address, kernel=clock is not None)
+        self.connect_ns = self._pool.connect_ns
+        self.open_ahead = self._pool.open_ahead
         self._finished: deque[Exchange] = deque()
         self._finished_bytes = 0
         self._tick = 0
         self._buffer = bytearray(_READ_BYTES)
 
-    def run(self) -> bool:
-        """Returns when every request that became due has been settled; True where the chore ended it."""
+    def close(self) -> None:
+        self._pool.close()
+
+    def run(self, work: Work, settle: Callable[[Exchange], None], chore: Callable[[], bool]) -> bool:
+        """Returns when every request that became due has been settled; True where the chore ended it.
+
+        `chore` is called every CHORE_NS and ends the window by returning True.
+        """
+        self._work, self._settle = work, settle
+        self._choose_tick(0, CHORE_NS)
         now = time.monotonic_ns()
         last_send, next_chore, reads_before = now, now + CHORE_NS, 0
-        counters, work = self.counters, self._work
+        counters = self.counters
         stopped = False
         while not stopped:
             now = time.monotonic_ns()
@@ -85,7 +83,7 @@ class Window:
                 self._choose_tick(counters.reads - reads_before, elapsed)
                 reads_before = counters.reads
                 self._end_overdue(now)
-                stopped = self._chore()
+                stopped = chore()
             sent_before = counters.sent
             self._send_due(now)
             if counters.sent != sent_before:
@@ -95,7 +93,7 @@ class Window:
             ):
                 break
             self._read(self._wait(now, min(next_chore, work.next_due(counters.in_flight))))
-        self._close(time.monotonic_ns())
+        self._end_all(time.monotonic_ns())
         return stopped
 
     # -- waiting -------------------------------------------------------------------------------------
@@ -292,7 +290,7 @@ class Window:
             else:
                 self._finish(flow, Outcome.TIMEOUT, "the answer did not end in time", now)
 
-    def _close(self, now: int) -> None:
+    def _end_all(self, now: int) -> None:
         for flow in self._pool.busy():
             self._finish(flow, Outcome.CANCELLED, "the window closed", now)
         for request in self._work.overdue(now):

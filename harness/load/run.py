@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.carrier import Carrier, choose_carrier
 from harness.load.crew import Crew, Worker
 from harness.load.job import ClientFacts, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
 from harness.load.share import choose_workers, split
 from harness.load.spill import merge
-from harness.load.stamps import kernel_stamps_work
 from harness.load.worker import Share
 from harness.record import UNKNOWN, Phase, Records, empty_requests
 
@@ -33,14 +33,14 @@ def run_load(
     Requests that never became due have no record; `unsent` counts them.
     """
     stop = stop or threading.Event()
-    kernel = job.stamps != "user" and kernel_stamps_work()
+    carrier, reason = choose_carrier(job)
     crew = Crew()
     with tempfile.TemporaryDirectory(prefix="load-") as root:
         try:
             for index, (part, seqs) in enumerate(split(job, job.workers or choose_workers(job))):
                 folder = Path(root, str(index))
                 folder.mkdir()
-                crew.start(Share(part, seqs, index, folder, kernel))
+                crew.start(Share(part, seqs, index, folder, carrier))
             while not stop.is_set() and not all(worker.ready for worker in crew.running()):
                 crew.listen(_LISTEN_S)
             t0, t0_unix = time.monotonic_ns() + _START_AHEAD_NS, time.time_ns() + _START_AHEAD_NS
@@ -55,7 +55,7 @@ def run_load(
         t0_monotonic_ns=t0,
         t0_unix_ns=t0_unix,
         records=records,
-        client=_client_facts(crew.workers, kernel, records),
+        client=_client_facts(crew.workers, carrier, reason, records),
         interrupted=any(worker.facts is not None and worker.facts.stopped for worker in crew.workers),
         unsent=len(job.bodies) - len(records.requests),
         planned=len(job.bodies),
@@ -105,11 +105,12 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
     return rows[: worker.pulse.sent if worker.pulse is not None else 0]
 
 
-def _client_facts(workers: list[Worker], kernel: bool, records: Records) -> ClientFacts:
+def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
     facts = [worker.facts for worker in workers if worker.facts is not None]
     rows = records.requests
     left = rows["sent_ns"] != UNKNOWN
-    notes = [note for fact in facts for note in fact.notes]
+    notes = [reason] if reason else []
+    notes += [note for fact in facts for note in fact.notes]
     unstamped, shared = sum(f.unstamped_reads for f in facts), sum(f.shared_events for f in facts)
     if unstamped:
         notes.append(f"{unstamped} reads came without a kernel stamp and were stamped when read")
@@ -117,7 +118,7 @@ def _client_facts(workers: list[Worker], kernel: bool, records: Records) -> Clie
         events = sum(fact.text_events for fact in facts)
         notes.append(f"{shared} of {events} text events arrived in one read with the event before")
     return ClientFacts(
-        stamp_source="kernel" if kernel else "user",
+        stamp_source="kernel" if carrier is Carrier.KERNEL_STAMPS else "user",
         stamp_uncertainty_ns=max((fact.stamp_uncertainty_ns for fact in facts), default=0),
         tick_ns=max((fact.longest_tick_ns for fact in facts), default=0),
         workers=len(workers),

@@ -15,21 +15,24 @@ from collections import deque
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.carrier import Carrier
 from harness.load.flow import resolve
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.loop import CHORE_NS, Limits, Window
-from harness.load.pool import Pool
 from harness.load.settle import Exchange, Settled, Settler
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
 from harness.load.wire import render, secrets
-from harness.load.work import NEVER, ClosedWork, OpenWork
+from harness.load.work import NEVER, ClosedWork, OpenWork, Work
 from harness.record import UNKNOWN, Outcome
+
+if TYPE_CHECKING:
+    from harness.load.fallback import AsyncWindow
 
 READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
@@ -46,7 +49,7 @@ class Share:
     seqs: NDArray[np.int32]
     worker: int
     folder: Path
-    kernel_stamps: bool
+    carrier: Carrier
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,25 +110,16 @@ class Tally:
 
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     job = share.job
+    clock = StampClock() if share.carrier is Carrier.KERNEL_STAMPS else None
+    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9))
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
-    wire = render(job.url, job.headers, job.bodies, share.seqs.tolist())
-    pool = Pool(resolve(wire.host, wire.port), kernel=share.kernel_stamps)
-    clock = StampClock() if share.kernel_stamps else None
-    if clock is not None:
-        clock.sample()
-    notes.append(pool.open_ahead(_open_ahead(job)))
+    window = _make_window(share, clock, limits)
+    notes.append(window.open_ahead(_open_ahead(job)))
     pipe.send(READY)
     t0: int = pipe.recv()
-    close_at = NEVER if job.duration_s is None else t0 + int(job.duration_s * 1e9)
-    schedule = job.schedule
-    work = (
-        ClosedWork(schedule, len(job.bodies), t0, close_at)
-        if isinstance(schedule, ClosedLoop)
-        else OpenWork(schedule, t0, close_at)
-    )
     spill = Spill(share.folder)
-    resolve_stamps = clock.to_monotonic_many if clock is not None else _as_array
-    settler = Settler(t0, resolve_stamps, secrets(job.url, job.headers), job.warmup_requests, share.worker)
+    stamps_to_times = clock.to_monotonic_many if clock is not None else _as_array
+    settler = Settler(t0, stamps_to_times, secrets(job.url, job.headers), job.warmup_requests, share.worker)
     tally = Tally(settler, spill)
     chores = 0
 
@@ -137,18 +131,16 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
             pipe.send(tally.pulse(window.counters.sent, window.counters.in_flight))
         return pipe.poll()
 
-    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9))
-    window = Window(wire, pool, work, clock, limits, tally.settle, chore)
     gc.collect()
     gc.freeze()
     gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
-    stopped = window.run()
+    stopped = window.run(_make_work(job, t0), tally.settle, chore)
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
     collections = _gc_collections() - collections
     gc.enable()
     spill.close()
-    pool.close()
+    window.close()
     pipe.send(tally.pulse(window.counters.sent, 0))
     return Facts(
         stamp_uncertainty_ns=clock.uncertainty_ns() if clock is not None else 0,
@@ -156,7 +148,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         cpu_s=cpu,
         busy_share=cpu / wall,
         loop_lag_ns=np.asarray(window.counters.loop_lag_ns, np.int64),
-        connect_ns=np.asarray(pool.connect_ns, np.int64),
+        connect_ns=np.asarray(window.connect_ns, np.int64),
         peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         gc_collections=collections,
         unstamped_reads=window.counters.unstamped_reads,
@@ -165,6 +157,23 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         stopped=stopped,
         notes=tuple(filter(None, notes)),
     )
+
+
+def _make_window(share: Share, clock: StampClock | None, limits: Limits) -> "Window | AsyncWindow":
+    job, seqs = share.job, share.seqs.tolist()
+    if share.carrier is Carrier.ASYNCIO:
+        from harness.load.fallback import AsyncWindow  # uvloop and TLS are loaded where they are used
+
+        return AsyncWindow(job, seqs, limits)
+    wire = render(job.url, job.headers, job.bodies, seqs)
+    return Window(wire, resolve(wire.host, wire.port), clock, limits)
+
+
+def _make_work(job: LoadJob, t0: int) -> Work:
+    close_at = NEVER if job.duration_s is None else t0 + int(job.duration_s * 1e9)
+    if isinstance(job.schedule, ClosedLoop):
+        return ClosedWork(job.schedule, len(job.bodies), t0, close_at)
+    return OpenWork(job.schedule, t0, close_at)
 
 
 def _as_array(stamps: Any) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 import re
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -39,10 +40,15 @@ class Server:
 
 
 @contextmanager
-def serve(script: Callable[[Peer], None], greet: Callable[[Peer], None] | None = None) -> Iterator[Server]:
-    """`script` answers each request; `greet` runs when a connection is accepted. Closing ends the peer."""
+def serve(
+    script: Callable[[Peer], None],
+    greet: Callable[[Peer], None] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[Server]:
+    """`script` answers each request; `greet` runs when a connection is accepted."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-    server = Server(f"http://127.0.0.1:{listener.getsockname()[1]}/v1/chat/completions")
+    scheme = "https" if tls else "http"
+    server = Server(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1/chat/completions")
     peers: list[Peer] = []
 
     def accept() -> None:
@@ -59,6 +65,8 @@ def serve(script: Callable[[Peer], None], greet: Callable[[Peer], None] | None =
 
     def talk(peer: Peer) -> None:
         try:
+            if tls is not None:
+                peer.sock = tls.wrap_socket(peer.sock, server_side=True)
             if greet is not None:
                 greet(peer)
             while _next_request(peer):

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -55,13 +56,22 @@ def test_closed_loop_records_every_request_and_event(stamps: StampSource) -> Non
     assert list(result.records.texts) == ["ab"] * 20
     assert sorted(server.requests) == sorted(b'{"n":%d}' % i for i in range(20))
     assert events["seq"].tolist() == [seq for seq in range(20) for _ in range(3)]
-    for before, after in [("intended_ns", "sent_ns"), ("sent_ns", "first_text_ns"), ("last_text_ns", "end_ns")]:
+    for before, after in [
+        ("intended_ns", "sent_ns"),
+        ("sent_ns", "first_text_ns"),
+        ("last_text_ns", "end_ns"),
+    ]:
         assert np.all(rows[before] <= rows[after])
     assert np.all(rows["sent_ns"] >= 0)
     assert np.all(rows["connect_ns"] == 0)
     assert (server.connections, result.client.connections) == (3, 3)
     assert result.client.stamp_source == stamps
-    assert (result.unsent, result.planned, result.interrupted, result.client.lost_workers) == (0, 20, False, 0)
+    assert (result.unsent, result.planned, result.interrupted, result.client.lost_workers) == (
+        0,
+        20,
+        False,
+        0,
+    )
 
 
 def test_times_are_the_servers_own() -> None:
@@ -348,7 +358,7 @@ def test_progress_is_told() -> None:
     with serve(slow) as server:
         run_load(job(server, 30, ClosedLoop(1)), progress=told.append)
     assert told
-    assert all(a.done <= b.done for a, b in zip(told, told[1:], strict=False))
+    assert all(a.done <= b.done for a, b in pairwise(told))
     assert told[-1].recent_ttft_ms is not None
     assert 40 < told[-1].recent_ttft_ms < 1000
 

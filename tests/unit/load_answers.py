@@ -46,7 +46,9 @@ def chunked(parts: Sequence[bytes]) -> bytes:
 CHUNKED = "transfer-encoding: chunked"
 
 
-def play(reads: Sequence[bytes], failure: Outcome | None = None, stamps: Sequence[int] | None = None) -> Settled:
+def play(
+    reads: Sequence[bytes], failure: Outcome | None = None, stamps: Sequence[int] | None = None
+) -> Settled:
     """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
     answer = Answer()
     arrivals = list(stamps or range(1, len(reads) + 1))

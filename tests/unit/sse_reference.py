@@ -78,7 +78,9 @@ def _dispatch(found: Reference, lines: list[bytes], end: int) -> None:
         document = json.loads(joined.decode())
     except (ValueError, RecursionError):
         document = None
-    if is_error or (isinstance(document, dict) and (document.get("error") or document.get("object") == "error")):
+    if is_error or (
+        isinstance(document, dict) and (document.get("error") or document.get("object") == "error")
+    ):
         found.errors += 1
     elif not isinstance(document, dict):
         found.malformed = True

@@ -95,8 +95,17 @@ def test_gzip_flushed_per_event_keeps_each_arrival() -> None:
 
 
 def test_interim_answers_are_passed_over() -> None:
-    settled = play([b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n", _HEAD + chunked(_EVENTS)])
-    assert (settled.outcome, field(settled, "http_status"), field(settled, "headers_ns")) == (Outcome.OK, 200, 2)
+    settled = play(
+        [
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n",
+            _HEAD + chunked(_EVENTS),
+        ]
+    )
+    assert (settled.outcome, field(settled, "http_status"), field(settled, "headers_ns")) == (
+        Outcome.OK,
+        200,
+        2,
+    )
 
 
 def test_chunk_extensions_and_trailers() -> None:
@@ -111,7 +120,10 @@ def test_bytes_after_the_answer_are_not_the_answer() -> None:
 
 
 def test_a_whole_json_answer_counts_as_one_text_event() -> None:
-    body = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}'
+    body = (
+        b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],'
+        b'"usage":{"prompt_tokens":3,"completion_tokens":1}}'
+    )
     wire = head(f"content-length: {len(body)}", content_type="application/json") + body
     settled = play([wire[:60], wire[60:]])
     assert (settled.outcome, settled.text, settled.finish_reason) == (Outcome.OK, "Hi", "stop")

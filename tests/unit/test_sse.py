@@ -141,7 +141,10 @@ def test_surrogate_halves_in_two_events_become_one_character() -> None:
 
 
 def test_whole_json_answer() -> None:
-    body = b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"completion_tokens":1}}'
+    body = (
+        b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],'
+        b'"usage":{"completion_tokens":1}}'
+    )
     parsed = parse_document(body)
     assert (parsed.kinds, parsed.text(), parsed.output_tokens) == ([EventKind.TEXT], "Hi", 1)
 
@@ -149,7 +152,9 @@ def test_whole_json_answer() -> None:
 def test_equal_events_are_read_without_parsing_each(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b"".join(event(delta(f"w{i}")) for i in range(500))
     calls = []
-    monkeypatch.setattr("harness.load.payload.json.loads", lambda text: calls.append(1) or json.JSONDecoder().decode(text))
+    monkeypatch.setattr(
+        "harness.load.payload.json.loads", lambda text: calls.append(1) or json.JSONDecoder().decode(text)
+    )
     parsed = parse_events(body, ended=True)
     assert parsed.text() == "".join(f"w{i}" for i in range(500))
     assert len(calls) < 5
@@ -167,8 +172,14 @@ _payloads = st.one_of(
     st.sampled_from([DONE, FINISH, USAGE, b'{"error":"x"}', b"{", b"[]", b"", delta(role="assistant")]),
 )
 _blocks = st.one_of(
-    st.builds(lambda data, sep: b"data: " + data + sep, _payloads, st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r"])),
-    st.sampled_from([b": hi\n\n", b"\n", b"\r\n", b"event: ping\n\n", b"data\n\n", b"junk\n\n", b"id: 1\n", b"\xff\n\n"]),
+    st.builds(
+        lambda data, sep: b"data: " + data + sep,
+        _payloads,
+        st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r"]),
+    ),
+    st.sampled_from(
+        [b": hi\n\n", b"\n", b"\r\n", b"event: ping\n\n", b"data\n\n", b"junk\n\n", b"id: 1\n", b"\xff\n\n"]
+    ),
 )
 streams = st.lists(_blocks, max_size=25).map(b"".join)
 

@@ -1,0 +1,170 @@
+"""The window on httpx and asyncio, where TLS or a proxy keeps the epoll loop out."""
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from load_server import Peer, Server, serve
+
+from harness.load import run_load
+from harness.load.carrier import Carrier, choose_carrier, proxy_for
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
+from harness.record import UNKNOWN, Outcome
+
+_PEM = Path(__file__).with_name("load_tls.pem")  # self-signed for 127.0.0.1, for these tests only
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_DATA = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+_EVENT = b"%x\r\n%b\r\n" % (len(_DATA), _DATA)
+_END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
+
+
+@pytest.fixture
+def tls(monkeypatch: pytest.MonkeyPatch) -> Iterator[ssl.SSLContext]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_PEM)
+    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))
+    return context
+
+
+def answer(peer: Peer) -> None:
+    peer.say(_HEAD)
+    peer.say(_EVENT)
+    peer.say(_EVENT)
+    peer.say(_END)
+
+
+def run(server: Server, count: int, schedule: ClosedLoop | OpenLoop, **limits: float) -> LoadResult:
+    limits = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, **limits}
+    bodies = [b'{"n":%d}' % i for i in range(count)]
+    return run_load(LoadJob(server.url, {}, bodies, schedule, workers=1, **limits))
+
+
+def outcomes(result: LoadResult) -> list[Outcome]:
+    return [Outcome(outcome) for outcome in result.records.requests["outcome"]]
+
+
+def test_tls_streams_are_recorded_and_the_source_is_told(tls: ssl.SSLContext) -> None:
+    with serve(answer, tls=tls) as server:
+        result = run(server, 12, ClosedLoop(3))
+    rows = result.records.requests
+    assert outcomes(result) == [Outcome.OK] * 12
+    assert list(result.records.texts) == ["aa"] * 12
+    assert np.all(rows["connect_ns"] == 0)
+    assert (server.connections, result.client.connections) == (3, 3)
+    assert result.client.stamp_source == "user"
+    assert any("TLS" in note for note in result.client.notes)
+    for before, after in [
+        ("intended_ns", "sent_ns"),
+        ("sent_ns", "first_text_ns"),
+        ("last_text_ns", "end_ns"),
+    ]:
+        assert np.all(rows[before] <= rows[after])
+
+
+def test_an_untrusted_certificate_is_a_failed_connection(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with serve(answer, tls=tls) as server:
+        result = run(server, 1, ClosedLoop(1))
+    assert outcomes(result) == [Outcome.CONNECT_FAILED]
+    assert "certificate" in result.records.errors[0].lower()
+
+
+def test_open_loop_with_drops(tls: ssl.SSLContext) -> None:
+    def slow(peer: Peer) -> None:
+        time.sleep(0.2)
+        answer(peer)
+
+    intended = (np.arange(4) * 10e6).astype(np.int64)
+    with serve(slow, tls=tls) as server:
+        result = run(server, 4, OpenLoop(intended, max_in_flight=2, over_cap="drop"))
+    assert outcomes(result) == [Outcome.OK] * 2 + [Outcome.DROPPED] * 2
+    assert result.records.requests["intended_ns"].tolist() == intended.tolist()
+
+
+def test_failures_keep_their_kind_and_what_came(tls: ssl.SSLContext) -> None:
+    def script(peer: Peer) -> None:
+        match int(peer.body[5:-1]):
+            case 1:
+                peer.say(b'HTTP/1.1 429 Slow\r\ncontent-length: 17\r\n\r\n{"error":"slower"}'[:-1])
+            case 2:
+                peer.say(b"junk junk\r\n\r\n")
+            case 3:
+                peer.say(_HEAD, _EVENT)
+                peer.close()
+            case 4:
+                peer.say(_HEAD, _EVENT)
+                time.sleep(2)
+            case _:
+                answer(peer)
+
+    with serve(script, tls=tls) as server:
+        result = run(server, 6, ClosedLoop(1), request_timeout_s=0.3)
+    assert outcomes(result) == [
+        Outcome.OK,
+        Outcome.HTTP_ERROR,
+        Outcome.MALFORMED,
+        Outcome.TRUNCATED,
+        Outcome.TIMEOUT,
+        Outcome.OK,
+    ]
+    assert list(result.records.texts)[3:5] == ["a", "a"]
+    assert result.records.requests["connect_ns"][3] > 0
+
+
+def test_a_warm_connection_that_the_server_closed_is_replaced(tls: ssl.SSLContext) -> None:
+    def once(peer: Peer) -> None:
+        if peer.served == 1:
+            answer(peer)
+        else:
+            peer.close()
+
+    with serve(once, tls=tls) as server:
+        result = run(server, 3, ClosedLoop(1))
+    assert outcomes(result) == [Outcome.OK] * 3
+
+
+def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
+    def stuck(peer: Peer) -> None:
+        peer.say(_HEAD, _EVENT)
+        stop.set()
+        time.sleep(3)
+
+    stop = threading.Event()
+    with serve(stuck, tls=tls) as server:
+        job = LoadJob(server.url, {}, [b"{}"] * 50, ClosedLoop(2), workers=1)
+        result = run_load(job, stop=stop)
+    assert result.interrupted
+    assert set(outcomes(result)) == {Outcome.CANCELLED}
+    assert result.unsent == 48
+
+
+def test_a_proxy_is_asked_for_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(answer) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1/chat/completions"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        job = LoadJob("http://engine.invalid/v1", {}, [b"{}"] * 3, ClosedLoop(1), workers=1)
+        result = run_load(job)
+    assert outcomes(result) == [Outcome.OK] * 3
+    assert list(result.records.texts) == ["aa"] * 3
+    assert np.all(result.records.requests["connect_ns"] == UNKNOWN)
+    assert any("proxy" in note for note in result.client.notes)
+
+
+def test_loopback_takes_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert proxy_for("http://127.0.0.1:8000/v1") is None
+    assert proxy_for("http://engine.invalid/v1") == "http://127.0.0.1:9"
+
+
+def test_a_platform_without_epoll_is_carried_by_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("select.epoll")
+    carrier, reason = choose_carrier(LoadJob("http://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
+    assert carrier is Carrier.ASYNCIO
+    assert "epoll" in reason
