@@ -75,10 +75,10 @@ def main(args: argparse.Namespace) -> int:
     from harness.truth.connection import DiedError
     from harness.truth.server import Server  # numpy, sockets: not for `bench --help`
 
-    server = Server(_options(args))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    print(server.url, flush=True)
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        server = Server(_options(args))
+        print(server.url, flush=True)
         server.run()
     except KeyboardInterrupt:
         return ExitCode.OK

@@ -32,7 +32,7 @@ START_FAULT_S = 5.0  # how long `loading` and `refused` last when they do not sa
 
 
 class Server:
-    """Bound when made, so that its URL is known; listens when run."""
+    """Bound when made, and listening unless a `refused` fault holds that back; answers when run."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -41,9 +41,12 @@ class Server:
         self.ledger = Ledger()
         self._api_key = os.environ.get(API_KEY_VARIABLE)
         started_ns = time.monotonic_ns()
-        self._listens_ns = started_ns + self._start_fault_ns("refused")
         self._loaded_ns = started_ns + self._start_fault_ns("loading")
         self._listener = self._bind()
+        if refused_ns := self._start_fault_ns("refused"):
+            self.loop.at(started_ns + refused_ns, self._listen)
+        else:
+            self._listen()
         self._routes: dict[tuple[str, str], Callable[[Request], bytes]] = {
             ("GET", "/health"): lambda _: json_answer(200, {"status": "ok"}),
             ("GET", "/version"): lambda _: json_answer(200, {"version": f"{__version__}+simulated"}),
@@ -67,7 +70,6 @@ class Server:
         """Until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
         if self.options.until_stdin_closes:
             self.loop.on_readable(sys.stdin.fileno(), self._read_stdin)
-        self.loop.at(self._listens_ns, self._listen)
         # A full collection holds every stream back for milliseconds, and requests leave no cycles behind.
         gc.freeze()
         gc.disable()
