@@ -49,7 +49,6 @@ class Connection:
         self._record: Record | None = None
         self._on_end: Callable[[int], None] | None = None
         self._close_after = False
-        self._outcome_if_closed: Outcome = "aborted"
         loop.on_readable(sock, self._readable)
 
     def answer(self, data: bytes, *, close: bool = False) -> None:
@@ -168,7 +167,8 @@ class Connection:
                 self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
                 self._close()
             case Then.HANG:
-                self._outcome_if_closed = "faulted"
+                if self._record:
+                    self._record.outcome = "faulted"  # whenever the client gives up
             case Then.EXIT:
                 raise DiedError
 
@@ -176,7 +176,8 @@ class Connection:
         """The request is over; the connection may go on."""
         now_ns = time.monotonic_ns()
         if self._record:
-            self._record.outcome = outcome
+            if self._record.outcome == "open":
+                self._record.outcome = outcome
             self._record.ended_ns = now_ns
         on_end, self._record, self._on_end = self._on_end, None, None
         if on_end:
@@ -186,4 +187,4 @@ class Connection:
         self._closed = True
         self._loop.forget(self._sock)
         self._sock.close()
-        self._end(self._outcome_if_closed)
+        self._end("aborted")
