@@ -34,3 +34,7 @@ class SetupError(BenchError):
     """The machine lacks something: engine, model, port, Docker, GPU, disk space."""
 
     exit_code = ExitCode.SETUP
+
+
+class StorageError(SetupError):
+    """Results cannot be written: nothing that is measured from here on could be kept."""

@@ -1,6 +1,6 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
-from harness.errors import SetupError
-from harness.plan import Block
+from harness.errors import SetupError, StorageError
+from harness.plan import Block, Cell
 from harness.prompts.request import TokenCounter
 from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
@@ -77,7 +77,10 @@ class Run:
                     ensure_weights(prepared.model_name, prepared.model, track, environment, self.ui.stage)
 
     def _block(self, block: Block) -> None:
-        """An engine that cannot be started is recorded, and the other backends are still measured."""
+        """An engine that cannot be started is recorded, and the other backends are still measured.
+
+        A full results disk is no engine's failure, and the only backend's failure is the run's.
+        """
         label = self.prepared.labels[block.backend]
         try:
             with open_engine(
@@ -88,15 +91,20 @@ class Run:
                 log_path=self.folder.log_path(f"{label}-r{block.repeat}"),
                 progress=self.ui.stage,
                 api_key_env=self.prepared.options.api_key_env,
-                values=self.prepared.options.engine_values,
+                values=self.prepared.engine_values[block.backend],
             ) as engine:
                 self.manifest.engine_started(label, engine.facts)
                 self.ui.note(
                     f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
                 )
                 self._cells(block, engine)
+        except StorageError:
+            raise
         except SetupError as error:
+            if not self.cells and len(self.prepared.plan) == 1:
+                raise
             self.manifest.failed(label, block.repeat, str(error))
+            self.manifest.warn("not-measured", f"{label}: {error}", error.hint or "see the log of its start")
             self.ui.note(f"error: {label}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
     def _cells(self, block: Block, engine: EngineSession) -> None:
@@ -115,19 +123,26 @@ class Run:
             self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))
             if facts["engine_exited"]:
-                raise SetupError(
-                    f"the engine died during {cell.name}: {facts['engine_exited']}\n{engine.log_tail(15)}",
-                    hint=f"its log: {facts['engine_log']}",
-                )
+                self._died(cell, engine, facts)
+                return
             if self.interrupted:
                 return
+
+    def _died(self, cell: Cell, engine: EngineSession, facts: Mapping[str, Any]) -> None:
+        """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""
+        text = f"the engine died during {cell.name}: {facts['engine_exited']}"
+        label = self.prepared.labels[cell.backend]
+        self.manifest.warn("engine-died", f"{label}: {text}", f"its log: {facts['engine_log']}")
+        self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts['engine_log']}")
 
     def _workloads(self, engine: EngineSession) -> Workloads:
         """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
         if self.workloads is None:
             self.ui.stage("making prompts")
             options = self.prepared.options
-            self.workloads = Workloads(self.prepared.scenario, options.seed, _token_counter(engine))
+            self.workloads = Workloads(
+                self.prepared.scenario, options.repeats, options.seed, _token_counter(engine)
+            )
             if not self.workloads.exact:
                 self.manifest.warn(
                     "approximate-lengths",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.engines.command import configured
 from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import local_model
 from harness.errors import SpecError
@@ -11,6 +12,7 @@ from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef, parse_backend_list
 from harness.spec.models import Model, choose_model, choose_track
 from harness.spec.scenario import Scenario, load_scenario
+from harness.spec.strict import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +25,16 @@ class Prepared:
     model_name: str
     model: Model
     tracks: tuple[str | None, ...]  # per backend; None where the server brings its own model
+    engine_values: tuple[dict[str, str], ...]  # per backend, its own of --engine-set
     plan: tuple[Block, ...]
 
     @property
     def cells(self) -> int:
         return sum(len(block.cells) for block in self.plan)
+
+
+# Engine values that every backend started here understands.
+_ENGINE_KEYS = ("port", "threads")
 
 
 def prepare(options: RunOptions) -> Prepared:
@@ -43,11 +50,10 @@ def prepare(options: RunOptions) -> Prepared:
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
-    for ref in backends:
-        _check_values(ref, options.engine_values, len(backends))
+    values = _engine_values(backends, model, options.engine_values)
     labels = tuple(_unique_label(ref, backends) for ref in backends)
     plan = make_plan(labels, scenario.load, options.repeats)
-    return Prepared(options, scenario, backends, labels, launches, model_name, model, tracks, plan)
+    return Prepared(options, scenario, backends, labels, launches, model_name, model, tracks, values, plan)
 
 
 def _model(given: str | None) -> tuple[str, Model]:
@@ -64,12 +70,23 @@ def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model)
     return choose_track(model_name, model, header.weights, header.default_track)[0]
 
 
-def _check_values(ref: BackendRef, values: Mapping[str, str], backends: int) -> None:
-    known = ref.definition.engine.values
-    for key in values:
-        if key not in known and backends == 1:
-            raise SpecError(f"{ref.label} has no engine value '{key}'", where="--engine-set",
-                            hint=f"known: {', '.join(sorted(known)) or 'none'}")  # fmt: skip
+def _engine_values(
+    backends: tuple[BackendRef, ...], model: Model, given: Mapping[str, str]
+) -> tuple[dict[str, str], ...]:
+    """A key changes the backends that have it; one that none has is a mistake."""
+    own = [
+        {key: given[key] for key in given if key in (*_ENGINE_KEYS, *ref.definition.engine.values)}
+        for ref in backends
+    ]
+    for key in given:
+        if not any(key in values for values in own):
+            known = {name for ref in backends for name in ref.definition.engine.values}
+            raise SpecError(
+                f"no backend has an engine value '{key}'", where="--engine-set", hint=nearest(key, known)
+            )
+    for ref, values in zip(backends, own, strict=True):
+        configured(ref.definition, model if ref.definition.backend.weights != "none" else None, values)
+    return tuple(own)
 
 
 def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:

@@ -1,6 +1,7 @@
 """One cell: cold cache, the timed window, and the facts that go beside its records."""
 
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from harness.engines.dialect import exact_output_possible, render_body
 from harness.engines.session import EngineSession
+from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClientFacts, ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
 from harness.plan import Cell, LoadPoint, seed_for
@@ -16,6 +18,8 @@ from harness.prompts.request import ChatRequest, Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals
 
+# An engine that no longer answers may take so long to be gone.
+DYING_S = 2.0
 
 # What an engine counts up; its gauges (running, waiting) have no difference.
 _COUNTERS = ("prompt_tokens", "cached_prompt_tokens", "output_tokens")
@@ -69,10 +73,31 @@ def measure(
 ) -> tuple[LoadResult, dict[str, Any]]:
     """The result and the content of cell.json. Nothing but the load runs inside the window."""
     cache = _make_cold(prepared, engine)
-    before = engine.counters()
-    result = run_load(make_job(prepared, cell, workload, engine), progress, stop)
-    after = engine.counters() if engine.exited() is None else None
-    return result, _facts(prepared, cell, workload, engine, result, cache, _difference(before, after))
+    job = make_job(prepared, cell, workload, engine)
+    before = _counters(engine)
+    result = run_load(job, progress, stop)
+    after = _counters(engine)
+    exited = _exited(engine, suspected=before is not None and after is None)
+    return result, {
+        **_facts(prepared, cell, workload, engine, result, cache, _difference(before, after)),
+        "engine_exited": exited,
+    }
+
+
+def _counters(engine: EngineSession) -> dict[str, float] | None:
+    """None where the engine has none or does not answer: a measured cell is not lost for its counters."""
+    try:
+        return engine.counters()
+    except SetupError:
+        return None
+
+
+def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
+    """How our process ended, if it did; one that stopped answering is given a moment to be seen dead."""
+    deadline = time.monotonic() + (DYING_S if suspected else 0)
+    while (ended := engine.exited()) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return ended
 
 
 def _make_cold(prepared: Prepared, engine: EngineSession) -> dict[str, Any]:
@@ -140,7 +165,6 @@ def _facts(
         "t0_unix_ns": result.t0_unix_ns,
         "t0_monotonic_ns": result.t0_monotonic_ns,
         "server_counters": counters,
-        "engine_exited": engine.exited(),
         "engine_log": engine.facts.get("log"),
         "client": client_facts(result.client),
     }

@@ -10,32 +10,30 @@ from harness.spec.scenario import Scenario
 
 
 class Workloads:
-    """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache."""
+    """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache.
 
-    def __init__(self, scenario: Scenario, seed: int, counter: TokenCounter | None) -> None:
-        self._scenario = scenario
-        self._seed = seed
-        self._texts = TextMaker(counter)
-        self._made: dict[tuple[LoadPoint, int], Workload] = {}
+    All are made at once: the tokenizer they are counted with is a running engine's, and stops with it.
+    """
 
-    @property
-    def exact(self) -> bool:
-        return self._texts.exact
+    def __init__(self, scenario: Scenario, repeats: int, seed: int, counter: TokenCounter | None) -> None:
+        texts = TextMaker(counter)
+        self.exact = texts.exact
+        self._points = load_points(scenario.load)
+        count = scenario.load.warmup_requests + scenario.load.requests
+        self._made: dict[tuple[LoadPoint, int], Workload] = {
+            (point, repeat): generate(
+                scenario.prompts, count, seed_for(seed, "prompts", point.label, repeat), texts
+            )
+            for repeat in range(repeats)
+            for point in self._points
+        }
 
     def of(self, cell: Cell) -> Workload:
-        return self._get(cell.load, cell.repeat)
-
-    def _get(self, point: LoadPoint, repeat: int) -> Workload:
-        if (point, repeat) not in self._made:
-            load = self._scenario.load
-            seed = seed_for(self._seed, "prompts", point.label, repeat)
-            count = load.warmup_requests + load.requests
-            self._made[point, repeat] = generate(self._scenario.prompts, count, seed, self._texts)
-        return self._made[point, repeat]
+        return self._made[cell.load, cell.repeat]
 
     def sha256(self) -> str:
         """Of the first repeat at every load point: equal for runs that differ in --repeats only."""
         digest = hashlib.sha256()
-        for point in load_points(self._scenario.load):
-            digest.update(f"{point.label} {self._get(point, 0).sha256}\n".encode())
+        for point in self._points:
+            digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())
         return digest.hexdigest()

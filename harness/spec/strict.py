@@ -21,7 +21,8 @@ _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Hint line for a name that does not exist."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    begun = [known_name for known_name in names if name and known_name.startswith(name)]
+    close = begun or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f"did you mean '{close[0]}'? known: {', '.join(names)}"
     return f"known: {', '.join(names)}" if names else None

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import SetupError
+from harness.errors import StorageError
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Temporary file, fsync, rename. Raises SetupError when the disk is full or not writable."""
+    """Temporary file, fsync, rename. Raises StorageError when the disk is full or not writable."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file:
@@ -31,14 +31,14 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, text.encode() + b"\n")
 
 
-def storage_error(error: OSError, path: Path) -> SetupError:
+def storage_error(error: OSError, path: Path) -> StorageError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return SetupError(
+        return StorageError(
             "no space left on the disk",
             where=str(path),
             hint="free space or choose another folder with --out; cells already written are kept",
         )
-    return SetupError(
+    return StorageError(
         f"cannot be written: {error.strerror or error}",
         where=str(path),
         hint="choose another folder with --out",

@@ -33,7 +33,7 @@ EVENTS_PER_ROW_GROUP = 1_000_000
 
 
 def write_records(records: Records, folder: Path) -> None:
-    """Raises SetupError when the folder cannot be written."""
+    """Raises StorageError when the folder cannot be written."""
     requests = _frame(records.requests)
     for name, values in zip(_TEXTS, (records.texts, records.finish_reasons, records.errors), strict=True):
         requests[name] = np.array(values, dtype=object)

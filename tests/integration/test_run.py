@@ -1,0 +1,345 @@
+"""`bench run` as a person calls it, on the scripted server: what is printed, stored and returned."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.truth import running
+
+# Slow enough that this machine's own delays stay far below the validity limits (5 % of the TTFT).
+CALM = """
+[backend]
+name = "NAME"
+title = "scripted server"
+licence = "Apache-2.0"
+homepage = ""
+weights = "none"
+simulated = true
+[server]
+ready_path = "/health"
+startup_timeout_s = 20
+version = { path = "/version", key = "version" }
+tokenize = { path = "/tokenize", text_field = "prompt", extra = { add_special_tokens = false } }
+[engine]
+args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "400", "--gap-ms", "10" ARGS]
+values = { max_sequences = 8 }
+[process]
+program = ["{harness_python}", "-m", "harness", "truth"]
+[dialect]
+exact_output = { ignore_eos = true }
+[prefix_cache]
+enabled = true
+reset = { path = "/reset_prefix_cache" }
+[metrics]
+path = "/metrics"
+prompt_tokens = "vllm:prompt_tokens_total"
+cached_prompt_tokens = "vllm:prefix_cache_hits_total"
+output_tokens = "vllm:generation_tokens_total"
+"""
+SMALL = ("--set", "load.warmup_requests=2", "--requests", "16", "--concurrency", "8", "--output-tokens", "8")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty directory with the backend `calm`; more come from define()."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "backends").mkdir()
+    define("calm")
+    return tmp_path
+
+
+def define(name, *arguments):
+    extra = "".join(f', "{argument}"' for argument in arguments)
+    Path("backends", f"{name}.toml").write_text(CALM.replace("NAME", name).replace(" ARGS", extra))
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "harness", *arguments]
+
+
+def bench(*arguments, code=0, **environment):
+    done = subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def run_folder():
+    (folder,) = Path("results").iterdir()
+    return folder
+
+
+def summary():
+    return json.loads((run_folder() / "summary.json").read_text())
+
+
+def test_two_backends_are_measured_on_the_same_bytes(here):
+    define("other")
+    done = bench("run", "--scenario", "shared-prefix", "--backends", "calm,other", "--repeats", "2", *SMALL)
+    assert "SIMULATED" in done.stdout
+    result = summary()
+    assert result["state"] == "complete"
+    assert result["simulated"]
+    assert [cell["label"] for cell in result["cells"]] == ["calm", "other", "other", "calm"]
+    assert "INVALID" not in {cell["validity"]["verdict"] for cell in result["cells"]}
+    by_repeat = [{c["workload_sha256"] for c in result["cells"] if c["repeat"] == r} for r in (0, 1)]
+    assert [len(hashes) for hashes in by_repeat] == [1, 1]
+    assert by_repeat[0] != by_repeat[1]
+    for cell in result["cells"]:
+        assert cell["requests"]["ok"] == 16
+        assert cell["ttft_ms"]["p50"] == pytest.approx(400, abs=30)
+        assert cell["prefix_cache_source"] == "usage"
+        assert cell["server"]["output_tokens"] == 18 * 8
+    for name in ("table.txt", "report.html", "manifest.json", "plan.json"):
+        assert (run_folder() / name).stat().st_size > 0
+
+
+def test_a_report_is_rebuilt_from_a_copied_folder(here):
+    bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL)
+    first = summary()
+    elsewhere = here / "elsewhere"
+    shutil.move(run_folder(), elsewhere)
+    for derived in ("summary.json", "report.html", "table.txt"):
+        (elsewhere / derived).unlink()
+    shutil.rmtree(elsewhere / "plots")
+    bench("report", str(elsewhere))
+    assert json.loads((elsewhere / "summary.json").read_text()) == first
+    assert (elsewhere / "report.html").exists()
+    assert list((elsewhere / "plots").glob("*.svg"))
+
+
+def test_json_is_one_document_on_stdout(here):
+    done = bench("run", "--scenario", "fixed-length", "--backends", "calm", "--json", *SMALL)
+    assert json.loads(done.stdout) == summary()
+
+
+def test_an_open_loop_keeps_its_schedule(here):
+    bench("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "40", "--requests", "60",
+          "--output-tokens", "4")  # fmt: skip
+    (cell,) = summary()["cells"]
+    assert cell["load"]["kind"] == "rate"
+    assert cell["requests"]["ok"] == 60
+    assert cell["ttft_ms"]["p50"] >= cell["ttft_service_ms"]["p50"]
+
+
+def test_a_dry_run_starts_nothing(here):
+    done = bench("run", "--scenario", "shared-prefix", "--backends", "calm", "--repeats", "2", "--dry-run")
+    assert "003-calm-c4-r1" in done.stdout
+    assert "4 cells" in done.stdout
+    assert not Path("results").exists()
+    document = json.loads(bench("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "2",
+                                "--requests", "20", "--dry-run", "--json").stdout)  # fmt: skip
+    assert document["expected_s"] == 12.0
+
+
+def test_a_dry_run_knows_what_earlier_runs_took(here):
+    bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL)
+    done = bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL, "--dry-run")
+    assert "1 earlier run(s)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "hint"),
+    [
+        (
+            ("--scenario", "shared-prefx", "--backends", "calm"),
+            "unknown scenario",
+            "did you mean 'shared-prefix'?",
+        ),
+        (
+            ("--scenario", "fixed-length", "--backends", "clam"),
+            "unknown backend 'clam'",
+            "did you mean 'calm'?",
+        ),
+        (("--scenario", "fixed-length", "--backends", "calm@fast"), "has no variant 'fast'", ""),
+        (("--scenario", "fixed-length", "--backends", "calm,calm"), "stands twice", "--repeats"),
+        (("--scenario", "fixed-length", "--backends", ","), "no backend given", ""),
+        (("--scenario", "fixed-length", "--backends", "openai=host:1"), "is not an http", ""),
+        (("--scenario", "fixed-length", "--backends", "openai"), "openai", "openai=http"),
+        (("--scenario", "fixed-length", "--backends", "calm", "--launch", "compose"), "compose", ""),
+        (
+            ("--scenario", "fixed-length", "--backends", "calm", "--model", "smollm"),
+            "unknown model",
+            "did you mean",
+        ),
+        (("--scenario", "fixed-length", "--backends", "calm", "--repeats", "0"), "--repeats", ""),
+        (
+            ("--scenario", "fixed-length", "--backends", "calm", "--set", "load.requets=3"),
+            "requets",
+            "requests",
+        ),
+        (("--scenario", "fixed-length", "--backends", "calm", "--set", "load"), "is not KEY=VALUE", ""),
+        (
+            ("--scenario", "fixed-length", "--backends", "calm", "--engine-set", "x=1"),
+            "engine value 'x'",
+            "known",
+        ),
+        (
+            ("--scenario", "fixed-length", "--backends", "calm", "--api-key", "s3"),
+            "command line",
+            "--api-key-env",
+        ),
+        (("--scenario", "fixed-length", "--backends", "calm", "--api-key-env", "NO_VAR"), "NO_VAR", ""),
+        (("--scenario", "shared-prefix", "--backends", "calm", "--input-tokens", "9"), "input_tokens", ""),
+        (
+            ("--scenario", "fixed-length", "--backends", "calm", "--concurrency", "1,x"),
+            "not a list of whole",
+            "",
+        ),
+        (("--scenario", "fixed-length", "--backends", "calm", "--rate", "0"), "must be above 0", ""),
+    ],
+)
+def test_a_mistake_is_one_line_with_code_2(here, arguments, what, hint):
+    done = bench("run", *arguments, code=2)
+    assert what in done.stderr
+    assert hint in done.stderr
+    assert "s3" not in done.stderr
+    assert not Path("results").exists()
+
+
+def test_a_taken_port_is_named(here):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = bench(
+            "run", "--scenario", "fixed-length", "--backends", "calm", "--engine-set", f"port={port}", code=3
+        )
+    assert str(port) in done.stderr
+
+
+def test_an_engine_that_will_not_start_shows_its_log_and_the_others_are_measured(here):
+    define("broken", "--no-such-flag")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "broken,calm", *SMALL, code=3)
+    assert "--no-such-flag" in done.stderr
+    result = summary()
+    assert [cell["label"] for cell in result["cells"]] == ["calm"]
+    assert any(warning["code"] == "not-measured" for warning in result["warnings"])
+
+
+def test_the_only_engine_that_will_not_start_is_the_error(here):
+    define("broken", "--no-such-flag")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "broken", *SMALL, code=3)
+    assert "--no-such-flag" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
+    define("mortal", "--fault", "die:at=12")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "mortal,calm", *SMALL, code=4)
+    assert "died" in done.stderr
+    mortal, calm = summary()["cells"]
+    assert calm["validity"]["verdict"] != "INVALID"
+    assert mortal["validity"]["verdict"] == "INVALID"
+    assert {"engine-died", "failed-requests"} <= {reason["code"] for reason in mortal["validity"]["reasons"]}
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [("503:every=4", "http_error"), ("reset:every=4", "reset"), ("truncation:every=4", "truncated"),
+     ("error-event:every=4", "stream_error"), ("malformed:every=4", "malformed")],
+)  # fmt: skip
+def test_failures_are_counted_by_kind(here, fault, outcome):
+    define("faulty", "--fault", fault)
+    bench("run", "--scenario", "fixed-length", "--backends", "faulty", *SMALL, code=4)
+    (cell,) = summary()["cells"]
+    assert cell["requests"]["outcomes"].get(outcome, 0) >= 3
+    assert cell["requests"]["ok"] + cell["requests"]["failed"] == 16
+
+
+def interrupt(process, when, number=signal.SIGINT):
+    """Sends the signal once the file or the text that `when` waits for is there."""
+    deadline = time.monotonic() + 60
+    while not when():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    return process.communicate(timeout=60)
+
+
+def children(pid):
+    listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return [
+        line for line in listing.splitlines() if "harness truth" in line and str(pid) not in line.split()[0]
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_under_load_keeps_what_was_measured(here, number):
+    define("endless", "--fault", "stall:at=9:for=100")
+    process = subprocess.Popen(
+        command("run", "--scenario", "fixed-length", "--backends", "endless", *SMALL),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    start = time.monotonic()
+    out, err = interrupt(process, lambda: time.monotonic() - start > 4, number)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    result = summary()
+    assert result["state"] == "interrupted"
+    (cell,) = result["cells"]
+    assert cell["requests"]["ok"] >= 8
+    assert cell["requests"]["cancelled"] >= 1
+    assert run_folder().name in out + err
+    manifest = json.loads((run_folder() / "manifest.json").read_text())
+    pid = manifest["backends"]["endless"]["engine"]["pid"]
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_an_interruption_while_the_engine_starts(here):
+    define("slow-start", "--fault", "loading:for=60")
+    process = subprocess.Popen(
+        command("run", "--scenario", "fixed-length", "--backends", "slow-start", *SMALL),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    logs = Path("results").glob
+    _out, err = interrupt(process, lambda: any(path.stat().st_size for path in logs("*/logs/*.log")))
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert json.loads((run_folder() / "manifest.json").read_text())["state"] == "interrupted"
+
+
+def test_attach_needs_nothing_but_a_url(here):
+    with running(ttft_ms=400, gap_ms=10) as server:
+        bench("run", "--scenario", "fixed-length", "--backends", f"openai={server.url}", *SMALL)
+        assert len(server.truth()["records"]) >= 18
+    result = summary()
+    (cell,) = result["cells"]
+    assert cell["launch"] == "attach"
+    assert cell["requests"]["ok"] == 16
+    assert any(warning["code"] == "approximate-lengths" for warning in result["warnings"])
+    assert result["simulated"], "the server says that it is simulated"
+
+
+def test_attach_to_nothing(here):
+    done = bench(
+        "run", "--scenario", "fixed-length", "--backends", "openai=http://127.0.0.1:9", *SMALL, code=3
+    )
+    assert "127.0.0.1:9" in done.stderr
+
+
+def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch):
+    monkeypatch.setenv("BENCH_TRUTH_API_KEY", "sk-very-secret")
+    with running(ttft_ms=400, gap_ms=10) as server:
+        backends = ("--scenario", "fixed-length", "--backends", f"openai={server.url}")
+        refused = bench("run", *backends, *SMALL, code=3, MY_KEY="sk-wrong-key")
+        assert "--api-key-env" in refused.stderr + "BENCH_API_KEY"
+        shutil.rmtree("results")
+        done = bench("run", *backends, *SMALL, "--api-key-env", "MY_KEY", MY_KEY="sk-very-secret")
+    assert summary()["cells"][0]["requests"]["ok"] == 16
+    assert "sk-very-secret" not in done.stdout + done.stderr
+    for path in run_folder().rglob("*"):
+        if path.is_file():
+            assert b"sk-very-secret" not in path.read_bytes(), path
