@@ -1,0 +1,93 @@
+"""What users install: the wheel built through the sdist, run from an empty directory."""
+
+import json
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    out = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", str(out), str(CHECKOUT)], check=True, capture_output=True
+    )
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The scripts folder of a fresh environment that holds the wheel and its requirements."""
+    home = tmp_path_factory.mktemp("env")
+    venv.create(home, with_pip=True)
+    subprocess.run([home / "bin/python", "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    return home / "bin"
+
+
+def call(command, cwd):
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    for kind in ("workloads", "backends"):
+        shipped = {Path(name).name for name in names if name.startswith(f"harness/_data/{kind}/")}
+        assert shipped == {path.name for path in (CHECKOUT / kind).iterdir()}
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"harness"}
+    assert "harness/engines/shims/llama_server.py" in names
+    assert "harness/py.typed" in names
+
+
+def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
+    assert "shared-prefix" in call([installed / "bench", "list", "scenarios"], tmp_path)
+    assert "vllm@no-prefix-cache" in call([installed / "servebench", "list", "backends"], tmp_path)
+    call([installed / "bench", "validate"], tmp_path)
+    assert "harness/_data" in call(
+        [installed / "python", "-c", "from harness import paths; print(paths.shipped('backends'))"], tmp_path
+    )
+
+
+def test_it_measures_from_an_empty_directory(installed, tmp_path):
+    plan = call(
+        [
+            installed / "bench",
+            "run",
+            "--scenario",
+            "shared-prefix",
+            "--backends",
+            "vllm,llamacpp",
+            "--dry-run",
+        ],
+        tmp_path,
+    )
+    assert "000-vllm-c1-r0" in plan
+    out = call([installed / "python", "-m", "harness", "run", "--scenario", "fixed-length", "--backends", "truth",
+                "--requests", "6", "--concurrency", "2", "--output-tokens", "4", "--engine-set", "ttft_ms=400", "--json"],
+               tmp_path)  # fmt: skip
+    assert json.loads(out)["cells"][0]["requests"]["ok"] == 6
+    (run,) = (tmp_path / "results").iterdir()
+    assert (run / "report.html").exists()
+
+
+def test_the_base_install_stays_small(installed):
+    """45 packages and 400 MB are the limits the README states; peers: 40 to 140 packages, 0.13 to 5.9 GB."""
+    listed = json.loads(call([installed / "python", "-m", "pip", "list", "--format", "json"], None))
+    ours = [package["name"] for package in listed if package["name"] not in ("pip", "setuptools")]
+    size = sum(
+        path.stat().st_size
+        for path in installed.parent.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    )
+    print(f"{len(ours)} packages, {size / 1e6:.0f} MB")
+    assert len(ours) <= 45
+    assert size <= 400e6
