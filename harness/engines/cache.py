@@ -19,7 +19,7 @@ def completed(folder: Path) -> dict[str, Any] | None:
     """What the builder of `folder` left behind; None when it is absent or was interrupted."""
     try:
         facts: dict[str, Any] = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (OSError, json.JSONDecodeError):
         return None
     return facts
 

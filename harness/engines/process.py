@@ -1,5 +1,6 @@
 """An engine as a process on this machine that cannot outlive the harness."""
 
+import contextlib
 import json
 import os
 import signal
@@ -13,19 +14,21 @@ from typing import Any, Self
 from harness.errors import SetupError
 
 _GUARD = Path(__file__).parent / "shims" / "guard.py"
-_GRACE_S = 10.0  # from SIGTERM to SIGKILL
 
 
 class EngineProcess:
     """Started under a guard of its own (shims/guard.py); output goes to `log`."""
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], log: Path, grace_s: float = 10.0
+    ) -> None:
+        self._grace_s = grace_s  # from SIGTERM to SIGKILL
         self._socket, theirs = socket.socketpair()
         log.parent.mkdir(parents=True, exist_ok=True)
         with theirs, log.open("ab") as output:
-            # Isolated, without site-packages: the guard starts in milliseconds, whatever the engine's settings.
+            # Isolated and without site-packages: it starts in milliseconds, whatever the engine's settings.
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_GUARD), str(_GRACE_S), *command],
+                [sys.executable, "-I", "-S", str(_GUARD), str(grace_s), *command],
                 stdin=theirs.fileno(),
                 stdout=output,
                 stderr=output,
@@ -43,7 +46,10 @@ class EngineProcess:
     def exited(self) -> str | None:
         """None while it runs, else one sentence."""
         if self._ending is None and self._guard.poll() is not None:
-            self._ending = _sentence(self._report().get("exit"))
+            report = self._report()
+            if "exit" not in report:  # the guard was killed and could not clean up
+                self._kill_group()
+            self._ending = _sentence(report.get("exit"))
         return self._ending
 
     def stop(self) -> None:
@@ -51,11 +57,10 @@ class EngineProcess:
         if self._guard.poll() is None:
             self._socket.shutdown(socket.SHUT_WR)
             try:
-                self._guard.wait(timeout=_GRACE_S + 10)
+                self._guard.wait(timeout=self._grace_s + 10)
             except subprocess.TimeoutExpired:
-                os.killpg(self.pid, signal.SIGKILL)
+                self._kill_group()
                 self._guard.kill()
-                self._guard.wait()
         self.exited()
         self._end()
 
@@ -68,6 +73,10 @@ class EngineProcess:
     def _report(self) -> dict[str, Any]:
         line = self._reports.readline()
         return dict(json.loads(line)) if line else {}
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _end(self) -> None:
         self._reports.close()

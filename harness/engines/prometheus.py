@@ -7,7 +7,7 @@ _SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{.*\})?\s+(\S+)(?:\s+\d+)?")
 
 
 def totals(text: str, series: Iterable[str]) -> Mapping[str, float]:
-    """Sum over all label sets of each of `series` that occurs. Raises ValueError where a value is no number."""
+    """Sum over all label sets of each of `series` that occurs. Raises ValueError for what is no number."""
     wanted = set(series)
     sums: dict[str, float] = {}
     for line in text.splitlines():

@@ -8,7 +8,6 @@ import httpx
 
 from harness.engines.cache import Say
 from harness.engines.process import EngineProcess
-from harness.engines.server import Server
 from harness.engines.watch import Reporter, tail
 from harness.errors import SetupError
 from harness.spec.backend import Server as ServerSpec
@@ -75,8 +74,3 @@ def failure(what: str, label: str, log: Path) -> SetupError:
     shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
     hint = next((text for pattern, text in _CAUSES if re.search(pattern, f"{what}\n{lines}")), "read the log")
     return SetupError(f"{what}\n{shown}", where=label, hint=f"{hint}; log: {log}")
-
-
-def check_generates(server: Server) -> None:
-    """One short completion. An engine that is up but cannot generate is found before the first cell."""
-    server.one_chat([{"role": "user", "content": "Say hello."}], max_tokens=4)

@@ -19,18 +19,18 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 @dataclass(frozen=True, slots=True)
 class ResetResult:
-    """Whether the prefix cache is empty now, and by what means or why not."""
+    """Whether the declared reset succeeded, by what means and what it leaves, or why not."""
 
     done: bool
     how: str
 
 
-def auth_headers(api_key_env: str | None) -> dict[str, str]:
-    """The key comes from the environment only; an explicitly named variable must be set."""
-    key = os.environ.get(api_key_env or DEFAULT_API_KEY_ENV, "")
-    if api_key_env and not key:
-        raise SpecError(f"environment variable {api_key_env} is not set", where="--api-key-env")
-    return {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+def api_key(variable: str | None) -> str:
+    """From the environment only; "" when the default variable is not set. A variable named must be set."""
+    key = os.environ.get(variable or DEFAULT_API_KEY_ENV, "")
+    if variable and not key:
+        raise SpecError(f"environment variable {variable} is not set", where="--api-key-env")
+    return key
 
 
 def lookup(answer: Any, dotted: str) -> Any:
@@ -51,9 +51,11 @@ def _parsed(answer: httpx.Response) -> Any:
 class Server:
     """One engine behind `base_url`. Every method raises SetupError when it cannot be reached."""
 
-    def __init__(self, definition: Backend, base_url: str, served_name: str, api_key_env: str | None) -> None:
+    def __init__(self, definition: Backend, base_url: str, served_name: str, key: str = "") -> None:
         self.definition, self.base_url, self.served_name = definition, base_url, served_name
-        self._headers = auth_headers(api_key_env)
+        self._headers = {"content-type": "application/json"}
+        if key:
+            self._headers["authorization"] = f"Bearer {key}"
         # trust_env off: a proxy between harness and engine would be measured with it.
         self._client = httpx.Client(
             base_url=base_url, headers=self._headers, timeout=_TIMEOUT, trust_env=False
@@ -145,12 +147,11 @@ class Server:
                 )
             if reset.success_key and lookup(_parsed(answer), reset.success_key) is not True:
                 return ResetResult(False, f"{reset.method} {path} answered {answer.text[:200]}")
-        return ResetResult(
-            True, f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
-        )
+        done = f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
+        return ResetResult(True, done + (f"; leaves {reset.leaves}" if reset.leaves else ""))
 
     def counters(self) -> dict[str, float] | None:
-        """[metrics] by our names, those present: totals since start; `running`, `waiting`, `kv_use` are of now.
+        """[metrics] by our names, those present: totals since start, or `running`, `waiting`, `kv_use` now.
 
         `prompt_tokens` includes cached ones whatever the engine counts. None when the server has no metrics.
         """

@@ -4,7 +4,7 @@ import dataclasses
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,15 @@ from harness.engines.launch import LaunchChoice
 from harness.engines.models import Weights, ensure_weights
 from harness.engines.ports import check_port, free_port
 from harness.engines.process import EngineProcess
-from harness.engines.ready import check_generates, wait_ready
-from harness.engines.server import Server
+from harness.engines.ready import failure, wait_ready
+from harness.engines.server import Server, api_key
 from harness.engines.watch import tail
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model, choose_track
+
+# An engine that is up but cannot generate is found before the first cell.
+_HELLO = [{"role": "user", "content": "Say hello."}]
 
 
 class EngineSession(Server):
@@ -32,11 +35,11 @@ class EngineSession(Server):
         definition: Backend,
         base_url: str,
         served_name: str,
-        api_key_env: str | None,
+        key: str = "",
         process: EngineProcess | None = None,
         log: Path | None = None,
     ) -> None:
-        super().__init__(definition, base_url, served_name, api_key_env)
+        super().__init__(definition, base_url, served_name, key)
         self.facts: dict[str, Any] = {}
         self._process, self._log = process, log
 
@@ -45,11 +48,10 @@ class EngineSession(Server):
         return self._process.exited() if self._process else None
 
     def log_tail(self, lines: int) -> str:
-        """ "" for a server that is not ours."""
+        """Empty for a server that is not ours."""
         return tail(self._log, lines) if self._log else ""
 
 
-@contextmanager
 def open_engine(
     ref: BackendRef,
     choice: LaunchChoice,
@@ -61,19 +63,15 @@ def open_engine(
     api_key_env: str | None = None,
     served_name: str | None = None,
     values: Mapping[str, Value] | None = None,
-) -> Iterator[EngineSession]:
-    """Yields the engine once it has generated text; stops it, if it is ours, however the block is left.
+) -> AbstractContextManager[EngineSession]:
+    """The engine, once it has generated text; stopped, if it is ours, however the block is left.
 
     `served_name` is what an attached server calls its model (default: the first it lists); `values` overrides
     [engine.values], `port` and `threads`. Raises SpecError or SetupError.
     """
-    opened = (
-        _attach(ref, choice, api_key_env, served_name, progress)
-        if choice.mode == "attach"
-        else _start(ref, choice, model_name, model, log_path, progress, values or {})
-    )
-    with opened as session:
-        yield session
+    if choice.mode == "attach":
+        return _attach(ref, choice, api_key_env, served_name, progress)
+    return _start(ref, choice, model_name, model, log_path, progress, values or {})
 
 
 @contextmanager
@@ -83,11 +81,12 @@ def _attach(
     if ref.url is None:
         raise SpecError(f"backend '{ref.label}' has no URL to attach to", where="--backends")
     say(f"{ref.label}: attaching to {ref.url}")
-    with closing(EngineSession(ref.definition, ref.url, served_name or "", api_key_env)) as session:
+    key = api_key(api_key_env)
+    with closing(EngineSession(ref.definition, ref.url, served_name or "", key)) as session:
         session.check_reachable()
         if served_name is None:
             session.served_name = _first(session.model_names(), ref.url)
-        check_generates(session)
+        session.one_chat(_HELLO, max_tokens=4)
         session.facts = _facts(ref, choice, session)
         yield session
 
@@ -113,10 +112,14 @@ def _start(
         say(f"{ref.label}: starting")
         started = time.monotonic()
         process = EngineProcess(command.argv, command.env, log)
-        session = EngineSession(definition, f"http://{HOST}:{port}", SERVED_NAME, None, process, log)
+        base_url = f"http://{HOST}:{port}"
+        session = EngineSession(definition, base_url, SERVED_NAME, process=process, log=log)
         with leftovers.noted(ref.label, process.pid, log), process, closing(session):
-            wait_ready(session.base_url, definition.server, process, log, say, ref.label)
-            check_generates(session)
+            wait_ready(base_url, definition.server, process, log, say, ref.label)
+            try:
+                session.one_chat(_HELLO, max_tokens=4)
+            except SetupError as error:
+                raise failure(f"ready, but cannot generate: {error}", ref.label, log) from error
             startup_s = round(time.monotonic() - started, 2)
             say(f"{ref.label}: ready after {startup_s:.1f} s")
             session.facts = _facts(ref, choice, session) | {

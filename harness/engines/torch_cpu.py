@@ -15,11 +15,11 @@ _HINT = (
 
 
 def accelerator_packages(distributions: dict[str, str]) -> list[str]:
-    """Those of NAME: VERSION that only a GPU build of torch brings."""
+    """Those of NAME: VERSION that only a GPU build of torch brings. (triton comes with CPU packages too.)"""
     return sorted(
         name
         for name, version in distributions.items()
-        if re.match(r"(nvidia|cuda|rocm|triton|pytorch-triton)\b", name.lower().replace("_", "-"))
+        if re.match(r"(nvidia|cuda|rocm|pytorch-triton)\b", name.lower().replace("_", "-"))
         or (name == "torch" and re.search(r"\+(cu|rocm|xpu)", version))
     )
 

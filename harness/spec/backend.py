@@ -116,6 +116,7 @@ class Reset:
     path: str
     method: Literal["POST", "GET"] = "POST"
     success_key: str = ""  # dotted path that must be true in the answer; "": the status decides
+    leaves: str = ""  # what it does not empty; harmless while no cell repeats another's prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ def _parse_entry(entry: str) -> BackendRef:
 
 
 def _server_url(url: str, name: str) -> str:
-    """Without the `/v1` that clients of the API are usually given. A password in it would be stored."""
+    """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
     where = f"--backends {name}=…"
     parts = urlsplit(url)
     if parts.username or parts.password:
@@ -270,5 +271,5 @@ def _server_url(url: str, name: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
     if parts.query or parts.fragment:
-        raise SpecError(f"'{url}' must be a server's address without '?' or '#'", where=where)
+        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
     return url.rstrip("/").removesuffix("/v1")

@@ -4,8 +4,8 @@
 
 Standard input is a socket to the master. Lines of JSON go up it: {"pid": n} when the engine runs,
 {"error": text} when it cannot be started, {"exit": status} once nothing of it is left (a negative status is a
-signal). The end of the stream in the other direction means stop: it comes when the master says so and, because
-the kernel closes a dead process's sockets, when the master was killed.
+signal). The end of the stream in the other direction means stop: it comes when the master says so and,
+because the kernel closes a dead process's sockets, when the master was killed.
 """
 
 import contextlib

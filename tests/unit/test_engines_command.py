@@ -1,0 +1,97 @@
+import dataclasses
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engines.command import build_command, configured
+from harness.engines.install import EngineEnv
+from harness.engines.models import Weights
+from harness.errors import SpecError
+from harness.spec.backend import load_backend
+from harness.spec.models import Model
+
+ENV = EngineEnv(Path("/env/bin/python"), {}, "1", "")
+LOCAL = Weights("/models/m.gguf", "t", "Q4", "ab" * 32, None, "")
+HUB = Weights("org/model", "t", "bf16", None, None, "")
+
+
+def command(name, *, weights=LOCAL, overrides=None):
+    definition = configured(load_backend(name), None, overrides or {})
+    return build_command(definition, env=ENV, weights=weights, port=4711, scratch=Path("/scratch"))
+
+
+def after(argv, flag):
+    return argv[argv.index(flag) + 1]
+
+
+def test_every_placeholder_is_filled():
+    argv = command("llamacpp").argv
+    assert argv[0] == "/env/bin/python"
+    assert Path(argv[1]).is_file()
+    assert after(argv, "--model") == "/models/m.gguf"
+    assert after(argv, "--port") == "4711"
+    assert after(argv, "--slot-save-path") == "/scratch"
+    assert after(argv, "--threads") == str(len(os.sched_getaffinity(0)))
+    assert not [part for part in argv if "{" in part]
+
+
+def test_the_total_context_follows_what_the_user_sets():
+    argv = command("llamacpp", overrides={"context_tokens": "1000", "max_sequences": "3"}).argv
+    assert after(argv, "--ctx-size") == "3000"
+    assert after(argv, "--parallel") == "3"
+
+
+def test_the_harness_can_be_an_engine():
+    assert command("truth", weights=None).argv[:4] == (sys.executable, "-m", "harness", "truth")
+
+
+def test_a_hub_model_may_go_online_and_gets_the_hub_token(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_123")
+    online, offline = command("vllm", weights=HUB), command("vllm")
+    assert (online.env["HF_HUB_OFFLINE"], offline.env["HF_HUB_OFFLINE"]) == ("0", "1")
+    assert (online.env["HF_TOKEN"], "HF_TOKEN" in offline.env) == ("hf_123", False)
+
+
+def test_engines_see_no_keys_and_records_hold_no_secrets(monkeypatch):
+    secrets = {"BENCH_API_KEY": "s1", "OPENAI_API_KEY": "s2", "VLLM_API_KEY": "s3", "MY_PASSWORD": "s4"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HF_TOKEN", "s5")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:s6@proxy:1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    made = command("vllm", weights=HUB)
+    assert not set(secrets) & set(made.env)
+    recorded = made.recorded_env()
+    assert recorded["OMP_NUM_THREADS"] == "2"
+    assert recorded["HF_TOKEN"] == recorded["HTTPS_PROXY"] == "(not recorded)"
+    assert recorded["VLLM_SERVER_DEV_MODE"] == "1"
+    assert "HOME" not in recorded
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message", "hint"),
+    [
+        (
+            {"max_sequence": "4"},
+            "backend 'vllm' has no value 'max_sequence'",
+            "did you mean 'max_sequences'?",
+        ),
+        ({"max_sequences": "four"}, "'four' is not a whole number", None),
+        ({"context_tokens": "9000"}, "context_tokens is 9000, but the model ends at 8192", "--engine-set"),
+    ],
+)
+def test_wrong_values_are_refused(overrides, message, hint):
+    model = Model("M", "MIT", context_tokens=8192)
+    with pytest.raises(SpecError) as caught:
+        configured(load_backend("vllm"), model, overrides)
+    assert message in str(caught.value)
+    assert hint is None or hint in caught.value.hint
+
+
+def test_a_placeholder_without_a_value_is_named():
+    truth = load_backend("truth")
+    odd = dataclasses.replace(truth, engine=dataclasses.replace(truth.engine, args=("{model}",)))
+    with pytest.raises(SpecError, match=r"backend truth:engine.args: nothing to fill '\{model\}' with"):
+        build_command(odd, env=None, weights=None, port=1, scratch=Path("/s"))

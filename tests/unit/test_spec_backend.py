@@ -1,0 +1,147 @@
+import dataclasses
+import tomllib
+
+import pytest
+
+from harness import paths
+from harness.errors import SpecError
+from harness.spec.backend import apply_variant, load_backend, parse_backend, parse_backend_list
+from harness.spec.models import choose_track, load_models
+
+BACKEND = """
+[backend]
+name = "x"
+title = "X"
+licence = "MIT"
+homepage = "https://example.org"
+weights = "gguf"
+[server]
+ready_path = "/health"
+startup_timeout_s = 5
+[engine]
+args = ["--model", "{model}", "--size", "{size}"]
+[engine.values]
+size = 3
+[process]
+program = ["x-server"]
+[dialect]
+extra = { a = 1 }
+[prefix_cache]
+enabled = true
+[variants.big]
+description = "larger"
+args = ["--big"]
+values = { size = 9 }
+request = { b = 2 }
+[variants.bare]
+description = "no size"
+remove_args = ["--model"]
+prefix_cache = false
+"""
+
+
+def parse(text=BACKEND):
+    return parse_backend(tomllib.loads(text), "x.toml")
+
+
+@pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models"}))
+def test_every_shipped_definition_and_variant_is_accepted(name):
+    definition = load_backend(name)
+    assert definition.name == name
+    for variant in definition.variants:
+        assert apply_variant(definition, variant) != definition
+
+
+def test_every_shipped_variant_can_find_weights_of_the_default_model():
+    models = load_models()
+    model = models.models[models.default]
+    for name in set(paths.definitions("backends")) - {"models"}:
+        for variant in (None, *load_backend(name).variants):
+            header = apply_variant(load_backend(name), variant).backend
+            if header.weights != "none":
+                choose_track(models.default, model, header.weights, header.default_track)
+
+
+def test_a_variant_changes_declared_keys_only():
+    definition = parse()
+    big = apply_variant(definition, "big")
+    assert big.engine.args == ("--model", "{model}", "--size", "{size}", "--big")
+    assert big.engine.values == {"size": 9}
+    assert big.dialect.extra == {"a": 1, "b": 2}
+    bare = apply_variant(definition, "bare")
+    assert bare.engine.args == ("{model}", "--size", "{size}")
+    assert not bare.prefix_cache.enabled
+    unchanged = {"name", "server", "process", "metrics", "variants"}
+    for field in dataclasses.fields(definition):
+        if field.name in unchanged:
+            assert getattr(big, field.name) == getattr(definition, field.name)
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "hint"),
+    [
+        (
+            ('"{size}"', '"{sise}"'),
+            "x.toml:engine.args: unknown placeholder '{sise}'",
+            "did you mean 'size'?",
+        ),
+        (('["x-server"]', '["{bim}/x"]'), "x.toml:process.program: unknown placeholder '{bim}'", "'bin'"),
+        (('["--big"]', '["{nothing_like_it}"]'), "x.toml:engine.args: unknown placeholder", "known: "),
+        (("enabled = true", "enable = true"), "x.toml:prefix_cache: unknown key 'enable'", "'enabled'"),
+        (('weights = "gguf"', 'weights = "onnx"'), "x.toml:backend.weights: 'onnx' is not one of", None),
+    ],
+)
+def test_a_wrong_definition_names_the_place(change, message, hint):
+    with pytest.raises(SpecError) as caught:
+        parse(BACKEND.replace(*change))
+    assert message in str(caught.value)
+    assert hint is None or hint in caught.value.hint
+
+
+def test_json_in_an_argument_is_no_placeholder():
+    definition = parse(BACKEND.replace('"--big"', '\'{"method": "ngram"}\''))
+    assert definition.variants["big"].args == ('{"method": "ngram"}',)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000"),
+        ("https://gateway.example/team/v1/", "https://gateway.example/team"),
+    ],
+)
+def test_a_url_is_taken_as_clients_are_given_it(given, url):
+    (ref,) = parse_backend_list(f"openai={given}")
+    assert (ref.url, ref.label) == (url, "openai")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("openai=localhost:8000", "'localhost:8000' is not an http:// or https:// URL"),
+        ("openai=http://", "is not an http:// or https:// URL"),
+        ("openai=http://h:1/?key=secret", "without '?' or '#'"),
+        ("openai=http://me:secret@h:1", "the URL holds a user name or password"),
+        ("vllm@", "a variant is missing after '@'"),
+        ("vllm@no-prefix-cach", "has no variant 'no-prefix-cach'"),
+        ("vlm", "unknown backend 'vlm'"),
+        ("vllm,vllm", "'vllm' stands twice"),
+        (" , ", "no backend given"),
+    ],
+)
+def test_a_wrong_entry_of_backends_is_one_sentence(entry, message):
+    with pytest.raises(SpecError) as caught:
+        parse_backend_list(entry)
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_entries_with_urls_and_variants_stand_side_by_side():
+    refs = parse_backend_list("vllm@no-prefix-cache, openai=http://a:1, openai=http://b:2")
+    assert [(ref.label, ref.url) for ref in refs] == [
+        ("vllm@no-prefix-cache", None),
+        ("openai", "http://a:1"),
+        ("openai", "http://b:2"),
+    ]
