@@ -1,4 +1,4 @@
-"""(Re)writes everything a person reads in a run folder."""
+"""From the files of a run to the files a person reads."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,11 +18,7 @@ from harness.store.atomic import write_bytes
 TABLE_WIDTH = 100
 
 
-def build(folder: RunFolder) -> list[Path]:
-    """Paths of what was written. A missing or broken cell becomes a warning in every one of them.
-
-    Raises SpecError where there is no readable summary.json.
-    """
+def build_all(folder: RunFolder) -> list[Path]:
     summary = folder.read_json("summary.json")
     manifest, problems = _manifest(folder)
     samples, unread = _samples(folder, manifest)
@@ -31,14 +27,23 @@ def build(folder: RunFolder) -> list[Path]:
         _write(folder.path / "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
         _write(folder.path / "table.md", table.markdown(summary)),
     ]
-    pictures = plots.draw(
-        summary, samples, _reader(folder), _caption(summary, manifest), folder.path / "plots"
-    )
-    drawn = [(picture, folder.path / "plots" / f"{picture.name}.svg") for picture in pictures]
-    written += [path for _, svg in drawn for path in (svg.with_suffix(".png"), svg)]
-    embedded = [(picture, svg.read_text(encoding="utf-8")) for picture, svg in drawn]
-    source = Source(summary, manifest, samples, embedded, _raw_files(folder))
+    pictures, drawn = _pictures(folder, summary, manifest, samples)
+    written += drawn
+    source = Source(summary, manifest, samples, pictures, _raw_files(folder))
     return [*written, _write(folder.path / "report.html", page(source))]
+
+
+def _pictures(
+    folder: RunFolder, summary: Json, manifest: Json, samples: Mapping[str, Samples]
+) -> tuple[list[tuple[plots.Picture, str]], list[Path]]:
+    """Each with its SVG, and all files. Those of an earlier report, of cells since measured again, go."""
+    place = folder.path / "plots"
+    pictures = plots.draw(summary, samples, _reader(folder), _caption(summary, manifest), place)
+    files = [place / f"{picture.name}.{ending}" for picture in pictures for ending in ("png", "svg")]
+    for stale in {*place.glob("*.png"), *place.glob("*.svg")} - set(files):
+        stale.unlink()
+    texts = [(place / f"{picture.name}.svg").read_text(encoding="utf-8") for picture in pictures]
+    return list(zip(pictures, texts, strict=True)), files
 
 
 def _caption(summary: Json, manifest: Json) -> plots.Caption:

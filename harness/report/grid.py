@@ -8,6 +8,8 @@ from typing import Literal
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Row, Spread
 
+Presence = Literal["always", "when known", "when asked for"]
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -18,16 +20,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    name: str
-    stat: str
+    title: str
     unit: str
+    heads: tuple[str, str, str]  # the same on three narrow lines
     entry: Callable[[Row], Entry]
-    paths: tuple[str, ...] = ()  # in a cell of summary.json
-    presence: Literal["always", "when known", "when asked for"] = "always"
-
-    @property
-    def title(self) -> str:
-        return f"{self.name} {self.stat}".strip()
+    path: str = ""  # in a cell of summary.json
+    presence: Presence = "always"
 
 
 def shown(rows: Sequence[Row]) -> list[Column]:
@@ -36,7 +34,7 @@ def shown(rows: Sequence[Row]) -> list[Column]:
 
 
 def known(column: Column, rows: Sequence[Row]) -> bool:
-    return any(row.spread(path) for row in rows for path in column.paths)
+    return any(row.spread(column.path) for row in rows)
 
 
 def _entry(path: str, scale: float, row: Row) -> Entry:
@@ -72,26 +70,26 @@ def _validity(row: Row) -> Entry:
 
 
 def _value(
-    name: str, stat: str, unit: str, path: str, scale: float = 1.0,
-    presence: Literal["always", "when known", "when asked for"] = "always",
-) -> Column:  # fmt: skip
-    return Column(name, stat, unit, partial(_entry, path, scale), (path,), presence)
+    name: str, stat: str, unit: str, path: str, presence: Presence = "always", scale: float = 1.0
+) -> Column:
+    title = f"{name} {stat}".strip()
+    return Column(title, unit, (name, stat, unit), partial(_entry, path, scale), path, presence)
 
 
 COLUMNS = (
     _value("TTFT", "p50", "ms", "ttft_ms.p50"),
     _value("TTFT", "p90", "ms", "ttft_ms.p90"),
-    _value("TTFT", "p99", "ms", "ttft_ms.p99", presence="when known"),
+    _value("TTFT", "p99", "ms", "ttft_ms.p99", "when known"),
     _value("ITL", "p50", "ms", "itl_ms.p50"),
     _value("TPOT", "p50", "ms", "tpot_ms.p50"),
     _value("E2E", "p50", "ms", "e2e_ms.p50"),
     _value("output", "", "tok/s", "output_tokens_per_s"),
-    _value("requests", "", "/s", "requests_per_s"),
-    _value("goodput", "", "/s", "goodput_requests_per_s", presence="when asked for"),
-    Column("cache hit", "(ideal)", "%", _cache, ("prefix_cache_hit_rate",)),
-    _value("valid", "JSON", "%", "structured_valid_rate", 100.0, "when asked for"),
-    _value("cost", "/1M tok", "", "cost_per_million_output_tokens", presence="when asked for"),
-    _value("energy", "/token", "J", "joules_per_output_token", presence="when asked for"),
-    Column("errors", "", "", _errors),
-    Column("validity", "", "", _validity),
+    _value("done", "", "req/s", "requests_per_s"),
+    _value("goodput", "", "req/s", "goodput_requests_per_s", "when asked for"),
+    Column("cache hit", "% (ideal)", ("cache", "hit %", "(ideal)"), _cache, "prefix_cache_hit_rate"),
+    _value("valid", "JSON", "%", "structured_valid_rate", "when asked for", 100.0),
+    _value("cost", "1M tok", "", "cost_per_million_output_tokens", "when asked for"),
+    _value("energy", "", "J/tok", "joules_per_output_token", "when asked for"),
+    Column("errors", "", ("errors", "", ""), _errors),
+    Column("validity", "", ("validity", "", ""), _validity),
 )

@@ -143,23 +143,23 @@ def _errors(summary: Json) -> Iterator[Note]:
             f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name != "ok" and count
         ]
         if faults:
-            yield Note("note", plain(f"errors of {place(cell)}: {listing(faults)}"))
+            yield Note("note", plain(f"not answered, {place(cell)}: {listing(faults)}"))
 
 
 def _unknown(found: list[Group]) -> Iterator[Note]:
     """Why a cell says n/a or a column is not there: one note per reason."""
-    asked = [column for column in COLUMNS if column.paths and column.presence != "when asked for"]
+    asked = [column for column in COLUMNS if column.path and column.presence != "when asked for"]
     everywhere = [(group, row) for group in found for row in group.rows]
     missing: dict[tuple[str, str], list[Column]] = {}
     for column in asked:
         by_reason: dict[str, list[tuple[Group, Row]]] = {}
         for group, row in everywhere:
             if not known(column, [row]):
-                by_reason.setdefault(plain(row.why_unknown(column.paths[0])), []).append((group, row))
+                by_reason.setdefault(plain(row.why_unknown(column.path)), []).append((group, row))
         for reason, places in by_reason.items():
             missing.setdefault((reason, _places(places, everywhere)), []).append(column)
     for (reason, where), columns in missing.items():
-        names = listing([column.title.removesuffix(" (ideal)") for column in columns])
+        names = "every figure" if columns == asked else listing([column.title for column in columns])
         yield Note("note", f"n/a, {names}{where}: {reason}")
 
 

@@ -72,7 +72,7 @@ def _blocks(group: Group, marks: dict[str, str], width: int, paint: _Paint) -> I
     block: list[tuple[Column, list[Entry], int]] = []
     used = first
     for column, entries in columns:
-        size = GAP + max(len(text) for text in (*_heads(column), *_texts(entries)))
+        size = GAP + max(len(text) for text in (*column.heads, *_texts(entries)))
         if block and used + size > width:
             yield from _block(names, first, block, paint)
             yield ""
@@ -82,10 +82,6 @@ def _blocks(group: Group, marks: dict[str, str], width: int, paint: _Paint) -> I
     yield from _block(names, first, block, paint)
 
 
-def _heads(column: Column) -> tuple[str, str, str]:
-    return column.name, column.stat, column.unit
-
-
 def _texts(entries: Sequence[Entry]) -> list[str]:
     return [text for entry in entries for text in (entry.text, entry.range)]
 
@@ -93,11 +89,14 @@ def _texts(entries: Sequence[Entry]) -> list[str]:
 def _block(
     names: Sequence[str], first: int, block: Sequence[tuple[Column, list[Entry], int]], paint: _Paint
 ) -> Iterator[str]:
-    for line in range(3):
-        name = "backend" if line == 2 else ""
-        yield (
-            name.ljust(first) + "".join(_heads(column)[line].rjust(size) for column, _, size in block)
-        ).rstrip()
+    heads = [
+        "".join(head.rjust(size) for head, (_, _, size) in zip(line, block, strict=True))
+        for line in zip(*(column.heads for column, _, _ in block), strict=True)
+        if any(line)
+    ]
+    for line in heads[:-1]:
+        yield (" " * first + line).rstrip()
+    yield ("backend".ljust(first) + heads[-1]).rstrip()
     for index, name in enumerate(names):
         entries = [(entries[index], size) for _, entries, size in block]
         yield name.ljust(first) + "".join(
@@ -162,8 +161,9 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
     for note in notes(summary):
         hint = f" *Hint: {_escaped(note.hint)}*" if note.hint else ""
         yield f"- **{note.kind}:** {_escaped(note.text)}{hint}"
-    yield ""
-    yield from loud
+    if loud:
+        yield ""
+        yield loud[0]
 
 
 def _row(texts: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """Run folders with generated records, for the tests of the report. Every one is marked simulated."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ class Shape:
     requests: int = 32
     output_tokens: int = 32
 
+    @property
+    def sent(self) -> int:
+        return WARMUP + self.requests
+
 
 def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
     shape = shape or Shape()
@@ -72,12 +77,12 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
         engines = list(enumerate(shape.engines))
         for index, engine in engines[::-1] if repeat % 2 else engines:
             for kind, value in points:
-                name = f"{len(order):03d}-{engine.label}-{kind[0]}{value:g}-r{repeat}"
+                name = f"{len(order):03d}-{file_name(engine.label)}-{kind[0]}{value:g}-r{repeat}"
                 order.append(name)
                 load = {"kind": kind, "value": value}
-                records = make_records(
-                    engine, load, np.random.default_rng([index, repeat, int(value * 8)]), shape
-                )
+                seed = [repeat, int(value * 8)]  # arrivals are the same for every engine, answers are not
+                arrivals = np.cumsum(np.random.default_rng(seed).exponential(1e9 / value, shape.sent))
+                records = make_records(engine, load, arrivals, np.random.default_rng([index, *seed]), shape)
                 folder.write_cell(name, records, _facts(engine, name, load, repeat, shape))
     folder.write_json("manifest.json", _manifest(folder.run_id, shape, order))
     folder.write_json("plan.json", {"blocks": []})
@@ -85,15 +90,18 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
     return folder
 
 
+def file_name(label: str) -> str:
+    return re.sub(r"[^\w.@-]", "_", label)[:60]
+
+
 def make_records(
-    engine: Engine, load: Mapping[str, Any], random: np.random.Generator, shape: Shape
+    engine: Engine, load: Mapping[str, Any], arrivals: np.ndarray, random: np.random.Generator, shape: Shape
 ) -> Records:
-    count, tokens = WARMUP + shape.requests, shape.output_tokens
-    rows = empty_requests(count)
+    tokens = shape.output_tokens
+    rows = empty_requests(shape.sent)
     rows["phase"][:WARMUP] = Phase.WARMUP
     closed = load["kind"] == "concurrency"
     free = np.zeros(int(load["value"]) if closed else 0, np.int64)
-    arrivals = np.cumsum(random.exponential(1e9 / load["value"], count)).astype(np.int64)
     in_flight = load["value"] if closed else load["value"] * tokens * engine.step_ms / 1000
     slower = 1 + engine.crowd * max(0.0, in_flight - 1)
     events = []
@@ -114,7 +122,8 @@ def make_records(
         else:
             row["outcome"], row["http_status"], row["output_tokens"] = Outcome.OK, 200, tokens
             row["first_text_ns"], row["last_text_ns"], row["text_events"] = stamps[0], stamps[-1], tokens
-            row["cached_tokens"] = int((engine.hit_rate or 0) * row["prompt_tokens"])
+            if engine.hit_rate is not None:
+                row["cached_tokens"] = int(engine.hit_rate * row["prompt_tokens"])
             row["output_chars"] = 4 * tokens
             events += [(seq, EventKind.TEXT, 4, 120, stamp) for stamp in stamps]
         if closed:
@@ -136,13 +145,15 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
     quiet = {"p50": 0.02, "p99": 0.1, "max": 0.4}
     return {
         "identity": {
-            "cell": name, "backend": label, "variant": variant or None, "label": engine.label, "title": engine.title,
-            "simulated": True, "track": engine.track, "quantisation": engine.track.rpartition("-")[2].upper(),
+            "cell": name, "backend": label, "variant": variant or None, "label": engine.label,
+            "title": engine.title, "simulated": True, "track": engine.track,
+            "quantisation": engine.track.rpartition("-")[2].upper(),
             "engine_version": engine.version, "launch": "process", "repeat": repeat,
         },
         "load": dict(load),
-        "workload": {"sha256": SHA, "exact_lengths": True, "output_tokens": shape.output_tokens, "exact_output": True,
-                     "content_tokens_mean": float(PREFIX + QUESTION), "ideal_hit_rate": share, "shared_share": share,
+        "workload": {"sha256": SHA, "exact_lengths": True, "output_tokens": shape.output_tokens,
+                     "exact_output": True, "content_tokens_mean": float(PREFIX + QUESTION),
+                     "ideal_hit_rate": share, "shared_share": share,
                      "cold_cache": True},
         "planned": shape.requests, "unsent": 0, "interrupted": False,
         "cache": {"wanted": "cold", "reset": True, "how": "restarted"},
@@ -160,13 +171,16 @@ def _manifest(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:
         "run": run, "state": "complete", "created_utc": "2026-11-20T05:17:44Z",
         "command": ["bench", "run", "--scenario", "shared-prefix", "--backends",
                     ",".join(engine.label for engine in shape.engines)],
-        "host": {"hostname": "generated", "system": "Linux", "kernel": "6.1", "machine": "x86_64", "python": "3.11.7",
-                 "cpu": "Generated CPU", "cpus": 2, "cpus_usable": 2, "cpu_governor": None,
+        "host": {"hostname": "generated", "system": "Linux", "kernel": "6.1", "machine": "x86_64",
+                 "python": "3.11.7", "cpu": "Generated CPU", "cpus": 2, "cpus_usable": 2,
+                 "cpu_governor": None,
                  "memory_bytes": 25_769_803_776, "load_average_1min": 0.1, "gpus": None},
-        "packages": {"numpy": "2.4.6", "matplotlib": "3.11.2"}, "git": {"revision": "c40d734", "dirty": False},
+        "packages": {"numpy": "2.4.6", "matplotlib": "3.11.2"},
+        "git": {"revision": "c40d734", "dirty": False},
         "model": {"name": "smollm2-135m-instruct", "title": "SmolLM2 135M Instruct"},
-        "scenario": {"scenario": {"name": "shared-prefix", "purpose": PURPOSE}, "prompts": {"generator": "shared-prefix", "groups": 2,
-                     "prefix_tokens": PREFIX, "question_tokens": QUESTION, "output_tokens": shape.output_tokens},
+        "scenario": {"scenario": {"name": "shared-prefix", "purpose": PURPOSE},
+                     "prompts": {"generator": "shared-prefix", "groups": 2, "prefix_tokens": PREFIX,
+                                 "question_tokens": QUESTION, "output_tokens": shape.output_tokens},
                      "load": {"concurrency": list(shape.concurrency), "rate": list(shape.rates),
                               "requests": shape.requests, "warmup_requests": WARMUP}},
         "scenario_sha256": SHA[::-1],
@@ -191,7 +205,3 @@ def edit_summary(folder: RunFolder, **changes: Any) -> dict[str, Any]:
     summary = {**folder.read_json("summary.json"), **changes}
     folder.write_json("summary.json", summary)
     return summary
-
-
-def engine_like(engine: Engine, **changes: Any) -> Engine:
-    return replace(engine, **changes)

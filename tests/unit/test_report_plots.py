@@ -1,0 +1,220 @@
+"""What the pictures show, read from their SVG: text is text there."""
+
+import subprocess
+import sys
+import warnings
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from made import records
+from report_runs import EIGHT, TWO, Engine, Shape, make_run
+from report_summaries import cell, summary, verdict
+
+from harness.record import Outcome
+from harness.report import plots
+from harness.report.plots import timeline
+from harness.report.plots.cdf import curve
+from harness.report.plots.charts import CHARTS
+from harness.report.plots.load import draw as draw_chart
+from harness.report.plots.style import Look
+from harness.report.samples import take
+from harness.report.view import groups, labels
+
+REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
+
+
+def drawn(folder, caption=REAL, changes=lambda found: found):
+    def read(name):
+        return folder.read_cell(name)[0]
+
+    found = changes(folder.read_json("summary.json"))
+    samples = {name: take(read(name)) for name in folder.cells()}
+    pictures = plots.draw(found, samples, read, caption, folder.path / "plots")
+    return {picture.name: picture for picture in pictures}
+
+
+def texts(path):
+    return [element.text for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = make_run(tmp_path_factory.mktemp("two"))
+    return folder, drawn(folder)
+
+
+def test_every_picture_is_there_as_png_and_svg(two):
+    folder, pictures = two
+    assert set(pictures) == {
+        "ttft-cdf-c1", "ttft-cdf-c4", "itl-cdf-c1", "itl-cdf-c4", "ttft-load-concurrency",
+        "throughput-load-concurrency", "cache-load-concurrency", "timeline-001-llamacpp-c4-r0",
+        "timeline-003-llamacpp@no-prefix-cache-c4-r0",
+    }  # fmt: skip
+    on_disk = {path.name for path in (folder.path / "plots").iterdir()}
+    assert on_disk == {f"{name}.{ending}" for name in pictures for ending in ("png", "svg")}
+
+
+def test_titles_say_scenario_model_machine_and_axes_their_units(two):
+    folder, pictures = two
+    for name, picture in pictures.items():
+        found = texts(folder.path / "plots" / f"{name}.svg")
+        assert picture.title in found
+        assert "shared-prefix · SmolLM2 · 2× H200" in found
+        assert "SIMULATED" not in found
+    assert {"time to first token from the intended send, ms", "share of requests, %"} <= set(
+        texts(folder.path / "plots" / "ttft-cdf-c4.svg")
+    )
+    assert {"TTFT p50, ms", "TTFT p90, ms", "concurrency (closed loop)", "1", "4"} <= set(
+        texts(folder.path / "plots" / "ttft-load-concurrency.svg")
+    )
+    assert {"ideal", "cached share of prompt tokens, %"} <= set(
+        texts(folder.path / "plots" / "cache-load-concurrency.svg")
+    )
+
+
+def test_a_simulated_run_says_so_in_every_picture(tmp_path):
+    folder = make_run(tmp_path, Shape(requests=8))
+    pictures = drawn(folder, plots.Caption("s", "m", "h", simulated=True))
+    assert pictures
+    for name in pictures:
+        found = texts(folder.path / "plots" / f"{name}.svg")
+        assert "SIMULATED" in found
+        assert "SIMULATED · s · m · h" in found
+
+
+def test_eight_backends_look_different_and_are_all_named(tmp_path):
+    looks = [Look(index) for index in range(72)]
+    assert len({look.color for look in looks[:8]}) == len({look.marker for look in looks[:8]}) == 8
+    assert len({(look.color, look.marker) for look in looks}) == 72
+    folder = make_run(tmp_path, Shape(EIGHT, concurrency=(1, 4, 16), repeats=2, requests=12))
+    drawn(folder)
+    for name in ("ttft-cdf-c16", "ttft-load-concurrency"):
+        assert {engine.label for engine in EIGHT} <= set(texts(folder.path / "plots" / f"{name}.svg"))
+    # Two report no cached tokens: not drawn, rather than drawn at zero.
+    assert not {"tgi", "ollama"} & set(texts(folder.path / "plots" / "cache-load-concurrency.svg"))
+
+
+def test_one_load_point_puts_the_backends_side_by_side(tmp_path):
+    folder = make_run(tmp_path, Shape(concurrency=(), rates=(4,), repeats=2, requests=40))
+    pictures = drawn(folder)
+    assert pictures["throughput-load-rate"].title == "Throughput, open loop, 4 requests/s"
+    found = texts(folder.path / "plots" / "cache-load-rate.svg")
+    assert {
+        "llamacpp",
+        "llamacpp@no-prefix-cache",
+        "cached share of prompt tokens, % (dotted: ideal)",
+    } <= set(found)
+
+
+def test_the_same_folder_gives_the_same_bytes(tmp_path):
+    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
+    first = {name: path_bytes(folder) for name in drawn(folder)}
+    assert first == {name: path_bytes(folder) for name in drawn(folder)}
+
+
+def path_bytes(folder):
+    return {path.name: path.read_bytes() for path in (folder.path / "plots").iterdir()}
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    odd = Engine('a$x_1$<b>&"{', text="")
+    folder = make_run(tmp_path, Shape((odd, TWO[0]), requests=8, concurrency=(2,)))
+    drawn(folder)
+    assert odd.label in texts(folder.path / "plots" / "ttft-cdf-c2.svg")
+
+
+def test_a_name_that_the_font_lacks_is_no_failure(tmp_path):
+    folder = make_run(tmp_path, Shape((Engine("模型"), TWO[0]), requests=8, concurrency=(2,)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn(folder)
+    assert "模型" in texts(folder.path / "plots" / "ttft-cdf-c2.svg")
+
+
+def test_requests_that_never_got_there_keep_the_curve_below_100():
+    x, y = curve(np.array([30.0, 10.0, np.inf, 20.0]))
+    assert x.tolist() == [10.0, 10.0, 20.0, 30.0]
+    assert y.tolist() == [0.0, 25.0, 50.0, 75.0]
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends():
+    x, y = curve(np.arange(1.0, 100_001.0))
+    assert len(x) <= 401
+    assert (x[0], y[0], x[-1], y[-1]) == (1.0, 0.0, 100_000.0, 100.0)
+
+
+def test_invalid_cells_are_in_no_picture(tmp_path):
+    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
+    bad = verdict("INVALID", "client-busy", "97%", "90%", "")
+
+    def spoil(found):
+        cells = [{**cell, "validity": bad} if cell["variant"] else cell for cell in found["cells"]]
+        return {**found, "cells": cells}
+
+    drawn(folder, changes=spoil)
+    for name in ("ttft-cdf-c2", "itl-cdf-c2"):
+        assert "llamacpp@no-prefix-cache" not in texts(folder.path / "plots" / f"{name}.svg")
+
+    def spoil_all(found):
+        return {**found, "cells": [{**cell, "validity": bad} for cell in found["cells"]]}
+
+    assert not any("cdf" in name or "load" in name for name in drawn(folder, changes=spoil_all))
+
+
+def test_the_description_gives_the_values(tmp_path):
+    one = {"kind": "concurrency", "value": 1}
+    found = summary(cell(p50=10.0, load=one), cell(p50=12.0, load=one, repeat=1), cell(p50=30.0))
+    looks = {label: Look(index) for index, label in enumerate(labels(found))}
+    picture = draw_chart(CHARTS[0], groups(found), looks, REAL, tmp_path)
+    assert picture is not None
+    assert (
+        picture.description
+        == "TTFT p50, ms, llamacpp: 11.0 at 1, 30.0 at 4. TTFT p90, ms, llamacpp: 22.0 at 1, 60.0 at 4"
+    )
+
+
+def test_nothing_known_is_no_picture(tmp_path):
+    found = summary(cell(prefix_cache_hit_rate=None))
+    assert draw_chart(CHARTS[2], groups(found), {"llamacpp": Look(0)}, REAL, tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lanes_are_as_many_as_requests_were_in_flight():
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [5, 10]}, {"intended": 1, "sent": 1, "texts": [5, 30]},
+        {"intended": 12, "sent": 12, "texts": [14, 20]}, {"intended": 13, "sent": 13, "texts": [14, 20]},
+    ).requests  # fmt: skip
+    assert timeline.lanes_of(rows).tolist() == [1, 2, 1, 3]
+
+
+def test_a_timeline_names_what_there_was(tmp_path):
+    rows = records(
+        {"intended": 0, "sent": 40, "texts": [60, 90]},
+        {"intended": 10, "sent": 10, "texts": [], "outcome": Outcome.TIMEOUT},
+    )
+    rows.requests["end_ns"][1] = 50_000_000
+    picture = timeline.draw(cell(), rows, REAL, tmp_path)
+    assert picture is not None
+    assert picture.description.startswith("2 requests, 1 of them failed, over 0.1 seconds")
+    found = texts(tmp_path / f"{picture.name}.svg")
+    assert {"held back by the client", "waiting for the first token", "tokens arriving", "failed"} <= set(
+        found
+    )
+    assert not {"warm-up", "drain"} & set(found)
+
+
+def test_a_timeline_shades_the_warm_up_and_the_drain(two):
+    folder, _ = two
+    assert {"warm-up", "drain"} <= set(texts(folder.path / "plots" / "timeline-001-llamacpp-c4-r0.svg"))
+
+
+def test_a_timeline_of_nothing_sent_is_none(tmp_path):
+    rows = records({"intended": 0, "sent": None, "texts": [], "outcome": Outcome.DROPPED})
+    assert timeline.draw(cell(), rows, REAL, tmp_path) is None
+
+
+def test_the_table_does_not_wait_for_matplotlib():
+    code = "import sys, harness.report.table; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
