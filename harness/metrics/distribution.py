@@ -16,6 +16,11 @@ def samples_needed(percentile: float) -> int:
     return math.ceil(math.log(1 - CONFIDENCE) / math.log(percentile / 100))
 
 
+def highest_percentile(samples: int) -> int:
+    """The highest of PERCENTILES that so many samples support; the median when they support none."""
+    return max((p for p in PERCENTILES if samples >= samples_needed(p)), default=50)
+
+
 def describe(values: NDArray[np.float64]) -> tuple[dict[str, float | None], dict[str, str]]:
     """Statistics and, for each that is null, why. Infinite values are requests that never got there."""
     statistics: dict[str, float | None] = {}

@@ -190,8 +190,9 @@ def client_facts(client: ClientFacts) -> dict[str, Any]:
     }
 
 
-def _quantiles_ms(values_ns: NDArray[np.int64]) -> dict[str, float | None]:
+def _quantiles_ms(values_ns: NDArray[np.int64]) -> dict[str, float | int | None]:
+    names = ("p50", "p90", "p95", "p99", "max")
     if not len(values_ns):
-        return {"p50": None, "p99": None, "max": None}
-    p50, p99 = np.quantile(values_ns, (0.5, 0.99)) / 1e6
-    return {"p50": float(p50), "p99": float(p99), "max": float(values_ns.max()) / 1e6}
+        return {"samples": 0, **dict.fromkeys(names)}
+    quantiles = np.quantile(values_ns, (0.5, 0.9, 0.95, 0.99, 1)) / 1e6
+    return {"samples": len(values_ns), **{n: float(q) for n, q in zip(names, quantiles, strict=True)}}
