@@ -1,0 +1,54 @@
+"""The guarded process alone: how it ends."""
+
+import os
+import sys
+
+import pytest
+from engine_fakes import alive
+
+from harness.engines.process import EngineProcess
+from harness.errors import SetupError
+
+READY = "import sys, signal, time; {}; print('up', flush=True); time.sleep(60)"
+
+
+def run(tmp_path, code, grace_s=10.0):
+    process = EngineProcess([sys.executable, "-c", code], os.environ, tmp_path / "log", grace_s=grace_s)
+    while process.exited() is None and "up" not in (tmp_path / "log").read_text():
+        pass
+    return process
+
+
+@pytest.mark.parametrize(
+    ("code", "ending"),
+    [
+        (READY.format("0"), "killed by SIGTERM"),
+        (READY.format("signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"), "exit code 0"),
+        ("raise SystemExit(4)", "exit code 4"),
+    ],
+)
+def test_how_it_ended_is_told(tmp_path, code, ending):
+    with run(tmp_path, code) as process:
+        pass
+    assert process.exited() == ending
+    assert not alive(process.pid)
+
+
+def test_one_that_ignores_the_polite_way_is_killed(tmp_path):
+    process = run(tmp_path, READY.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)"), grace_s=0.2)
+    process.stop()
+    assert process.exited() == "killed by SIGKILL"
+    assert not alive(process.pid)
+
+
+def test_its_output_is_logged_and_nothing_of_ours_is_open_in_it(tmp_path):
+    code = "import os, sys; print(sorted(os.listdir('/proc/self/fd')), 'up', flush=True); print('bad', file=sys.stderr)"
+    with (tmp_path / "ours").open("w"), run(tmp_path, code) as process:
+        while process.exited() is None:
+            pass
+    assert (tmp_path / "log").read_text() == "['0', '1', '2', '3'] up\nbad\n"  # 3: the listed folder itself
+
+
+def test_a_command_that_is_no_program(tmp_path):
+    with pytest.raises(SetupError, match="cannot be started"):
+        EngineProcess([str(tmp_path)], os.environ, tmp_path / "log")

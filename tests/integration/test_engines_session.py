@@ -1,0 +1,333 @@
+"""Start, use and stop of an engine process, and every way in which that goes wrong."""
+
+import dataclasses
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from engine_fakes import alive, fake_backend, opened
+
+from harness.engines import leftovers
+from harness.errors import ExitCode, SetupError, SpecError
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+
+
+def until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.02)
+
+
+def logged_child(log: Path) -> int:
+    until(lambda: "child" in log.read_text(), "the child is logged")
+    return int(next(line for line in log.read_text().splitlines() if line.startswith("child")).split()[1])
+
+
+def test_a_session_answers_what_the_harness_asks(tmp_path):
+    said = []
+    with opened(tmp_path, fake_backend(tmp_path, "slow"), say=said.append) as engine:
+        assert engine.chat_url == f"{engine.base_url}/v1/chat/completions"
+        assert engine.one_chat([{"role": "user", "content": "hi"}], 4) == "hello from bench"
+        assert engine.count_tokens(["a b c", "", "d"]) == [3, 0, 1]
+        assert engine.counters() == {"prompt_tokens": 10.0, "cached_prompt_tokens": 3.0}
+        reset = engine.reset_prefix_cache()
+        assert reset.done
+        assert reset.how == "POST /slots/{slot}?action=erase for 2 slots; leaves crumbs"
+        assert engine._client.get("/erased").json() == [0, 1]
+        assert engine.exited() is None
+        facts = json.loads(json.dumps(engine.facts))
+        pid = facts["pid"]
+        assert alive(pid)
+    assert not alive(pid)
+    assert engine.exited() == "killed by SIGTERM"
+    assert facts["server_version"] == "1.2.3"
+    assert facts["launch"]["mode"] == "process"
+    assert facts["command"][2] == str(facts["port"])
+    assert facts["remarks"] == []
+    assert engine.log_tail(1) == "loading the model"
+    assert any("waiting for" in line and "while loading: 503" in line for line in said)
+    assert not list((tmp_path / "cache" / "running").iterdir())
+
+
+def test_an_engine_value_of_the_user_reaches_the_engine_and_the_reset(tmp_path):
+    with opened(tmp_path, fake_backend(tmp_path), values={"max_sequences": "3"}) as engine:
+        engine.reset_prefix_cache()
+        assert engine._client.get("/erased").json() == [0, 1, 2]
+        assert engine.facts["values"]["max_sequences"] == 3
+
+
+def test_a_refused_reset_is_an_answer_not_an_error(tmp_path):
+    with opened(tmp_path, fake_backend(tmp_path, "busy")) as engine:
+        reset = engine.reset_prefix_cache()
+    assert not reset.done
+    assert '"success": false' in reset.how
+
+
+def test_what_an_engine_does_not_declare_is_none(tmp_path):
+    bare = dataclasses.replace(
+        fake_backend(tmp_path),
+        metrics=None,
+        prefix_cache=dataclasses.replace(fake_backend(tmp_path).prefix_cache, reset=None),
+        server=dataclasses.replace(fake_backend(tmp_path).server, version=None, tokenize=None),
+    )
+    with opened(tmp_path, bare) as engine:
+        assert engine.counters() is None
+        assert engine.count_tokens(["a"]) is None
+        assert engine.facts["server_version"] is None
+        assert "restart" in engine.reset_prefix_cache().how
+
+
+def test_what_the_server_lacks_is_none_as_well(tmp_path):
+    declared = fake_backend(tmp_path)
+    wrong = dataclasses.replace(
+        declared,
+        metrics=dataclasses.replace(declared.metrics, path="/nowhere"),
+        server=dataclasses.replace(
+            declared.server, tokenize=dataclasses.replace(declared.server.tokenize, path="/nowhere")
+        ),
+    )
+    with opened(tmp_path, wrong) as engine:
+        assert engine.counters() is None
+        assert engine.count_tokens(["a"]) is None
+
+
+def test_death_while_loading_shows_exit_code_log_and_cause(tmp_path):
+    with pytest.raises(SetupError) as caught, opened(tmp_path, fake_backend(tmp_path, "dies")):
+        pass
+    assert "fake: ended while loading: exit code 3" in str(caught.value)
+    assert "  | RuntimeError: CUDA out of memory" in str(caught.value)
+    assert "ran out of memory" in caught.value.hint
+    assert str(tmp_path / "engine.log") in caught.value.hint
+    assert caught.value.exit_code == ExitCode.SETUP
+
+
+def test_a_start_that_takes_too_long_is_ended(tmp_path):
+    with pytest.raises(SetupError) as caught, opened(tmp_path, fake_backend(tmp_path, "hangs", timeout_s=0.5)):
+        pass
+    assert "not ready after 0 s" in str(caught.value) or "not ready after 1 s" in str(caught.value)
+    assert "  | loading the model" in str(caught.value)
+    assert "/health last gave: " in str(caught.value)
+
+
+def test_an_engine_that_cannot_generate_is_not_ready(tmp_path):
+    with pytest.raises(SetupError, match="ready, but cannot generate.*400.*no such model"):
+        opened(tmp_path, fake_backend(tmp_path, "mute")).__enter__()
+
+
+def test_a_program_that_does_not_exist_is_named(tmp_path):
+    with (
+        pytest.raises(SetupError, match="/no/such/program: cannot be started: .*No such file"),
+        opened(tmp_path, fake_backend(tmp_path, program="/no/such/program")),
+    ):
+        pass
+
+
+def test_death_in_use_is_seen(tmp_path):
+    with opened(tmp_path, fake_backend(tmp_path)) as engine:
+        with pytest.raises(SetupError, match="no answer to POST /exit"):
+            engine._ask("POST", "/exit")
+        until(lambda: engine.exited(), "the death is seen")
+        assert engine.exited() == "exit code 7"
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_however_the_block_is_left_nothing_stays(tmp_path, error):
+    with pytest.raises(error), opened(tmp_path, fake_backend(tmp_path, "child")) as engine:
+        child, pid = logged_child(tmp_path / "engine.log"), engine.facts["pid"]
+        assert alive(child)
+        raise error
+    assert not alive(pid)
+    assert not alive(child)
+
+
+def test_a_child_in_a_session_of_its_own_is_taken_down_too(tmp_path):
+    with opened(tmp_path, fake_backend(tmp_path, "child", "stray")) as engine:
+        child = logged_child(tmp_path / "engine.log")
+        os.kill(engine.facts["pid"], signal.SIGKILL)
+        until(lambda: engine.exited(), "the death is seen")
+        assert engine.exited() == "killed by SIGKILL"
+        assert not alive(child)
+
+
+MASTER = """
+import sys, time
+from pathlib import Path
+from engine_fakes import fake_backend, opened
+folder = Path(sys.argv[1])
+with opened(folder, fake_backend(folder, "child", "deaf")) as engine:
+    print(engine.facts["pid"], flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def killed_bench(tmp_path):
+    """(engine pid, its child's pid) of a bench that was killed with an engine open; the guard as well if asked."""
+
+    def kill(*, guard: bool) -> tuple[int, int]:
+        bench = subprocess.Popen(
+            [sys.executable, "-c", MASTER, str(tmp_path)],
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parent,
+            text=True,
+        )
+        pid = int(bench.stdout.readline())
+        child = logged_child(tmp_path / "engine.log")
+        if guard:
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            bench.send_signal(signal.SIGSTOP)  # it shall not see its guard die
+            os.kill(parent, signal.SIGKILL)
+        bench.kill()
+        bench.wait()
+        bench.stdout.close()
+        return pid, child
+
+    return kill
+
+
+def test_a_killed_bench_leaves_no_engine(tmp_path, killed_bench):
+    pid, child = killed_bench(guard=False)
+    until(lambda: not alive(pid) and not alive(child), "engine and child are gone")
+
+
+def test_what_even_the_guard_could_not_clear_the_next_start_does(tmp_path, killed_bench):
+    pid, child = killed_bench(guard=True)
+    until(lambda: not alive(pid), "the kernel ended the engine")
+    assert alive(child)
+    said = []
+    with opened(tmp_path, fake_backend(tmp_path), say=said.append) as engine:
+        assert not alive(child)
+        assert engine.facts["remarks"] == [
+            f"stopped fake (pid {child}), left by a bench that was killed"
+        ]
+    assert engine.facts["remarks"][0] in said
+
+
+def test_a_recycled_number_is_not_killed(tmp_path):
+    """A note whose session number now belongs to a stranger."""
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    try:
+        folder = tmp_path / "cache" / "running"
+        folder.mkdir(parents=True)
+        note = {"label": "fake", "session": stranger.pid, "log": "/gone.log", "bench": 999999999, "bench_born": 1}
+        (folder / "1.json").write_text(json.dumps(note))
+        assert leftovers.clear(lambda line: None) == []
+        assert stranger.poll() is None
+        assert not list(folder.iterdir())
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_live_neighbour_is_left_alone_and_mentioned(tmp_path):
+    born = leftovers._born(os.getppid())
+    folder = tmp_path / "cache" / "running"
+    folder.mkdir(parents=True)
+    note = {"label": "vllm", "session": 1, "log": "/x.log", "bench": os.getppid(), "bench_born": born}
+    (folder / "1.json").write_text(json.dumps(note))
+    (remark,) = leftovers.clear(lambda line: None)
+    assert f"another bench (pid {os.getppid()}) runs vllm" in remark
+    assert (folder / "1.json").exists()
+
+
+def test_a_taken_port_is_named_with_its_owner(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(SetupError) as caught,
+            opened(tmp_path, fake_backend(tmp_path), values={"port": str(port)}),
+        ):
+            pass
+    assert f"port {port} is taken by" in str(caught.value)
+    assert f"(pid {os.getpid()})" in str(caught.value)
+    with opened(tmp_path, fake_backend(tmp_path), values={"port": str(port)}) as engine:
+        assert engine.facts["port"] == port
+
+
+@pytest.fixture
+def running(tmp_path):
+    """Starts a server that is not ours to stop; gives its URL."""
+    servers = []
+
+    def start(*habits):
+        fake_backend(tmp_path)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        servers.append(subprocess.Popen([sys.executable, str(tmp_path / "fake_engine.py"), str(port), *habits]))
+
+        def listening():
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        until(listening, "the server listens")
+        return f"http://127.0.0.1:{port}"
+
+    yield start
+    for server in servers:
+        assert server.poll() is None  # detaching leaves it running
+        server.kill()
+        server.wait()
+
+
+def test_attach_takes_the_servers_own_model_name(tmp_path, running):
+    with opened(tmp_path, fake_backend(tmp_path), url=running()) as engine:
+        assert engine.served_name == "served"
+        assert engine.facts["launch"]["mode"] == "attach"
+        assert engine.facts["server_version"] == "1.2.3"
+        assert "pid" not in engine.facts
+        assert engine.exited() is None
+        assert engine.log_tail(5) == ""
+
+
+def test_attach_takes_a_model_name_that_is_given(tmp_path, running):
+    with opened(tmp_path, fake_backend(tmp_path), url=running("nameless"), served_name="mine") as engine:
+        assert engine.one_chat([], 1) == "hello from mine"
+
+
+def test_attach_without_any_model_name_says_what_to_give(tmp_path, running):
+    with pytest.raises(SetupError, match="the server lists no model") as caught:
+        opened(tmp_path, fake_backend(tmp_path), url=running("nameless")).__enter__()
+    assert "--model-name" in caught.value.hint
+
+
+def test_a_key_comes_from_the_environment_and_stays_out_of_the_facts(tmp_path, running, monkeypatch):
+    url = running("locked")
+    with pytest.raises(SetupError, match="refuses with 401") as caught:
+        opened(tmp_path, fake_backend(tmp_path), url=url).__enter__()
+    assert "BENCH_API_KEY" in caught.value.hint
+    with pytest.raises(SpecError, match="environment variable MY_KEY is not set"):
+        opened(tmp_path, fake_backend(tmp_path), url=url, api_key_env="MY_KEY").__enter__()
+    monkeypatch.setenv("MY_KEY", "sesame")
+    with opened(tmp_path, fake_backend(tmp_path), url=url, api_key_env="MY_KEY") as engine:
+        assert engine.headers()["authorization"] == "Bearer sesame"
+        assert "sesame" not in json.dumps(engine.facts)
+
+
+def test_our_key_is_not_shown_to_an_engine_we_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_API_KEY", "sesame")
+    with opened(tmp_path, fake_backend(tmp_path)) as engine:
+        assert "authorization" not in engine.headers()
+
+
+def test_attach_to_nothing_or_to_another_kind_of_server(tmp_path, running):
+    with pytest.raises(SetupError, match="http://127.0.0.1:9: no answer to GET /health"):
+        opened(tmp_path, fake_backend(tmp_path), url="http://127.0.0.1:9").__enter__()
+    other = fake_backend(tmp_path)
+    other = dataclasses.replace(other, server=dataclasses.replace(other.server, ready_path="/nope"))
+    with pytest.raises(SetupError, match="no such path") as caught:
+        opened(tmp_path, other, url=running()).__enter__()
+    assert "openai=URL" in caught.value.hint
