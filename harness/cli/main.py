@@ -12,6 +12,7 @@ from harness.errors import BenchError, ExitCode
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 COMMANDS = {
     "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
+    "resume": ("harness.cli.resume", "measure what an interrupted run is missing"),
     "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
     "validate": ("harness.cli.validate", "check scenario and backend files"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),

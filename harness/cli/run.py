@@ -6,6 +6,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,46 +117,11 @@ def main(arguments: argparse.Namespace) -> int:
             else describe(prepared).as_text()
         )
         return ExitCode.OK
-    return _run(prepared, as_json=arguments.json)
 
-
-def _run(prepared: Any, *, as_json: bool) -> int:
-    from harness.cli.output import progress_display, wants_color
-    from harness.errors import SetupError
+    from harness.cli.conduct import conduct
     from harness.run.execute import Run
-    from harness.store import RunFolder
 
-    ui = progress_display()
-    for label, launch in zip(prepared.labels, prepared.launches, strict=True):
-        ui.note(f"{label}: launch {launch.mode}: {launch.why}")
-    folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
-    run = Run(prepared, folder, ui)
-    try:
-        run.execute()
-        if run.cells:
-            from harness import report
-
-            ui.stage("report")
-            report.build(folder)
-    finally:
-        ui.close()
-    if as_json:
-        print(json.dumps(folder.read_json("summary.json"), indent=1))
-    elif run.cells:
-        from harness.report.table import terminal
-
-        width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
-        print(terminal(folder.read_json("summary.json"), width=width, color=wants_color(sys.stdout)))
-        print(f"\nrun folder: {folder.path}\nreport:     {folder.path / 'report.html'}")
-    if run.interrupted:
-        print(f"interrupted: what was measured is in {folder.path}", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    if run.failures:
-        if not run.cells:
-            failed = run.failures[0]
-            raise SetupError("no backend could be measured", where=failed["backend"])
-        return ExitCode.SETUP
-    return ExitCode.INVALID if run.summary["state"] == "invalid" else ExitCode.OK
+    return conduct(prepared, partial(Run.start, prepared), as_json=arguments.json)
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
-from harness.errors import SetupError, StorageError
+from harness.errors import SetupError, SpecError, StorageError
 from harness.plan import Block, Cell
 from harness.prompts.request import TokenCounter
 from harness.run.interrupts import Interrupts
@@ -28,15 +29,25 @@ class Run:
     prepared: Prepared
     folder: RunFolder
     ui: Ui
-    manifest: Manifest = field(init=False)
+    manifest: Manifest
+    cells: list[dict[str, Any]] = field(default_factory=list)  # summaries, in plan order
     workloads: Workloads | None = None
-    cells: list[dict[str, Any]] = field(default_factory=list)
     interrupted: bool = False
     interrupts: Interrupts = field(default_factory=Interrupts)
 
-    def __post_init__(self) -> None:
-        self.manifest = Manifest(self.folder, self.prepared)
-        self.folder.write_json("plan.json", plan_json(self.prepared))
+    @classmethod
+    def start(cls, prepared: Prepared, ui: Ui) -> "Run":
+        folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+        folder.write_json("plan.json", plan_json(prepared))
+        return cls(prepared, folder, ui, Manifest.new(folder, prepared))
+
+    @classmethod
+    def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> "Run":
+        """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
+        manifest = Manifest.resumed(folder, prepared)
+        stored = [folder.read_cell(name) for name in folder.cells()]
+        cells = [summarise_cell(records, facts) for records, facts in stored if not facts["interrupted"]]
+        return cls(prepared, folder, ui, manifest, cells)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -53,7 +64,7 @@ class Run:
         try:
             with self.interrupts:
                 self._provide()
-                for block in self.prepared.plan:
+                for block in self._remaining():
                     self._block(block)
                     if self.interrupted:
                         break
@@ -64,6 +75,15 @@ class Run:
         finally:
             self.manifest.write(state=state)
             self.folder.write_json("summary.json", self.summary)
+
+    def _remaining(self) -> list[Block]:
+        done = {cell["cell"] for cell in self.cells}
+        blocks = []
+        for block in self.prepared.plan:
+            cells = tuple(cell for cell in block.cells if cell.name not in done)
+            if cells:
+                blocks.append(replace(block, cells=cells))
+        return blocks
 
     def _provide(self) -> None:
         """Engines and weights before the first measurement: a failed download costs no measured cell."""
@@ -119,7 +139,7 @@ class Run:
             self.interrupted = result.interrupted
             self.folder.write_cell(cell.name, result.records, facts)
             summary = summarise_cell(result.records, facts)
-            self.cells.append(summary)
+            self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
             self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))
             if facts["engine_exited"]:
@@ -149,7 +169,14 @@ class Run:
                     "the server offers no tokenizer: input lengths are approximate, one word a token",
                     "compare per token, by the server's usage",
                 )
-            self.manifest.write(workload_sha256=self.workloads.sha256(), exact_lengths=self.workloads.exact)
+            sha256, before = self.workloads.sha256(), self.manifest.content["workload_sha256"]
+            if before not in (None, sha256):
+                raise SpecError(
+                    "the prompts made now differ from those of this run: another tokenizer or version",
+                    where=str(self.folder.path),
+                    hint="start a new run with `bench run`",
+                )
+            self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
         return self.workloads
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness.errors import SpecError
 from harness.observe import host
 from harness.run.prepare import Prepared
 from harness.spec import files
@@ -15,14 +16,19 @@ from harness.store import RunFolder
 class Manifest:
     """Written at every change of state, so that a killed run still says how far it came."""
 
-    def __init__(self, folder: RunFolder, prepared: Prepared) -> None:
+    def __init__(self, folder: RunFolder, content: dict[str, Any]) -> None:
         self._folder = folder
+        self.content = content
+        self.write(state="running")
+
+    @classmethod
+    def new(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
         options = prepared.options
-        self.content: dict[str, Any] = {
+        content: dict[str, Any] = {
             "run": folder.run_id,
-            "state": "running",
             "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": list(options.command),
+            "options": dataclasses.asdict(options),
             "working_directory": str(Path.cwd()),
             "host": host.host_facts(),
             "packages": host.package_versions(),
@@ -51,8 +57,23 @@ class Manifest:
             "exact_lengths": None,
             "failures": [],
             "warnings": [],
+            "resumed_utc": [],
         }
-        self.write()
+        return cls(folder, content)
+
+    @classmethod
+    def resumed(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
+        """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
+        content = folder.read_json("manifest.json")
+        if content["scenario_sha256"] != files.fingerprint(prepared.scenario):
+            raise _changed(f"scenario '{prepared.scenario.name}'", folder)
+        for label, ref in zip(prepared.labels, prepared.backends, strict=True):
+            if content["backends"][label]["definition_sha256"] != files.fingerprint(ref.definition):
+                raise _changed(f"backend '{label}'", folder)
+        content["resumed_utc"].append(datetime.now(UTC).isoformat(timespec="seconds"))
+        content["failures"].clear()
+        content["warnings"].clear()
+        return cls(folder, content)
 
     def write(self, **changes: Any) -> None:
         self.content.update(changes)
@@ -69,6 +90,14 @@ class Manifest:
     def failed(self, label: str, repeat: int, error: str) -> None:
         self.content["failures"].append({"backend": label, "repeat": repeat, "error": error})
         self.write()
+
+
+def _changed(what: str, folder: RunFolder) -> SpecError:
+    return SpecError(
+        f"{what} has changed since this run began",
+        where=str(folder.path),
+        hint="start a new run with `bench run`",
+    )
 
 
 def plan_json(prepared: Prepared) -> dict[str, Any]:

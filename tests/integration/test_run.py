@@ -298,6 +298,30 @@ def test_an_interruption_under_load_keeps_what_was_measured(here, number):
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_an_interrupted_run_is_resumed_where_it_stopped(here):
+    define("other")
+    process = subprocess.Popen(
+        command("run", "--scenario", "fixed-length", "--backends", "calm,other", *SMALL),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    interrupt(process, lambda: list(Path("results").glob("*/cells/000-*/cell.json")))
+    assert process.returncode == 130
+    run, (before, *_) = run_folder().name, summary()["cells"]
+
+    definition = Path("backends/other.toml").read_text()
+    define("other", "--gap-ms", "11")
+    assert "backend 'other' has changed" in bench("resume", run, code=2).stderr
+    Path("backends/other.toml").write_text(definition)
+
+    bench("resume", run)
+    result = summary()
+    assert result["state"] == "complete"
+    assert [cell["cell"] for cell in result["cells"]] == ["000-calm-c8-r0", "001-other-c8-r0"]
+    assert result["cells"][0] == before
+    assert result["cells"][1]["workload_sha256"] == before["workload_sha256"]
+    assert "nothing is missing" in bench("resume", run, code=2).stderr
+
+
 def test_an_interruption_while_the_engine_starts(here):
     define("slow-start", "--fault", "loading:for=60")
     process = subprocess.Popen(

@@ -1,0 +1,55 @@
+"""A run from its first engine to the table a person reads, and the exit code a script reads."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+
+from harness import report
+from harness.cli.output import progress_display, wants_color
+from harness.errors import ExitCode, SetupError
+from harness.report.table import terminal
+from harness.run.execute import Run
+from harness.run.options import Ui
+from harness.run.prepare import Prepared
+
+
+def conduct(prepared: Prepared, begin: Callable[[Ui], Run], *, as_json: bool) -> int:
+    ui = progress_display()
+    try:
+        for label, launch in zip(prepared.labels, prepared.launches, strict=True):
+            ui.note(f"{label}: launch {launch.mode}: {launch.why}")
+        run = begin(ui)
+        run.execute()
+        if run.cells:
+            ui.stage("report")
+            report.build(run.folder)
+    finally:
+        ui.close()
+    _show(run, as_json=as_json)
+    return _exit_code(run)
+
+
+def _show(run: Run, *, as_json: bool) -> None:
+    path = run.folder.path
+    if as_json:
+        print(json.dumps(run.folder.read_json("summary.json"), indent=1))
+    elif run.cells:
+        width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
+        print(terminal(run.folder.read_json("summary.json"), width=width, color=wants_color(sys.stdout)))
+        print(f"\nrun folder: {path}\nreport:     {path / 'report.html'}")
+    if run.interrupted:
+        print(
+            f"interrupted: what was measured is kept; `bench resume {path}` measures the rest",
+            file=sys.stderr,
+        )
+
+
+def _exit_code(run: Run) -> ExitCode:
+    if run.interrupted:
+        return ExitCode.INTERRUPTED
+    if run.failures and not run.cells:
+        raise SetupError("no backend could be measured", where=run.failures[0]["backend"])
+    if run.failures:
+        return ExitCode.SETUP
+    return ExitCode.INVALID if run.summary["state"] == "invalid" else ExitCode.OK

@@ -1,0 +1,30 @@
+"""`bench resume`: the cells of a run that are missing or were cut short, and nothing else."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from harness.errors import SpecError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+    )
+    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.conduct import conduct
+    from harness.run.execute import Run
+    from harness.run.options import RunOptions
+    from harness.run.prepare import prepare
+    from harness.store import open_run
+
+    folder = open_run(arguments.run, arguments.out)
+    stored = folder.read_json("manifest.json")
+    if stored["state"] == "complete":
+        raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
+    prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))
+    return conduct(prepared, partial(Run.resume, prepared, folder), as_json=arguments.json)
