@@ -28,6 +28,11 @@ def _dump(value: Any) -> bytes:
     return _encoder.encode(value).encode()
 
 
+def _sse(document: Mapping[str, Any]) -> bytes:
+    return b"data: " + _dump(document) + b"\n\n"
+
+
+JSON_NUL = b"\\u0000"  # marks where the text goes in an event that is rendered once and filled per token
 JSON_WORDS = {name: tuple(_dump(word)[1:-1] for word in words) for name, words in VOCABULARIES.items()}
 
 
@@ -79,8 +84,7 @@ class Answer:
         document = self._document("chat.completion" if self.ask.chat else "text_completion", [choice])
         if self.habits.usage != "never":
             document["usage"] = self._usage(tokens)
-        for due_ns in self.script.dues_ns:
-            last_ns = due_ns
+        *_, last_ns = self.script.dues_ns
         yield Write(last_ns, _dump(document), 1, tokens, Then.END)
 
     def _stream(self) -> Iterator[Write]:
@@ -116,15 +120,14 @@ class Answer:
         for field, end in ((self.habits.reasoning_field, reasoning), ("content", total)):
             if sent == end:
                 continue
-            prefix, suffix = self._event({field: "\0"}).split(b"\\u0000")
+            prefix, suffix = self._event({field: "\0"}).split(JSON_NUL)
             while sent < end:
                 size = min(self.habits.tokens_per_event, end - sent) if sent else 1
-                for due_ns in islice(self.script.dues_ns, size):
-                    last_ns = due_ns
+                *_, last_ns = islice(self.script.dues_ns, size)
                 data = b"".join(words[index % len(words)] for index in range(sent, sent + size))
                 sent += size
                 if usage_each:
-                    suffix = self._event({field: "\0"}, usage_tokens=sent).split(b"\\u0000")[1]
+                    suffix = self._event({field: "\0"}, usage_tokens=sent).split(JSON_NUL)[1]
                 yield Write(last_ns, prefix + data + suffix, 1, size)
 
     def _tail(self) -> bytes:
@@ -132,13 +135,16 @@ class Answer:
         usage_each = self._usage_each
         tail = self._event({}, finish=self.script.finish_reason, usage_tokens=total if usage_each else None)
         if self.habits.usage == "final" or (self.habits.usage == "asked" and self.ask.include_usage):
-            object_name = "chat.completion.chunk" if self.ask.chat else "text_completion"
-            tail += self._sse({**self._document(object_name, []), "usage": self._usage(total)})
+            tail += _sse({**self._document(self._chunk_object, []), "usage": self._usage(total)})
         return tail if self.habits.no_done else tail + b"data: [DONE]\n\n"
 
     @property
     def _usage_each(self) -> bool:
         return self.habits.usage == "each" or (self.habits.usage == "asked" and self.ask.continuous_usage)
+
+    @property
+    def _chunk_object(self) -> str:
+        return "chat.completion.chunk" if self.ask.chat else "text_completion"
 
     @property
     def _reasoning_tokens(self) -> int:
@@ -153,14 +159,10 @@ class Answer:
         else:
             choice["text"] = delta.get("content", "")
         choice |= {"logprobs": None, "finish_reason": finish}
-        object_name = "chat.completion.chunk" if self.ask.chat else "text_completion"
-        document = self._document(object_name, [choice])
+        document = self._document(self._chunk_object, [choice])
         if usage_tokens is not None:
             document["usage"] = self._usage(usage_tokens)
-        return self._sse(document)
-
-    def _sse(self, document: Mapping[str, Any]) -> bytes:
-        return b"data: " + _dump(document) + b"\n\n"
+        return _sse(document)
 
     def _document(self, object_name: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {

@@ -5,9 +5,11 @@ an iteration, so that the time noted before a write would not be the time of the
 sleep is a select() on the poller itself, which the kernel ends to the microsecond.
 """
 
+import ctypes
 import select
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -15,6 +17,7 @@ from itertools import count
 
 Callback = Callable[[], None]
 
+PR_SET_TIMERSLACK = 29
 SPIN_NS = 300_000  # longest lateness of a wake-up that spinning is to hide
 # Between two looks at the sockets: few enough that a request is read soon in a burst of writes.
 CALLBACKS_PER_LOOK = 16
@@ -52,6 +55,8 @@ class Loop:
         self._stopped = True
 
     def run(self) -> None:
+        if sys.platform == "linux":  # which otherwise ends every sleep up to 50 µs late, to save wake-ups
+            ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
         timed = self._timed
         while not self._stopped:
             if timed:
