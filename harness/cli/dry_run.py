@@ -50,9 +50,10 @@ class Description:
 
     def as_text(self) -> str:
         prepared, options = self.prepared, self.prepared.options
+        model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         lines = [
             f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
-            f"model {prepared.model_name}, seed {options.seed}, {options.repeats} repeat(s)",
+            f"{model}, seed {options.seed}, {options.repeats} repeat(s)",
             "",
         ]
         for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):

@@ -35,7 +35,7 @@ class Manifest:
             "git": host.git_revision(),
             "scenario": dataclasses.asdict(prepared.scenario),
             "scenario_sha256": files.fingerprint(prepared.scenario),
-            "model": {"name": prepared.model_name, "title": prepared.model.title},
+            "model": _model(prepared),
             "backends": {
                 label: {
                     "backend": ref.definition.name,
@@ -90,6 +90,13 @@ class Manifest:
     def failed(self, label: str, repeat: int, error: str) -> None:
         self.content["failures"].append({"backend": label, "repeat": repeat, "error": error})
         self.write()
+
+
+def _model(prepared: Prepared) -> dict[str, str] | None:
+    """None when every server brings its own: what it calls it is among its facts."""
+    if not any(prepared.tracks):
+        return None
+    return {"name": prepared.model_name, "title": prepared.model.title}
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:
