@@ -1,5 +1,6 @@
 """The server as a child process, for tests and for `bench doctor`."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.request import Request, urlopen
 
 from harness.errors import SetupError
 
@@ -39,10 +41,6 @@ class TruthServer:
         return _stop(self._process)
 
     def _fetch(self, method: str, path: str) -> dict[str, Any]:
-        # Slow to import, and this module is imported for `bench --help`.
-        import json
-        from urllib.request import Request, urlopen
-
         with urlopen(Request(self.url + path, method=method), timeout=60) as response:
             value: dict[str, Any] = json.load(response)
             return value
