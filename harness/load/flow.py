@@ -25,11 +25,15 @@ class Address:
 
 
 def resolve(host: str, port: int) -> Address:
-    """The first address that answers, so that `localhost` finds an IPv4-only server; else the first."""
-    found = [
-        Address(family, sockaddr)
-        for family, _, _, _, sockaddr in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    ]
+    """The first address that answers, so that `localhost` finds an IPv4-only server; else the first.
+
+    A name that is not known stays as it is: each connection will fail and say so.
+    """
+    try:
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror:
+        return Address(socket.AF_INET, (host, port))
+    found = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
     for address in found[:8] if len(found) > 1 else ():
         with socket.socket(address.family) as probe:
             probe.settimeout(2.0)

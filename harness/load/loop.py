@@ -6,6 +6,7 @@ when no socket and no send needs the loop.
 
 import select
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ class Counters:
     reads: int = 0
     unstamped_reads: int = 0
     longest_tick_ns: int = 0
-    loop_lag_ns: list[int] = field(default_factory=list)
+    loop_lag_ns: "array[int]" = field(default_factory=lambda: array("q"))
 
 
 class Window:
@@ -107,17 +108,19 @@ class Window:
     def _wait(self, now: int, wake: int) -> list[tuple[int, int]]:
         """Events of the sockets at `wake` at the latest, or after one tick."""
         poll = self._pool.poller.poll
+        if self._finished_bytes > _BACKLOG_BYTES:
+            self._settle_one()
         events = poll(0, _BATCH)
-        if len(events) == _BATCH and self._finished_bytes < _BACKLOG_BYTES:
+        if len(events) == _BATCH:
             return events
         if self._tick:
             self._read(events)
-            wake = min(wake, now + self._tick)
+            wake = min(wake, now + self._tick, self._work.next_due(self.counters.in_flight))
             while self._finished and time.monotonic_ns() < wake:
                 self._settle_one()
             self._sleep_until(wake)
             return poll(0, _BATCH)
-        if self._finished and (not events or self._finished_bytes >= _BACKLOG_BYTES):
+        if self._finished and not events:
             self._settle_one()
         pause = wake - time.monotonic_ns()
         if events or self._finished or pause <= 0:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from harness.load.http1 import Answer, DecodeError
 from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
-from harness.record import EVENT_DTYPE, GENERATED, UNKNOWN, Outcome, Phase
+from harness.record import EVENT_DTYPE, UNKNOWN, Outcome, Phase
 
 ERROR_CHARS = 300
 
@@ -134,7 +134,7 @@ def _judge(exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, st
         return failure, exchange.error
     if parsed.malformed:
         return Outcome.MALFORMED, parsed.malformed
-    if not any(kind in GENERATED for kind in set(parsed.kinds)):
+    if not any(parsed.chars):
         return Outcome.EMPTY, "a complete answer without generated text"
     if answer is not None and not answer.framed() and not (parsed.done or parsed.finish_reason):
         return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"

@@ -38,7 +38,7 @@ class Parsed:
     malformed: str = ""
 
     def add(self, payload: Payload, size: int) -> None:
-        self.kinds.append(payload.kind)
+        self.kinds.append(int(payload.kind))
         self.chars.append(len(payload.text))
         self.sizes.append(size)
         self.texts.append(payload.text)
@@ -142,7 +142,7 @@ class _Form(NamedTuple):
 
     prefix: bytes
     suffix: bytes  # with the empty line that ends the event
-    kind: EventKind
+    kind: int  # numpy and sets are slow with members of an IntEnum
 
     def take_run(self, body: bytes, start: int, claimed: int, parsed: Parsed) -> int:
         """Adds the events of this form that follow one another from `start`; returns where they end."""
@@ -168,7 +168,7 @@ class _Form(NamedTuple):
         if all(lengths):
             parsed.kinds += [self.kind] * len(lengths)
         else:
-            parsed.kinds += [self.kind if length else EventKind.OTHER for length in lengths]
+            parsed.kinds += [self.kind if length else int(EventKind.OTHER) for length in lengths]
         return run_end
 
 
@@ -189,12 +189,14 @@ def _read_strings(strings: list[bytes]) -> list[str]:
 def _find_form(block: bytes, blank: bytes, payload: Payload) -> _Form | None:
     """The form of an event that is generated text and nothing else; proven by parsing a changed copy."""
     text = payload.text.encode("utf-8", "surrogatepass")
-    if payload != Payload(payload.kind, payload.text) or payload.kind not in GENERATED or not blank:
+    if payload != Payload(payload.kind, payload.text) or payload.kind not in GENERATED:
+        return None
+    if not blank.endswith(b"\n"):  # a \r may be half of a line end
         return None
     for match in _STRING.finditer(block):
         prefix, rest = block[: match.end()], block[match.end() :]
         if rest.startswith(text + b'"'):
             suffix = rest[len(text) :]
             if read_block(prefix + _PROBE.encode() + suffix) == payload._replace(text=_PROBE):
-                return _Form(prefix, suffix + blank, payload.kind)
+                return _Form(prefix, suffix + blank, int(payload.kind))
     return None

@@ -8,6 +8,7 @@ import socket
 import struct
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -85,8 +86,9 @@ class StampClock:
     def to_monotonic_many(self, stamps: Sequence[bytes]) -> NDArray[np.int64]:
         pairs = np.frombuffer(b"".join(stamps), np.int64).reshape(-1, 2)
         real = pairs[:, 0] * _SECOND + pairs[:, 1]
-        base_real, base_offset = self._real[0], self._offset[0]  # float64 cannot hold 1.7e18 exactly
-        knots = np.asarray(self._real, np.int64) - base_real
-        offsets = np.asarray(self._offset, np.int64) - base_offset
+        first = max(0, bisect_right(self._real, int(real[0])) - 1)  # older samples do not matter
+        base_real, base_offset = self._real[first], self._offset[first]  # 1.7e18 is too much for a float
+        knots = np.asarray(self._real[first:], np.int64) - base_real
+        offsets = np.asarray(self._offset[first:], np.int64) - base_offset
         shift = np.interp(real - base_real, knots, offsets).astype(np.int64)
         return np.asarray(real - (base_offset + shift), np.int64)

@@ -133,7 +133,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 
     gc.collect()
     gc.freeze()
-    gc.disable()
+    if share.carrier is not Carrier.ASYNCIO:  # tasks and their exceptions do make cycles
+        gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     stopped = window.run(_make_work(job, t0), tally.settle, chore)
     cpu, wall = time.process_time() - cpu, time.monotonic() - started

@@ -206,6 +206,12 @@ def test_nobody_listens() -> None:
     assert any("opened ahead" in note for note in result.client.notes)
 
 
+def test_a_name_that_nobody_knows() -> None:
+    result = run_load(job("http://engine.invalid:8000/v1", 2))
+    assert outcomes(result) == [Outcome.CONNECT_FAILED] * 2
+    assert all(result.records.errors)
+
+
 def test_failures_do_not_stop_the_window() -> None:
     def script(peer: Peer) -> None:
         match int(peer.body[5:-1]):

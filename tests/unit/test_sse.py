@@ -73,6 +73,13 @@ def test_every_line_end(line_end: bytes) -> None:
     assert sum(parsed.sizes) == len(body)
 
 
+def test_a_carriage_return_may_be_half_of_a_line_end() -> None:
+    body = event(delta("a"), b"\r\n")[:-1] + event(delta("b"), b"\r\n") + event(delta("c"), b"\r\n")
+    parsed = parse_events(body, ended=True)
+    assert parsed.text() == "abc"
+    assert parsed.sizes == [len(event(delta("a"), b"\r\n")) - 1] + 2 * [len(event(delta("b"), b"\r\n"))]
+
+
 def test_data_over_several_lines_and_without_the_space() -> None:
     body = b'event: message\nid: 1\ndata:{"choices":[{"delta":\ndata: {"content":"x"}}]}\n\n'
     assert parse_events(body, ended=True).text() == "x"

@@ -1,0 +1,210 @@
+"""How exact and how cheap the load engine is, against a server whose timing is known.
+
+    python -m tests.bench.exactness [--server TRUTHSERVER] [--c-client CCLIENT] [--loads A,B,C] [--repeat 3]
+
+Prints one markdown table: medians over the repeats of (what the client says - what the server did) for the
+same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
+--server the scripted server of this project answers; it cannot reach the fastest loads. --c-client is a bare
+epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): the cost no client can go below without
+kernel stamps. TTFT runs from `sent`, connecting kept apart; the server's runs from "request received".
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.load import run_load
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
+from harness.record import Outcome
+from tests.bench.truth_servers import Served, Timing, serving
+
+
+@dataclass(frozen=True)
+class Load:
+    title: str
+    timing: Timing
+    streams: int
+    requests: int
+    rate: float | None = None  # Poisson arrivals per second instead of a closed loop
+    reconnect: bool = False  # every request on a new connection
+    workers: int = 1
+    stamps: str = "kernel"
+
+    def ideal_s(self) -> float:
+        answer_s = (self.timing.ttft_ms + self.timing.gap_ms * (self.timing.tokens - 1)) / 1e3
+        return answer_s * -(-self.requests // self.streams)
+
+
+LOADS = {
+    "A": Load("8 streams, gap 10 ms", Timing(50, 10, 128), 8, 64),
+    "B": Load("256 streams, gap 20 ms", Timing(100, 20, 128), 256, 1024),
+    "C": Load("1,024 streams, gap 50 ms", Timing(100, 50, 128), 1024, 2048),
+    "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
+    "U": Load("256 streams, gap 20 ms, stamps in user space", Timing(100, 20, 128), 256, 1024, stamps="user"),
+    "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
+    "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
+    "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
+    "K": Load("1,024 new connections at once", Timing(200, 10, 16), 1024, 2048, reconnect=True),
+}
+
+Row = dict[str, float]
+
+
+def measure(load: Load, served: Served) -> Row:
+    body = json.dumps(
+        {
+            "model": "truth",
+            "messages": [{"role": "user", "content": "hello there"}],
+            "stream": True,
+            "max_tokens": load.timing.tokens,
+            "stream_options": {"include_usage": True},
+        }
+    ).encode()
+    headers = {"content-type": "application/json", **({"connection": "close"} if load.reconnect else {})}
+    schedule: ClosedLoop | OpenLoop = ClosedLoop(load.streams)
+    if load.rate is not None:
+        gaps_s = np.random.default_rng(1).exponential(1 / load.rate, load.requests)
+        schedule = OpenLoop((np.cumsum(gaps_s) * 1e9).astype(np.int64), load.streams)
+    job = LoadJob(
+        served.url + "/v1/chat/completions",
+        headers,
+        [body] * load.requests,
+        schedule,
+        workers=load.workers,
+        stamps="user" if load.stamps == "user" else None,
+    )
+    parent = time.process_time()
+    result = run_load(job)
+    parent = time.process_time() - parent
+    row = _errors(load, result, served)
+    row["cpu_us_per_token"] = (result.client.cpu_s + parent) / row["tokens"] * 1e6
+    return row
+
+
+def _errors(load: Load, result: LoadResult, served: Served) -> Row:
+    rows, truth = result.records.requests, served.statistics()
+    failed = int(np.count_nonzero(rows["outcome"] != Outcome.OK))
+    if failed:
+        raise SystemExit(f"{failed} requests failed: {next(filter(None, result.records.errors))}")
+    ttft_ms = (rows["first_text_ns"] - rows["sent_ns"]) / 1e6
+    tokens = int(rows["output_tokens"].sum())
+    found: Row = {"tokens": tokens, "tokens_per_s": tokens / result.client.wall_s}
+    for q in (50, 99):
+        found[f"ttft_p{q}"] = float(np.percentile(ttft_ms, q)) - truth["ttft_ms"][f"p{q}"]
+    if load.timing.gap_ms:
+        events = result.records.events[result.records.events["text_chars"] > 0]
+        same = np.diff(events["seq"]) == 0
+        found["itl_p99"] = (
+            float(np.percentile(np.diff(events["stamp_ns"])[same], 99)) / 1e6 - truth["itl_ms"]["p99"]
+        )
+    if load.rate is None and load.timing.gap_ms:
+        found["wall"] = result.client.wall_s / load.ideal_s()
+    if load.rate is not None:
+        found["lag_p99"] = float(np.percentile(result.client.send_lag_ns, 99)) / 1e6
+        per_100_ms = np.bincount((np.sort(rows["sent_ns"]) // 100_000_000).astype(int))[:-1]
+        found["dispersion"] = float(per_100_ms.var(ddof=1) / per_100_ms.mean())
+    return found
+
+
+def measure_c_client(load: Load, served: Served, binary: Path) -> Row:
+    before = _children_cpu_s()
+    port = served.url.rpartition(":")[2]
+    words = [binary, "127.0.0.1", port, load.requests, load.streams, load.timing.tokens]
+    done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True, timeout=600)
+    cpu_s = _children_cpu_s() - before
+    said, truth = json.loads(done.stdout), served.statistics()
+    tokens = load.requests * load.timing.tokens
+    row = {"tokens": tokens, "tokens_per_s": said["tok_s"], "cpu_us_per_token": cpu_s / tokens * 1e6}
+    for q in ("p50", "p99"):
+        row[f"ttft_{q}"] = said["ttft_ms"][q] - truth["ttft_ms"][q]
+    if load.timing.gap_ms:
+        row["itl_p99"] = said["itl_ms"]["p99"] - truth["itl_ms"]["p99"]
+        row["wall"] = said["wall_s"] / load.ideal_s()
+    return row
+
+
+def _children_cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+_COLUMNS = {
+    "ttft_p50": ("TTFT p50 err ms", "+.3f"),
+    "ttft_p99": ("TTFT p99 err ms", "+.3f"),
+    "itl_p99": ("ITL p99 err ms", "+.3f"),
+    "wall": ("wall / ideal", ".3f"),
+    "tokens_per_s": ("tokens/s", ",.0f"),
+    "cpu_us_per_token": ("CPU us/token", ".2f"),
+    "lag_p99": ("send lag p99 ms", ".3f"),
+    "dispersion": ("dispersion", ".2f"),
+}
+
+
+def render(rows: list[tuple[str, str, list[Row]]]) -> Iterator[str]:
+    yield "| load | client | runs | " + " | ".join(title for title, _ in _COLUMNS.values()) + " |"
+    yield "|---|---|---|" + "---|" * len(_COLUMNS)
+    for load, client, runs in rows:
+        cells = [
+            format(statistics.median(run[name] for run in runs), form) if name in runs[0] else ""
+            for name, (_, form) in _COLUMNS.items()
+        ]
+        yield f"| {load} | {client} | {len(runs)} | " + " | ".join(cells) + " |"
+
+
+@contextmanager
+def locked(path: Path | None) -> Iterator[None]:
+    """Keeps other measurements of this machine away."""
+    if path is None:
+        yield
+        return
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--server", type=Path, help="compiled truthserver")
+    parser.add_argument("--c-client", type=Path, help="compiled C epoll client")
+    parser.add_argument("--loads", default="A,B,C,E,U,D,P,K", help=f"of {', '.join(LOADS)}")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--server-core", type=int, default=0)
+    parser.add_argument("--client-cores", default="1", help="comma separated")
+    parser.add_argument("--lock", type=Path, help="file to hold a lock on during each run")
+    args = parser.parse_args()
+    os.sched_setaffinity(0, set(map(int, args.client_cores.split(","))))
+    rows = []
+    for name in args.loads.split(","):
+        load = LOADS[name]
+        ours: list[Row] = []
+        bare: list[Row] = []
+        for _ in range(args.repeat):
+            with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
+                ours.append(measure(load, served))
+            print(f"{load.title}: {ours[-1]}", file=sys.stderr)
+            if args.c_client is not None and load.rate is None and not load.reconnect:
+                with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
+                    bare.append(measure_c_client(load, served, args.c_client))
+                print(f"{load.title}, C client: {bare[-1]}", file=sys.stderr)
+        rows.append((load.title, "this engine", ours))
+        if bare:
+            rows.append((load.title, "C epoll", bare))
+    print("\n".join(render(rows)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Servers whose timing is known, pinned to a core, asked afterwards what was true."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.truth.process import running
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the server is to do with each request; gap 0 writes as fast as it can, `burst` tokens a write."""
+
+    ttft_ms: float
+    gap_ms: float
+    tokens: int
+    burst: int = 1
+
+
+@dataclass(frozen=True)
+class Served:
+    url: str
+    truth_path: str
+
+    def statistics(self) -> dict[str, Any]:
+        with urllib.request.urlopen(self.url + self.truth_path, timeout=120) as response:
+            document = json.load(response)
+        return document.get("statistics", document)
+
+
+@contextmanager
+def serving(timing: Timing, core: int, binary: Path | None) -> Iterator[Served]:
+    """The compiled server where its path is given, else the scripted server of this project."""
+    if binary is None:
+        habits = {"events_per_write": timing.burst} if timing.burst > 1 else {}
+        with running(
+            ttft_ms=timing.ttft_ms, gap_ms=timing.gap_ms, tokens=timing.tokens, precise=True, **habits
+        ) as it:
+            os.sched_setaffinity(it.pid, {core})
+            yield Served(it.url, "/truth")
+        return
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [
+        binary,
+        "--port",
+        port,
+        "--ttft-ms",
+        timing.ttft_ms,
+        "--gap-ms",
+        timing.gap_ms,
+        "--tokens",
+        timing.tokens,
+    ]
+    if not timing.gap_ms:
+        command += ["--burst", timing.burst, "--no-writes"]
+    process = subprocess.Popen([str(word) for word in command], stderr=subprocess.DEVNULL)
+    try:
+        os.sched_setaffinity(process.pid, {core})
+        _wait_for(port)
+        yield Served(f"http://127.0.0.1:{port}", "/truth")
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise TimeoutError(f"nothing listens on port {port}")
