@@ -108,7 +108,7 @@ class Window:
     def _wait(self, now: int, wake: int) -> list[tuple[int, int]]:
         """Events of the sockets at `wake` at the latest, or after one tick."""
         poll = self._pool.poller.poll
-        if self._finished_bytes > _BACKLOG_BYTES:
+        while self._finished_bytes > _BACKLOG_BYTES:
             self._settle_one()
         events = poll(0, _BATCH)
         if len(events) == _BATCH:

@@ -116,7 +116,7 @@ def _event_rows(
 ) -> NDArray[Any]:
     rows = np.zeros(len(parsed.kinds), EVENT_DTYPE)
     rows["seq"] = seq
-    rows["kind"] = parsed.kinds
+    rows["kind"] = np.frombuffer(parsed.kinds, np.uint8)
     rows["text_chars"] = parsed.chars
     rows["wire_bytes"] = parsed.sizes
     rows["stamp_ns"] = stamps[np.searchsorted(read_ends, np.cumsum(rows["wire_bytes"], dtype=np.int64))]

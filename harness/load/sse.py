@@ -6,10 +6,13 @@ equals a parsed one outside that string is read without another JSON parse (`_Fo
 
 import json
 import re
+from array import array
 from dataclasses import dataclass, field
 from itertools import takewhile
 from operator import methodcaller
 from typing import NamedTuple
+
+import numpy as np
 
 from harness.load.payload import Payload, read_json
 from harness.record import GENERATED, UNKNOWN, EventKind
@@ -23,11 +26,11 @@ _RESCANS = 8  # how often a body may be searched whole for events of one form: k
 
 @dataclass(slots=True)
 class Parsed:
-    """Lists with one entry per event, `texts` apart; `sizes` count from the end of the event before."""
+    """One entry per event, `texts` apart; `sizes` count bytes from the end of the event before."""
 
-    kinds: list[int] = field(default_factory=list)
-    chars: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
+    kinds: bytearray = field(default_factory=bytearray)
+    chars: "array[int]" = field(default_factory=lambda: array("i"))
+    sizes: "array[int]" = field(default_factory=lambda: array("i"))
     texts: list[str] = field(default_factory=list)
     finish_reason: str = ""
     prompt_tokens: int = UNKNOWN
@@ -38,7 +41,7 @@ class Parsed:
     malformed: str = ""
 
     def add(self, payload: Payload, size: int) -> None:
-        self.kinds.append(int(payload.kind))
+        self.kinds.append(payload.kind)
         self.chars.append(len(payload.text))
         self.sizes.append(size)
         self.texts.append(payload.text)
@@ -142,7 +145,7 @@ class _Form(NamedTuple):
 
     prefix: bytes
     suffix: bytes  # with the empty line that ends the event
-    kind: int  # numpy and sets are slow with members of an IntEnum
+    kind: EventKind
 
     def take_run(self, body: bytes, start: int, claimed: int, parsed: Parsed) -> int:
         """Adds the events of this form that follow one another from `start`; returns where they end."""
@@ -150,25 +153,21 @@ class _Form(NamedTuple):
         head = len(self.prefix)
         strings = [event[head:] for event in takewhile(methodcaller("startswith", self.prefix), events)]
         joined = b"".join(strings)
-        lengths = list(map(len, strings))
+        lengths = np.fromiter(map(len, strings), np.int32, len(strings))
         if joined.isascii() and not joined.translate(None, _PLAIN):
             parsed.texts.append(joined.decode("ascii"))
-            parsed.chars += lengths
+            parsed.chars.frombytes(lengths.tobytes())
         else:
             texts = _read_strings(strings)
-            del lengths[len(texts) :]
+            lengths = lengths[: len(texts)]
             parsed.texts += texts
-            parsed.chars += map(len, texts)
-        frame = head + len(self.suffix)
-        sizes = [frame + length for length in lengths]
-        run_end = start + sum(sizes)
-        if sizes:
+            parsed.chars.extend(map(len, texts))
+        parsed.kinds += np.where(lengths > 0, np.uint8(self.kind), np.uint8(EventKind.OTHER)).tobytes()
+        sizes = lengths + np.int32(head + len(self.suffix))
+        run_end = start + int(sizes.sum())
+        if len(sizes):
             sizes[0] += start - claimed
-        parsed.sizes += sizes
-        if all(lengths):
-            parsed.kinds += [self.kind] * len(lengths)
-        else:
-            parsed.kinds += [self.kind if length else int(EventKind.OTHER) for length in lengths]
+        parsed.sizes.frombytes(sizes.tobytes())
         return run_end
 
 
@@ -198,5 +197,5 @@ def _find_form(block: bytes, blank: bytes, payload: Payload) -> _Form | None:
         if rest.startswith(text + b'"'):
             suffix = rest[len(text) :]
             if read_block(prefix + _PROBE.encode() + suffix) == payload._replace(text=_PROBE):
-                return _Form(prefix, suffix + blank, int(payload.kind))
+                return _Form(prefix, suffix + blank, payload.kind)
     return None
