@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from harness.load.job import ClientFacts
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
+from harness.run.window import client_facts
 from harness.store import RunFolder
 from harness.summary import summarise_folder
 
@@ -16,6 +18,23 @@ MS = 1_000_000
 SHA = "5f2b1c9e" * 8
 PURPOSE = "Many users under a few shared system prompts: what prefix caching is worth."
 WARMUP, PREFIX, QUESTION = 4, 512, 32
+
+LAGS = np.array([10_000, 20_000, 400_000])
+QUIET_CLIENT = ClientFacts(
+    stamp_source="kernel",
+    stamp_uncertainty_ns=1_000,
+    tick_ns=0,
+    workers=1,
+    cpu_s=0.4,
+    busy_share=0.04,
+    wall_s=9.0,
+    send_lag_ns=LAGS,
+    loop_lag_ns=LAGS,
+    connections=4,
+    connect_ns=LAGS,
+    peak_rss_bytes=60_000_000,
+    gc_collections=0,
+)
 
 
 @dataclass(frozen=True)
@@ -142,7 +161,6 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
     """What a run writes to cell.json."""
     label, _, variant = engine.label.partition("@")
     share = PREFIX / (PREFIX + QUESTION)
-    quiet = {"p50": 0.02, "p99": 0.1, "max": 0.4}
     return {
         "identity": {
             "cell": name, "backend": label, "variant": variant or None, "label": engine.label,
@@ -159,10 +177,7 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
         "cache": {"wanted": "cold", "reset": True, "how": "restarted"},
         "t0_unix_ns": 1_795_065_464_000_000_000, "t0_monotonic_ns": 1_000, "server_counters": None,
         "engine_exited": None, "engine_log": None,
-        "client": {"stamp_source": "kernel", "stamp_uncertainty_ms": 0.001, "tick_ms": 0.0, "workers": 1,
-                   "lost_workers": 0, "cpu_s": 0.4, "busy_share": 0.04, "wall_s": 9.0, "send_lag_ms": quiet,
-                   "loop_lag_ms": quiet, "connections": 4, "connect_ms": quiet, "peak_rss_bytes": 60_000_000,
-                   "gc_collections": 0, "notes": []},
+        "client": client_facts(QUIET_CLIENT),
     }  # fmt: skip
 
 

@@ -29,7 +29,8 @@ def cell(
         "gpu": None, "server": None,
         "cost_per_million_output_tokens": None, "joules_per_output_token": None, "window_s": 8.6,
         "nulls": few,
-        "client": {"busy_share": 0.04, "send_lag_ms": {"p99": 0.1}, "loop_lag_ms": {"p99": 0.2}},
+        "client": {"busy_share": 0.04, "send_lag_ms": {"p50": 0.1, "max": 0.3},
+                   "loop_lag_ms": {"p50": 0.2, "max": 0.4}},
     }  # fmt: skip
     return {**made, **changes}
 

@@ -24,8 +24,10 @@ RATES = {
     "window_s": "window, s",
 }
 CLIENT = {
-    "client.send_lag_ms.p99": "send lag p99, ms",
-    "client.loop_lag_ms.p99": "loop lag p99, ms",
+    "client.send_lag_ms.p50": "send lag, median ms",
+    "client.send_lag_ms.max": "largest",
+    "client.loop_lag_ms.p50": "loop lag, median ms",
+    "client.loop_lag_ms.max": "largest",
     "client.busy_share": "client core busy, of 1",
 }
 VERDICTS_EXPLAINED = (
