@@ -45,7 +45,7 @@ def run_load(
                 crew.listen(_LISTEN_S)
             t0, t0_unix = time.monotonic_ns() + _START_AHEAD_NS, time.time_ns() + _START_AHEAD_NS
             crew.tell(t0)
-            _follow(crew, len(job.bodies), t0, progress, stop)
+            told_to_stop = _follow(crew, len(job.bodies), t0, progress, stop)
         finally:
             crew.close()
         lost = [_missing(worker, job, t0) for worker in crew.workers if worker.facts is None]
@@ -56,24 +56,25 @@ def run_load(
         t0_unix_ns=t0_unix,
         records=records,
         client=_client_facts(crew.workers, carrier, reason, records),
-        interrupted=any(worker.facts is not None and worker.facts.stopped for worker in crew.workers),
+        interrupted=told_to_stop and any(w.facts is None or w.facts.stopped for w in crew.workers),
         unsent=len(job.bodies) - len(records.requests),
         planned=len(job.bodies),
     )
 
 
-def _follow(crew: Crew, planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event) -> None:
+def _follow(crew: Crew, planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event) -> bool:
+    """Until no worker runs; True where they were told to stop before that."""
     give_up = None
     while crew.running():
         crew.listen(_LISTEN_S)
         if progress is not None and time.monotonic_ns() > t0:
             progress(_progress(crew, planned, t0))
-        if stop.is_set():
-            if give_up is None:
-                give_up = time.monotonic() + _STOP_GRACE_S
-                crew.tell("stop")
-            elif time.monotonic() > give_up:
-                return
+        if stop.is_set() and give_up is None:
+            give_up = time.monotonic() + _STOP_GRACE_S
+            crew.tell("stop")
+        elif give_up is not None and time.monotonic() > give_up:
+            break
+    return give_up is not None
 
 
 def _progress(crew: Crew, planned: int, t0: int) -> Progress:
