@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 
 import httpx
@@ -18,6 +19,7 @@ from harness.load.wire import build_request
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
 
+_SENDS = 4  # requests between two looks at the sockets
 _OPENINGS_PER_S = 2_000  # a listen backlog overflows silently and costs a second per connection
 
 
@@ -64,25 +66,27 @@ class AsyncWindow:
 
     async def _drive(self, work: Work, settle: Callable[[Exchange], None], chore: Callable[[], bool]) -> bool:
         counters, changed = self.counters, asyncio.Event()
+        finished: deque[Exchange] = deque()
         now = last_send = time.monotonic_ns()
         next_chore = now + CHORE_NS
         stopped = False
 
         async def carry(exchange: Exchange) -> None:
-            try:
-                await self._carry(exchange)
-            finally:
-                counters.in_flight -= 1
-                work.freed(exchange.end)
-                changed.set()
-                settle(exchange)
+            await self._carry(exchange)
+            counters.in_flight -= 1
+            work.freed(exchange.end)
+            finished.append(exchange)
+            changed.set()
 
         while not stopped:
             now = time.monotonic_ns()
             if now >= next_chore:
                 next_chore = now + CHORE_NS
                 stopped = chore()
-            while (request := work.take(now, counters.in_flight)) is not None:
+            for _ in range(_SENDS):
+                request = work.take(now, counters.in_flight)
+                if request is None:
+                    break
                 counters.in_flight += 1
                 counters.sent += 1
                 last_send = now
@@ -97,6 +101,11 @@ class AsyncWindow:
                 break
             wake = min(next_chore, work.next_due(counters.in_flight))
             changed.clear()
+            if finished or wake <= now:  # one step, then what arrived meanwhile is read
+                if finished:
+                    settle(finished.popleft())
+                await asyncio.sleep(0)
+                continue
             try:
                 async with asyncio.timeout(max(0, wake - time.monotonic_ns()) / 1e9):
                     await changed.wait()
@@ -105,6 +114,8 @@ class AsyncWindow:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks)
+        for exchange in finished:
+            settle(exchange)
         self._give_up(work.overdue(time.monotonic_ns()), Outcome.CANCELLED, "the window closed", settle)
         return stopped
 

@@ -5,22 +5,25 @@
 Prints one markdown table: medians over the repeats of (what the client says - what the server did) for the
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
 --server the scripted server of this project answers; it cannot reach the fastest loads. --c-client is a bare
-epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): the cost no client can go below without
-kernel stamps. TTFT runs from `sent`, connecting kept apart; the server's runs from "request received".
+epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): what reading promptly costs at least.
+With --tokenizer (a folder they can load) the peers found on PATH run too.
+
+TTFT runs from `sent`, connecting kept apart; the server's runs from "request received". CPU is the worker's
+in the window plus all of the parent's for this engine, and start to exit for the others.
 """
 
 import argparse
 import fcntl
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,7 @@ import numpy as np
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.record import Outcome
+from tests.bench.peers import PEERS, Peer, Row, children_cpu_s
 from tests.bench.truth_servers import Served, Timing, serving
 
 
@@ -58,8 +62,6 @@ LOADS = {
     "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
     "K": Load("1,024 new connections at once", Timing(200, 10, 16), 1024, 2048, reconnect=True),
 }
-
-Row = dict[str, float]
 
 
 def measure(load: Load, served: Served) -> Row:
@@ -119,11 +121,11 @@ def _errors(load: Load, result: LoadResult, served: Served) -> Row:
 
 
 def measure_c_client(load: Load, served: Served, binary: Path) -> Row:
-    before = _children_cpu_s()
+    before = children_cpu_s()
     port = served.url.rpartition(":")[2]
     words = [binary, "127.0.0.1", port, load.requests, load.streams, load.timing.tokens]
     done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, check=True, timeout=600)
-    cpu_s = _children_cpu_s() - before
+    cpu_s = children_cpu_s() - before
     said, truth = json.loads(done.stdout), served.statistics()
     tokens = load.requests * load.timing.tokens
     row = {"tokens": tokens, "tokens_per_s": said["tok_s"], "cpu_us_per_token": cpu_s / tokens * 1e6}
@@ -135,9 +137,22 @@ def measure_c_client(load: Load, served: Served, binary: Path) -> Row:
     return row
 
 
-def _children_cpu_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def measure_peer(load: Load, served: Served, peer: Peer, tokenizer: Path) -> Row:
+    row = peer.run(served.url, load.requests, load.streams, load.timing.tokens, tokenizer)
+    truth = served.statistics()
+    for name, statistic, quantile in (
+        ("ttft_p50", "ttft_ms", "p50"),
+        ("ttft_p99", "ttft_ms", "p99"),
+        ("itl_p99", "itl_ms", "p99"),
+    ):
+        if truth[statistic]["n"]:
+            row[name] -= truth[statistic][quantile]
+        else:
+            del row[name]
+    wall_s = row.pop("wall_s")
+    if load.timing.gap_ms:
+        row["wall"] = wall_s / load.ideal_s()
+    return row
 
 
 _COLUMNS = {
@@ -180,6 +195,7 @@ def main() -> None:
     )
     parser.add_argument("--server", type=Path, help="compiled truthserver")
     parser.add_argument("--c-client", type=Path, help="compiled C epoll client")
+    parser.add_argument("--tokenizer", type=Path, help="folder for the peers that want one")
     parser.add_argument("--loads", default="A,B,C,E,U,D,P,K", help=f"of {', '.join(LOADS)}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--server-core", type=int, default=0)
@@ -190,20 +206,28 @@ def main() -> None:
     rows = []
     for name in args.loads.split(","):
         load = LOADS[name]
-        ours: list[Row] = []
-        bare: list[Row] = []
+        clients = _clients(load, args)
+        runs: dict[str, list[Row]] = {client: [] for client in clients}
         for _ in range(args.repeat):
-            with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
-                ours.append(measure(load, served))
-            print(f"{load.title}: {ours[-1]}", file=sys.stderr)
-            if args.c_client is not None and load.rate is None and not load.reconnect:
+            for client, take in clients.items():
                 with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
-                    bare.append(measure_c_client(load, served, args.c_client))
-                print(f"{load.title}, C client: {bare[-1]}", file=sys.stderr)
-        rows.append((load.title, "this engine", ours))
-        if bare:
-            rows.append((load.title, "C epoll", bare))
+                    runs[client].append(take(served))
+                print(f"{load.title}, {client}: {runs[client][-1]}", file=sys.stderr)
+        rows += [(load.title, client, taken) for client, taken in runs.items()]
     print("\n".join(render(rows)))
+
+
+def _clients(load: Load, args: argparse.Namespace) -> dict[str, Callable[[Served], Row]]:
+    """This engine, and whoever else can make this load."""
+    clients: dict[str, Callable[[Served], Row]] = {"this engine": partial(measure, load)}
+    if load.rate is not None or load.reconnect or load.stamps == "user" or load.workers > 1:
+        return clients
+    if args.c_client is not None:
+        clients["C epoll"] = partial(measure_c_client, load, binary=args.c_client)
+    for peer in PEERS if args.tokenizer is not None else ():
+        if peer.installed():
+            clients[peer.name] = partial(measure_peer, load, peer=peer, tokenizer=args.tokenizer)
+    return clients
 
 
 if __name__ == "__main__":
