@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.engines.dialect import exact_output_possible, render_body
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
+from harness.facts import client_facts
 from harness.load import run_load
-from harness.load.job import ClientFacts, ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
 from harness.plan import Cell, LoadPoint, seed_for
 from harness.prompts.request import ChatRequest, Workload
 from harness.run.prepare import Prepared
@@ -168,31 +168,3 @@ def _facts(
         "engine_log": engine.facts.get("log"),
         "client": client_facts(result.client),
     }
-
-
-def client_facts(client: ClientFacts) -> dict[str, Any]:
-    return {
-        "stamp_source": client.stamp_source,
-        "stamp_uncertainty_ms": client.stamp_uncertainty_ns / 1e6,
-        "tick_ms": client.tick_ns / 1e6,
-        "workers": client.workers,
-        "lost_workers": client.lost_workers,
-        "cpu_s": client.cpu_s,
-        "busy_share": client.busy_share,
-        "wall_s": client.wall_s,
-        "send_lag_ms": _quantiles_ms(client.send_lag_ns),
-        "loop_lag_ms": _quantiles_ms(client.loop_lag_ns),
-        "connections": client.connections,
-        "connect_ms": _quantiles_ms(client.connect_ns),
-        "peak_rss_bytes": client.peak_rss_bytes,
-        "gc_collections": client.gc_collections,
-        "notes": list(client.notes),
-    }
-
-
-def _quantiles_ms(values_ns: NDArray[np.int64]) -> dict[str, float | int | None]:
-    names = ("p50", "p90", "p95", "p99", "max")
-    if not len(values_ns):
-        return {"samples": 0, **dict.fromkeys(names)}
-    quantiles = np.quantile(values_ns, (0.5, 0.9, 0.95, 0.99, 1)) / 1e6
-    return {"samples": len(values_ns), **{n: float(q) for n, q in zip(names, quantiles, strict=True)}}

@@ -1,0 +1,143 @@
+"""`bench doctor`: how exact this client is on this machine."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.doctor.compare import Spread
+    from harness.doctor.examine import Examination
+    from harness.doctor.measure import Measured
+
+EPILOG = """Exit codes: 0 exact to 1 ms at 256 streams; 4 not, so INVALID for measuring; 3 the server cannot
+start or the result cannot be kept. The result lies in the cache folder, where runs look it up."""
+
+# One column each: its title on three lines.
+_HEADS = (
+    ("load", "", ""),
+    ("tokens", "", "/s"),
+    ("TTFT error", "p50/p99/max", "ms"),
+    ("ITL error", "p50/p99/max", "ms"),
+    ("E2E error", "p99", "ms"),
+    ("sent late", "p99", "ms"),
+    ("client", "CPU", "µs/token"),
+    ("server late", "p99", "ms"),
+    ("server", "CPU", "%"),
+    ("validity", "", ""),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "--quick", action="store_true", help="three loads, up to 256 streams, in a quarter of the time"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.output import progress_display
+    from harness.doctor.examine import examine
+    from harness.doctor.loads import LOADS, QUICK
+    from harness.doctor.result import path, store
+
+    ui = progress_display()
+    try:
+        examination = examine(QUICK if arguments.quick else LOADS, ui.stage)
+    finally:
+        ui.close()
+    document = examination.as_json()
+    print(json.dumps(document, indent=1) if arguments.json else as_text(examination))
+    store(document)
+    print(f"kept in {path()}", file=sys.stderr)
+    return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID
+
+
+def as_text(examination: "Examination") -> str:
+    verdict = examination.verdict
+    return "\n".join(
+        [
+            *_table(examination),
+            "",
+            *_machine(examination),
+            "",
+            verdict.sentence,
+            *(f"limit: {limit}" for limit in verdict.limits),
+            *(f"hint: {hint}" for hint in verdict.hints),
+        ]
+    )
+
+
+def _table(examination: "Examination") -> list[str]:
+    lines = [*zip(*_HEADS, strict=True), *map(_cells, examination.measured)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """What is named on the left, numbers on the right."""
+    yield cells[0].ljust(widths[0])
+    for cell, width in zip(cells[1:], widths[1:], strict=True):
+        yield cell.rjust(width)
+
+
+def _cells(one: "Measured") -> tuple[str, ...]:
+    errors = one.errors
+    busy_share = one.server.busy_share
+    exactness = (
+        ("n/a",) * 3
+        if errors is None
+        else (_spread(errors.ttft_ms), _spread(errors.itl_ms), f"{errors.e2e_ms.p99:.3f}")
+    )
+    return (
+        one.load.title,
+        f"{one.tokens_per_s:,.0f}",
+        *exactness,
+        _number(one.send_lag_p99_ms, ".3f"),
+        _number(one.cpu_us_per_token, ".1f"),
+        _number(one.server.late_p99_ms, ".3f"),
+        _number(busy_share and 100 * busy_share, ".0f"),
+        one.verdict,
+    )
+
+
+def _spread(error_ms: "Spread") -> str:
+    return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "n/a" if value is None else format(value, form)
+
+
+def _machine(examination: "Examination") -> Iterator[str]:
+    host, clock, limits = (examination.machine[name] for name in ("host", "clock", "limits"))
+    core = examination.server_core
+    pinned = "nothing pinned" if core is None else f"server on core {core}"
+    others = [one.other_cores for one in examination.measured if one.other_cores is not None]
+    ports = limits["ephemeral_ports"]
+    yield f"cores    {host['cpus_usable']} usable, {pinned}; governor {host['cpu_governor'] or 'n/a'}"
+    yield (
+        f"others   load average {_number(host['load_average_1min'], '.1f')} before; "
+        f"other work kept {_number(min(others, default=None), '.1f')} to "
+        f"{_number(max(others, default=None), '.1f')} cores busy meanwhile"
+    )
+    yield (
+        f"clock    {clock['source'] or 'n/a'}, resolution {clock['resolution_ns']:g} ns; "
+        f"{'kernel receive stamps' if clock['kernel_receive_stamps'] else 'stamps taken when read'}, "
+        f"known to {clock['stamp_uncertainty_ns']} ns"
+    )
+    yield (
+        f"limits   {limits['file_descriptors_hard'] or 'endless'} open files, "
+        f"ports {f'{ports[0]}–{ports[1]}' if ports else 'n/a'}: "
+        f"{limits['connections_to_one_server'] or 'endless'} connections to one server"
+    )
+    for one in examination.measured:
+        if one.arrivals is not None:
+            yield (
+                f"arrivals {one.load.title}: dispersion {one.arrivals.drawn:.2f} as drawn, "
+                f"{one.arrivals.received:.2f} as received"
+            )

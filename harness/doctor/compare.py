@@ -1,0 +1,92 @@
+"""The client's records against the server's ledger, request by request and event by event."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import Floats, e2e_ms, itl_ms, ttft_ms
+from harness.record import GENERATED, Outcome, Records
+
+_BIN_NS = 10_000_000
+
+LedgerRecord = Mapping[str, Any]  # one of `records` in the server's /truth
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of sizes, whatever their sign."""
+
+    p50: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Floats) -> Self:
+        p50, p99, largest = np.quantile(np.abs(values), (0.5, 0.99, 1))
+        return cls(float(p50), float(p99), float(largest))
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """What the client measured minus what happened, in milliseconds."""
+
+    ttft_ms: Spread
+    itl_ms: Spread
+    e2e_ms: Spread
+
+    @property
+    def p99_ms(self) -> float:
+        """The one figure that a claim of exactness stands on."""
+        return max(self.ttft_ms.p99, self.itl_ms.p99)
+
+
+def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Errors | None:
+    """None where client and server do not hold the same requests with the same events, all answered.
+
+    Latencies run from the send here (from its arrival, at the server): how late requests were sent is
+    a figure of its own.
+    """
+    rows = records.requests.copy()
+    true = _true_records(records, ledger, t0_ns)
+    if true is None:
+        return None
+    rows["intended_ns"] = rows["sent_ns"]
+    pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
+    return Errors(*(Spread.of(measured - happened) for measured, happened in pairs))
+
+
+def dispersion(times_ns: NDArray[np.int64]) -> float:
+    """Variance over mean of the arrivals per 10 ms: 1 for Poisson arrivals, 0 for a metronome."""
+    counts = np.bincount(times_ns // _BIN_NS)[:-1]  # the last bin is not whole
+    return float(counts.var(ddof=1) / counts.mean())
+
+
+def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
+    return ttft_ms(records.requests), itl_ms(records), e2e_ms(records.requests)
+
+
+def _true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:
+    """What a client without any error would have recorded, in the order of `records`."""
+    rows = records.requests.copy()
+    if len(rows) != len(ledger) or (rows["outcome"] != Outcome.OK).any():
+        return None
+    received = np.array([record["received_ns"] for record in ledger], np.int64)
+    lengths = np.array([record["prompt_tokens"] for record in ledger], np.int64)
+    # Per prompt length, the requests arrived in the order in which they were sent.
+    ours, theirs = np.lexsort((rows["sent_ns"], rows["prompt_tokens"])), np.lexsort((received, lengths))
+    if (rows["prompt_tokens"][ours] != lengths[theirs]).any():
+        return None
+    place = np.empty(len(rows), np.int64)
+    place[ours] = theirs
+    writes = [np.asarray(ledger[at]["write_ns"], np.int64) - t0_ns for at in place.tolist()]
+    if any(len(times) != count for times, count in zip(writes, rows["text_events"].tolist(), strict=True)):
+        return None
+    rows["intended_ns"] = rows["sent_ns"] = received[place] - t0_ns
+    rows["first_text_ns"] = [times[0] for times in writes]
+    rows["last_text_ns"] = [times[-1] for times in writes]
+    text = records.events[np.isin(records.events["kind"], GENERATED)]
+    text["stamp_ns"] = np.concatenate(writes)
+    return replace(records, requests=rows, events=text)

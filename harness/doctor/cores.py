@@ -1,0 +1,88 @@
+"""Who runs on which core, and who used the cores. Linux only; elsewhere nothing is pinned or known."""
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_IDLE = (3, 4)  # of the columns of /proc/stat: idle, iowait
+_COUNTED = 8  # user, nice, system, idle, iowait, irq, softirq, steal; guest time is inside user
+
+
+@contextmanager
+def shared_out() -> Iterator[int | None]:
+    """Leaves one core to the server and yields it; None where there is only one, or pinning is unknown.
+
+    What this process starts stays on the other cores.
+    """
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    if len(usable) < 2:
+        yield None
+        return
+    core = min(usable)
+    os.sched_setaffinity(0, usable - {core})
+    try:
+        yield core
+    finally:
+        os.sched_setaffinity(0, usable)
+
+
+def pin(pid: int, core: int | None) -> None:
+    if core is not None:
+        os.sched_setaffinity(pid, {core})
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """CPU seconds spent so far. `machine_s` counts stolen time too: nobody here could use it."""
+
+    at_s: float
+    ours_s: float  # this process and the children that have ended
+    server_s: float | None
+    machine_s: float | None
+
+    @classmethod
+    def now(cls, server_pid: int) -> Self:
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        ours_s = sum(one.ru_utime + one.ru_stime for one in used)
+        return cls(time.monotonic(), ours_s, _process_s(server_pid), _machine_s())
+
+    def server_cores_since(self, before: "Usage") -> float | None:
+        if self.server_s is None or before.server_s is None:
+            return None
+        return (self.server_s - before.server_s) / (self.at_s - before.at_s)
+
+    def other_cores_since(self, before: "Usage") -> float | None:
+        """How many cores were kept busy by what is neither the client nor the server."""
+        server_cores = self.server_cores_since(before)
+        if server_cores is None or self.machine_s is None or before.machine_s is None:
+            return None
+        others_s = self.machine_s - before.machine_s - (self.ours_s - before.ours_s)
+        return max(0.0, others_s / (self.at_s - before.at_s) - server_cores)
+
+
+def _process_s(pid: int) -> float | None:
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(words[11]) + int(words[12])) / _TICKS_PER_S
+
+
+def _machine_s() -> float | None:
+    try:
+        lines = Path("/proc/stat").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    per_core = (line.split() for line in lines if line.startswith("cpu") and line[3].isdigit())
+    return sum(
+        int(ticks) / _TICKS_PER_S
+        for _, *columns in per_core
+        for column, ticks in enumerate(columns[:_COUNTED])
+        if column not in _IDLE
+    )

@@ -1,0 +1,60 @@
+"""The examination from first to last, as one document."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from harness import __version__
+from harness.doctor.cores import shared_out
+from harness.doctor.loads import Load
+from harness.doctor.machine import SPARE_DESCRIPTORS, allow_connections, machine_facts, machine_hints
+from harness.doctor.measure import Measured, measure
+from harness.doctor.result import SCHEMA
+from harness.doctor.verdict import Verdict, conclude
+from harness.errors import SetupError
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    machine: dict[str, Any]
+    server_core: int | None
+    measured: Sequence[Measured]
+    left_out: Sequence[Load]
+    verdict: Verdict
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "version": __version__,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "verdict": asdict(self.verdict) | {"fit_to_measure": self.verdict.fit_to_measure},
+            **self.machine,
+            "server_core": self.server_core,
+            "loads": [asdict(one) | {"title": one.load.title} for one in self.measured],
+            "left_out": [load.title for load in self.left_out],
+        }
+
+
+def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
+    """Loads that the limit of open files does not allow are left out; SetupError when it allows none."""
+    machine = machine_facts()
+    allowed = allow_connections(max(load.connections for load in loads))
+    fitting = [load for load in loads if load.connections <= allowed]
+    if not fitting:
+        raise SetupError(
+            f"{allowed + SPARE_DESCRIPTORS} open files are too few for any load",
+            where="the limit of open files (ulimit -n)",
+            hint="raise the hard limit, e.g. `ulimit -Hn 65536` as root",
+        )
+    measured = []
+    with shared_out() as core:
+        for number, load in enumerate(fitting, 1):
+            say(f"{load.title}: load {number} of {len(fitting)}")
+            measured.append(measure(load, core))
+    left_out = [load for load in loads if load.connections > allowed]
+    hints = machine_hints(machine)
+    if left_out:
+        needed = max(load.connections for load in left_out) + SPARE_DESCRIPTORS
+        hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
+    return Examination(machine, core, measured, left_out, conclude(measured, left_out, hints))

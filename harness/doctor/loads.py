@@ -1,0 +1,90 @@
+"""The loads that a machine is tried with, and their requests."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.schedule import poisson
+
+PATH = "/v1/chat/completions"
+SEED = 1
+TTFT_MS = 50.0
+
+# The streams begin one after another in this time: in step they would ask a server that writes one event
+# at a time for all of them at once.
+RAMP_NS = 250_000_000
+
+# So many prompt lengths in turn: by them the server's ledger tells requests apart that were sent in the
+# same moment and overtook each other.
+PROMPT_LENGTHS = 64
+
+Kind = Literal["concurrency", "rate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A closed loop of `value` streams, or Poisson arrivals at `value` per second."""
+
+    kind: Kind
+    value: int
+    gap_ms: float
+    tokens: int
+    requests: int  # no fewer than a p99 needs
+
+    @property
+    def title(self) -> str:
+        if self.kind == "concurrency":
+            return f"{self.value:,} streams, gap {self.gap_ms:g} ms"
+        return f"open loop, {self.value:,}/s"
+
+    @property
+    def connections(self) -> int:
+        """At most so many at a time. An open loop opens those of a busy second ahead."""
+        return self.value if self.kind == "concurrency" else min(self.requests, 2 * self.value)
+
+    def job(self, url: str) -> LoadJob:
+        return LoadJob(
+            url=url + PATH,
+            headers={"content-type": "application/json"},
+            bodies=[self._body(1 + seq % PROMPT_LENGTHS) for seq in range(self.requests)],
+            schedule=self._schedule(),
+            request_timeout_s=20.0,
+            drain_timeout_s=20.0,
+        )
+
+    def _schedule(self) -> ClosedLoop | OpenLoop:
+        if self.kind == "rate":
+            return OpenLoop(poisson(self.value, self.requests, SEED), max_in_flight=self.connections)
+        waits_ns = np.zeros(self.requests, np.int64)
+        waits_ns[: self.value] = np.linspace(0, RAMP_NS, self.value, endpoint=False)
+        return ClosedLoop(self.value, waits_ns)
+
+    def _body(self, prompt_length: int) -> bytes:
+        body = {
+            "model": "simulated",
+            "messages": [{"role": "user", "content": "x" * prompt_length}],
+            "max_tokens": self.tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        return json.dumps(body).encode()
+
+
+# Lightest first.
+QUICK = (
+    Load("concurrency", 8, gap_ms=10, tokens=8, requests=8 * 40),
+    Load("concurrency", 256, gap_ms=20, tokens=64, requests=256 * 2),
+    Load("rate", 200, gap_ms=10, tokens=8, requests=400),
+)
+LOADS = (
+    QUICK[0],
+    Load("concurrency", 64, gap_ms=20, tokens=16, requests=64 * 8),
+    QUICK[1],
+    Load("concurrency", 512, gap_ms=50, tokens=32, requests=512 * 2),
+    Load("concurrency", 1024, gap_ms=50, tokens=32, requests=1024 * 2),
+    Load("rate", 200, gap_ms=10, tokens=8, requests=800),
+    Load("rate", 500, gap_ms=10, tokens=8, requests=2000),
+)

@@ -1,0 +1,82 @@
+"""What of this machine bears on exactness. A fact that cannot be read is null."""
+
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.load.stamps import StampClock, kernel_stamps_work
+from harness.observe.host import host_facts
+
+SPARE_DESCRIPTORS = 64  # of a process, beside its connections
+_CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+
+
+def machine_facts() -> dict[str, Any]:
+    return {"host": host_facts(), "clock": _clock_facts(), "limits": _limit_facts()}
+
+
+def allow_connections(wanted: int) -> int:
+    """How many a process started from here may hold at once, the soft limit raised as far as needed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + SPARE_DESCRIPTORS
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft - SPARE_DESCRIPTORS
+
+
+def machine_hints(facts: dict[str, Any]) -> list[str]:
+    """What to change about the machine, whether or not it showed in the figures."""
+    host, clock = facts["host"], facts["clock"]
+    hints = []
+    if host["cpus_usable"] < 2:
+        hints.append("only one core is usable: client and server take turns on it; use two or more")
+    if host["cpu_governor"] not in (None, "performance"):
+        hints.append(f"the CPU governor is {host['cpu_governor']}: set it to performance")
+    if not clock["kernel_receive_stamps"]:
+        hints.append("the kernel gives no receive timestamps: arrivals count when they are read")
+    if clock["source"] not in (None, *_FAST_CLOCKS):
+        hints.append(f"the clock source is {clock['source']}: slow to read; tsc is fast where it is stable")
+    return hints
+
+
+def _clock_facts() -> dict[str, Any]:
+    stamps = StampClock()
+    stamps.sample()
+    return {
+        "source": _first_word(_CLOCK),
+        "resolution_ns": time.get_clock_info("monotonic").resolution * 1e9,
+        "kernel_receive_stamps": kernel_stamps_work(),
+        "stamp_uncertainty_ns": stamps.uncertainty_ns(),
+    }
+
+
+def _limit_facts() -> dict[str, Any]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    ports = _port_range()
+    descriptors = None if hard == resource.RLIM_INFINITY else hard - SPARE_DESCRIPTORS
+    allowed = [limit for limit in (descriptors, ports and ports[1] - ports[0] + 1) if limit is not None]
+    return {
+        "file_descriptors_soft": soft,
+        "file_descriptors_hard": None if hard == resource.RLIM_INFINITY else hard,
+        "ephemeral_ports": ports,
+        "connections_to_one_server": min(allowed, default=None),
+    }
+
+
+def _port_range() -> tuple[int, int] | None:
+    try:
+        low, high = _PORTS.read_text(encoding="utf-8").split()
+    except OSError:
+        return None
+    return int(low), int(high)
+
+
+def _first_word(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8").split()[0]
+    except (OSError, IndexError):
+        return None

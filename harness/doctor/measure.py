@@ -1,0 +1,127 @@
+"""One load against the scripted server, and what came of it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.checks import Finding, judge
+from harness.doctor.compare import Errors, dispersion, find_errors
+from harness.doctor.cores import Usage, pin
+from harness.doctor.loads import TTFT_MS, Load
+from harness.facts import client_facts
+from harness.load import run_load
+from harness.metrics.throughput import measured_window, rates
+from harness.record import Records
+from harness.truth import running
+
+_NOT_COMPARABLE = Finding(
+    "ledger-mismatch",
+    "INVALID",
+    "client and server tell of different requests or events",
+    "the same",
+    "see the other reasons; with none, this is a defect of the client: please report it",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How the scripted server fared: its lateness is in its ledger, and so not in the client's errors."""
+
+    late_p50_ms: float | None  # written - due
+    late_p99_ms: float | None
+    late_max_ms: float | None
+    busy_share: float | None  # of a core
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Dispersion of the open loop's arrivals, as drawn and as the server received them."""
+
+    drawn: float
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    load: Load
+    verdict: str
+    reasons: list[dict[str, str]]
+    errors: Errors | None
+    tokens_per_s: float
+    cpu_us_per_token: float  # of the client's workers, inside the window
+    client: dict[str, Any]
+    server: Server
+    arrivals: Arrivals | None
+    other_cores: float | None  # kept busy by other work meanwhile
+
+    def exact(self, tolerance_ms: float) -> bool:
+        return self.verdict == "VALID" and self.errors is not None and self.errors.p99_ms <= tolerance_ms
+
+    def on_time(self, tolerance_ms: float) -> bool:
+        return self.verdict == "VALID" and bool(self.send_lag_p99_ms <= tolerance_ms)
+
+    @property
+    def send_lag_p99_ms(self) -> float:
+        lag_ms = self.client["send_lag_ms"]["p99"]
+        return float("inf") if lag_ms is None else float(lag_ms)
+
+
+def measure(load: Load, core: int | None) -> Measured:
+    """`core` is the server's own. SetupError when the server does not start."""
+    with running(ttft_ms=TTFT_MS, gap_ms=load.gap_ms, chars_per_token=1, no_prefix_cache=True) as server:
+        pin(server.pid, core)
+        job = load.job(server.url)
+        before = Usage.now(server.pid)
+        result = run_load(job)
+        after = Usage.now(server.pid)
+        truth = server.truth()
+    records, client = result.records, client_facts(result.client)
+    ledger = truth["records"]
+    errors = find_errors(records, ledger, result.t0_monotonic_ns)
+    validity = judge(records, _cell_facts(load, client), None)
+    reasons = validity["reasons"] + ([] if errors else [asdict(_NOT_COMPARABLE)])
+    late_us = truth["statistics"]["schedule_error_us"]
+    tokens = max(int(records.requests["text_events"].sum()), 1)
+    return Measured(
+        load=load,
+        verdict=validity["verdict"] if errors else "INVALID",
+        reasons=reasons,
+        errors=errors,
+        tokens_per_s=_tokens_per_s(records),
+        cpu_us_per_token=result.client.cpu_s / tokens * 1e6,
+        client=client,
+        server=Server(
+            late_p50_ms=_to_ms(late_us.get("p50")),
+            late_p99_ms=_to_ms(late_us.get("p99")),
+            late_max_ms=_to_ms(late_us.get("max")),
+            busy_share=after.server_cores_since(before),
+        ),
+        arrivals=_arrivals(records, ledger, result.t0_monotonic_ns)
+        if errors and load.kind == "rate"
+        else None,
+        other_cores=after.other_cores_since(before),
+    )
+
+
+def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
+    """What `judge` looks at in the cell.json of a run."""
+    return {
+        "client": client,
+        "load": {"kind": load.kind},
+        "workload": {"output_tokens": load.tokens, "exact_output": True},
+    }
+
+
+def _tokens_per_s(records: Records) -> float:
+    window = measured_window(records.requests)
+    return (rates(records, window)["output_tokens_per_s"] or 0.0) if window else 0.0
+
+
+def _to_ms(microseconds: float | None) -> float | None:
+    return None if microseconds is None else microseconds / 1e3
+
+
+def _arrivals(records: Records, ledger: list[dict[str, Any]], t0_ns: int) -> Arrivals:
+    received = np.array([record["received_ns"] for record in ledger], np.int64) - t0_ns
+    return Arrivals(dispersion(records.requests["intended_ns"]), dispersion(received))

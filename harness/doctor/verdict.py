@@ -1,0 +1,125 @@
+"""What the measurements come to: how far this client is exact here, what limits it, what to change."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from harness.doctor.loads import Kind, Load
+from harness.doctor.measure import Measured
+
+TOLERANCES_MS = (0.1, 0.2, 0.5, 1.0)
+EXACT_MS = TOLERANCES_MS[-1]
+MIN_STREAMS = 256  # a machine that is not exact here is not one to measure on
+SERVER_LATE_MS = 5.0
+SERVER_BUSY = 0.9
+OTHER_CORES = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The heaviest load such that it and every lighter one keeps to the tolerance and is VALID."""
+
+    tolerance_ms: float
+    streams: int
+    tokens_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    sentence: str
+    reaches: tuple[Reach, ...]  # tolerances rising, each going further than the one before
+    exact_streams: int  # to EXACT_MS; 0: not even at the lightest load
+    on_time_per_s: int  # highest open-loop rate that left within EXACT_MS
+    tried_streams: int
+    tried_per_s: int
+    limits: tuple[str, ...]
+    hints: tuple[str, ...]
+
+    @property
+    def fit_to_measure(self) -> bool:
+        return self.exact_streams >= MIN_STREAMS
+
+
+def conclude(measured: Sequence[Measured], left_out: Sequence[Load], hints: Sequence[str]) -> Verdict:
+    """`measured` with the lightest load first; `hints` are about the machine, whatever was measured."""
+    reaches = tuple(_reaches(measured))
+    on_time = list(takewhile(lambda one: one.on_time(EXACT_MS), _of("rate", measured)))
+    return Verdict(
+        sentence=_sentence(reaches, on_time[-1] if on_time else None),
+        reaches=reaches,
+        exact_streams=reaches[-1].streams if reaches else 0,
+        on_time_per_s=on_time[-1].load.value if on_time else 0,
+        tried_streams=max((one.load.value for one in _of("concurrency", measured)), default=0),
+        tried_per_s=max((one.load.value for one in _of("rate", measured)), default=0),
+        limits=tuple(_limits(measured, left_out)),
+        hints=tuple(dict.fromkeys([*_hints(measured), *hints])),
+    )
+
+
+def _of(kind: Kind, measured: Sequence[Measured]) -> list[Measured]:
+    return [one for one in measured if one.load.kind == kind]
+
+
+def _reaches(measured: Sequence[Measured]) -> Iterator[Reach]:
+    furthest = 0
+    for tolerance_ms in TOLERANCES_MS:
+        good = _holding(measured, tolerance_ms)
+        if len(good) > furthest:
+            furthest = len(good)
+            tokens_per_s = max(one.tokens_per_s for one in good)
+            yield Reach(tolerance_ms, good[-1].load.value, tokens_per_s)
+
+
+def _holding(measured: Sequence[Measured], tolerance_ms: float) -> list[Measured]:
+    return list(takewhile(lambda one: one.exact(tolerance_ms), _of("concurrency", measured)))
+
+
+def _sentence(reaches: Sequence[Reach], on_time: Measured | None) -> str:
+    if not reaches:
+        return f"not exact to {EXACT_MS:g} ms at any load here"
+    parts = [
+        f"to ±{one.tolerance_ms:g} ms up to {one.streams:,} streams and {one.tokens_per_s:,.0f} tokens/s"
+        for one in reaches
+    ]
+    sentence = f"exact {', '.join(parts)} here (TTFT and ITL p99)"
+    if on_time is not None:
+        lag_ms = max(on_time.send_lag_p99_ms, 0.01)
+        sentence += f"; Poisson arrivals leave within {lag_ms:.2f} ms (p99) at {on_time.load.value:,}/s"
+    return sentence
+
+
+def _limits(measured: Sequence[Measured], left_out: Sequence[Load]) -> Iterator[str]:
+    for one in measured:
+        faults = list(_faults(one))
+        if faults:
+            yield f"{one.load.title}: {one.verdict}: {'; '.join(faults)}"
+    late = [one.load.title for one in measured if _server_late(one)]
+    if late:
+        yield (
+            f"the scripted server was late itself at {len(late)} of {len(measured)} loads, by its own limit "
+            "or by other work on its core; client errors are against its real write times"
+        )
+    for load in left_out:
+        yield f"{load.title}: left out, the limit of open files is too low"
+
+
+def _faults(one: Measured) -> Iterator[str]:
+    for reason in one.reasons:
+        yield f"{reason['code']} {reason['measured']} (limit {reason['limit']})"
+    if one.errors is not None and one.errors.p99_ms > EXACT_MS:
+        yield f"{one.errors.p99_ms:.2f} ms off at p99"
+    if one.load.kind == "rate" and one.send_lag_p99_ms > EXACT_MS:
+        yield f"sent {one.send_lag_p99_ms:.2f} ms late at p99"
+
+
+def _server_late(one: Measured) -> bool:
+    late_ms, busy = one.server.late_p99_ms, one.server.busy_share
+    return (late_ms is not None and late_ms > SERVER_LATE_MS) or (busy is not None and busy > SERVER_BUSY)
+
+
+def _hints(measured: Sequence[Measured]) -> Iterator[str]:
+    for one in measured:
+        yield from (reason["hint"] for reason in one.reasons)
+    others = [one.other_cores for one in measured if one.other_cores is not None]
+    if max(others, default=0.0) > OTHER_CORES:
+        yield f"other work kept up to {max(others):.1f} cores busy meanwhile: stop it, and try again"

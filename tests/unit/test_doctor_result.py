@@ -1,0 +1,65 @@
+"""The result that is kept, and what runs are told from it."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+from doctor_made import rate, streams
+
+from harness.doctor import result
+from harness.doctor.verdict import conclude
+from harness.errors import StorageError
+
+HOST = {"machine": "x86_64", "cpu": "a CPU", "cpus_usable": 2, "kernel": "6.1"}
+
+
+def store_verdict(**changes):
+    verdict = asdict(conclude([streams(8), streams(1024), rate(500)], [], []))
+    result.store({"schema": result.SCHEMA, "host": HOST, "verdict": verdict | changes})
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_run_within_what_was_found_needs_no_advice():
+    store_verdict()
+    assert result.advice("concurrency", 1024, HOST) is None
+    assert result.advice("rate", 499.5, HOST) is None
+
+
+def test_a_run_beyond_it_is_told_how_far_it_goes():
+    store_verdict(exact_streams=256)
+    assert result.advice("concurrency", 2000, HOST) == (
+        "2,000 streams asked: `bench doctor` found this client exact to 1 ms "
+        "only up to 256 streams (of 1,024 tried)"
+    )
+    assert result.advice("rate", 600, HOST).endswith("only up to 500/s (the most it tried)")
+
+
+@pytest.mark.parametrize("key", HOST)
+def test_a_result_of_another_machine_does_not_count(key):
+    store_verdict()
+    assert "not known" in result.advice("concurrency", 1, HOST | {key: "other"})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 0}', '{"schema": 1, "host": {}}'])
+def test_a_file_that_cannot_be_used_counts_as_none(cache, text):
+    assert "`bench doctor` finds out" in result.advice("concurrency", 1, HOST)
+    cache.mkdir()
+    (cache / "doctor.json").write_text(text)
+    assert "`bench doctor` finds out" in result.advice("concurrency", 1, HOST)
+
+
+def test_a_result_that_cannot_be_kept_says_where_and_what_to_do(cache):
+    cache.write_text("a file where the folder should be")
+    with pytest.raises(StorageError, match="not kept") as caught:
+        store_verdict()
+    assert "BENCH_CACHE" in caught.value.hint
+
+
+def test_the_stored_document_is_read_back_whole(cache):
+    store_verdict()
+    assert json.loads((cache / "doctor.json").read_text())["verdict"]["exact_streams"] == 1024
