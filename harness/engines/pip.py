@@ -20,8 +20,16 @@ _CAUSES = (
         "the package index cannot be reached: check the network and pip's index and proxy settings",
     ),
     (
+        r"from versions: none",
+        "the package index does not have it, or cannot be reached: check the network and pip's settings",
+    ),
+    (
         r"CERTIFICATE_VERIFY_FAILED",
         "the package index's certificate is not trusted: see pip's --cert setting",
+    ),
+    (
+        r"from versions: none",
+        "the package index lacks it or cannot be reached: check the network and pip's settings",
     ),
 )
 

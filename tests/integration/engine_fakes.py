@@ -23,7 +23,7 @@ from harness.spec.models import Model
 MODEL = Model("none", "none")
 
 # Behaviours are words on the command line, after the port.
-PROGRAM = '''
+PROGRAM = """
 import json, os, signal, subprocess, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -92,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 HTTPServer(("127.0.0.1", port), Handler).serve_forever()
-'''
+"""
 
 
 def fake_backend(folder: Path, *habits: str, timeout_s: float = 20.0, program: str | None = None) -> Backend:

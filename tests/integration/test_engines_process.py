@@ -42,7 +42,10 @@ def test_one_that_ignores_the_polite_way_is_killed(tmp_path):
 
 
 def test_its_output_is_logged_and_nothing_of_ours_is_open_in_it(tmp_path):
-    code = "import os, sys; print(sorted(os.listdir('/proc/self/fd')), 'up', flush=True); print('bad', file=sys.stderr)"
+    code = (
+        "import os, sys; print(sorted(os.listdir('/proc/self/fd')), 'up', flush=True); "
+        "print('bad', file=sys.stderr)"
+    )
     with (tmp_path / "ours").open("w"), run(tmp_path, code) as process:
         while process.exited() is None:
             pass

@@ -113,7 +113,10 @@ def test_death_while_loading_shows_exit_code_log_and_cause(tmp_path):
 
 
 def test_a_start_that_takes_too_long_is_ended(tmp_path):
-    with pytest.raises(SetupError) as caught, opened(tmp_path, fake_backend(tmp_path, "hangs", timeout_s=0.5)):
+    with (
+        pytest.raises(SetupError) as caught,
+        opened(tmp_path, fake_backend(tmp_path, "hangs", timeout_s=0.5)),
+    ):
         pass
     assert "not ready after 0 s" in str(caught.value) or "not ready after 1 s" in str(caught.value)
     assert "  | loading the model" in str(caught.value)
@@ -121,13 +124,13 @@ def test_a_start_that_takes_too_long_is_ended(tmp_path):
 
 
 def test_an_engine_that_cannot_generate_is_not_ready(tmp_path):
-    with pytest.raises(SetupError, match="ready, but cannot generate.*400.*no such model"):
+    with pytest.raises(SetupError, match=r"ready, but cannot generate.*400.*no such model"):
         opened(tmp_path, fake_backend(tmp_path, "mute")).__enter__()
 
 
 def test_a_program_that_does_not_exist_is_named(tmp_path):
     with (
-        pytest.raises(SetupError, match="/no/such/program: cannot be started: .*No such file"),
+        pytest.raises(SetupError, match=r"/no/such/program: cannot be started: .*No such file"),
         opened(tmp_path, fake_backend(tmp_path, program="/no/such/program")),
     ):
         pass
@@ -143,10 +146,11 @@ def test_death_in_use_is_seen(tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_however_the_block_is_left_nothing_stays(tmp_path, error):
-    with pytest.raises(error), opened(tmp_path, fake_backend(tmp_path, "child")) as engine:
-        child, pid = logged_child(tmp_path / "engine.log"), engine.facts["pid"]
-        assert alive(child)
-        raise error
+    session = opened(tmp_path, fake_backend(tmp_path, "child"))
+    pid = session.__enter__().facts["pid"]
+    child = logged_child(tmp_path / "engine.log")
+    assert alive(child)
+    assert session.__exit__(error, error(), None) in (None, False)
     assert not alive(pid)
     assert not alive(child)
 
@@ -173,7 +177,7 @@ with opened(folder, fake_backend(folder, "child", "deaf")) as engine:
 
 @pytest.fixture
 def killed_bench(tmp_path):
-    """(engine pid, its child's pid) of a bench that was killed with an engine open; the guard as well if asked."""
+    """(engine, its child) as pids of a bench killed with an engine open; the guard as well if asked."""
 
     def kill(*, guard: bool) -> tuple[int, int]:
         bench = subprocess.Popen(
@@ -208,9 +212,7 @@ def test_what_even_the_guard_could_not_clear_the_next_start_does(tmp_path, kille
     said = []
     with opened(tmp_path, fake_backend(tmp_path), say=said.append) as engine:
         assert not alive(child)
-        assert engine.facts["remarks"] == [
-            f"stopped fake (pid {child}), left by a bench that was killed"
-        ]
+        assert engine.facts["remarks"] == [f"stopped fake (pid {child}), left by a bench that was killed"]
     assert engine.facts["remarks"][0] in said
 
 
@@ -220,7 +222,13 @@ def test_a_recycled_number_is_not_killed(tmp_path):
     try:
         folder = tmp_path / "cache" / "running"
         folder.mkdir(parents=True)
-        note = {"label": "fake", "session": stranger.pid, "log": "/gone.log", "bench": 999999999, "bench_born": 1}
+        note = {
+            "label": "fake",
+            "session": stranger.pid,
+            "log": "/gone.log",
+            "bench": 999999999,
+            "bench_born": 1,
+        }
         (folder / "1.json").write_text(json.dumps(note))
         assert leftovers.clear(lambda line: None) == []
         assert stranger.poll() is None
@@ -267,7 +275,9 @@ def running(tmp_path):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        servers.append(subprocess.Popen([sys.executable, str(tmp_path / "fake_engine.py"), str(port), *habits]))
+        servers.append(
+            subprocess.Popen([sys.executable, str(tmp_path / "fake_engine.py"), str(port), *habits])
+        )
 
         def listening():
             with socket.socket() as probe:
@@ -324,7 +334,7 @@ def test_our_key_is_not_shown_to_an_engine_we_start(tmp_path, monkeypatch):
 
 
 def test_attach_to_nothing_or_to_another_kind_of_server(tmp_path, running):
-    with pytest.raises(SetupError, match="http://127.0.0.1:9: no answer to GET /health"):
+    with pytest.raises(SetupError, match=r"http://127\.0\.0\.1:9: no answer to GET /health"):
         opened(tmp_path, fake_backend(tmp_path), url="http://127.0.0.1:9").__enter__()
     other = fake_backend(tmp_path)
     other = dataclasses.replace(other, server=dataclasses.replace(other.server, ready_path="/nope"))

@@ -1,0 +1,106 @@
+"""The real llama.cpp server on the default model."""
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import pytest
+from conftest import cached
+
+from harness.engines.install import installed
+from harness.engines.launch import resolve_launch
+from harness.engines.models import local_model
+from harness.engines.session import open_engine
+from harness.errors import SetupError
+from harness.spec.backend import BackendRef, load_backend
+from harness.spec.models import choose_model
+
+pytestmark = pytest.mark.engine
+
+
+def test_what_is_recorded_is_what_runs(start):
+    with start("llamacpp", context_tokens=1024) as engine:
+        facts = engine.facts
+        slots = engine._ask("GET", "/slots").json()
+        props = engine._ask("GET", "/props").json()
+    assert facts["command"][facts["command"].index("--threads") + 1] == "1"
+    assert len(slots) == facts["values"]["max_sequences"]
+    assert {slot["n_ctx"] for slot in slots} == {1024}
+    assert props["model_path"] == facts["weights"]["model"]
+    assert facts["server_version"] == props["build_info"]
+    assert facts["package_version"] == installed(load_backend("llamacpp")).version
+    assert facts["weights"]["track"] == "gguf-q4_1"
+    assert engine.served_name == "bench"
+    assert engine.exited() == "exit code 0"
+
+
+def test_a_shared_prefix_is_reused_and_a_reset_forgets_it(start, ask, long_text):
+    with start("llamacpp@no-host-cache") as engine:
+        first = ask(engine, long_text(1), "one")
+        second = ask(engine, long_text(1), "two")
+        assert cached(first) < 30
+        assert cached(second) > 0.9 * second["usage"]["prompt_tokens"]
+        assert engine.reset_prefix_cache().done
+        assert cached(ask(engine, long_text(1), "three")) == 0
+
+
+def test_prompts_of_another_cell_find_nothing_with_the_host_cache_on(start, ask, long_text):
+    """The reset leaves prompts in host memory: they serve their own prefixes only."""
+    with start("llamacpp") as engine:
+        for salt in range(10):  # more than there are slots
+            ask(engine, long_text(salt), "one")
+        assert cached(ask(engine, long_text(0), "two")) > 500
+        engine.reset_prefix_cache()
+        assert cached(ask(engine, long_text(77), "one")) < 30
+
+
+def test_slots_share_prefixes_under_concurrency(start, ask, long_text):
+    with start("llamacpp") as engine, ThreadPoolExecutor(4) as pool:
+        for salt in (1, 2):
+            ask(engine, long_text(salt), "first touch")
+        before = engine.counters()
+        answers = list(pool.map(lambda i: ask(engine, long_text(1 + i % 2), f"question {i}"), range(16)))
+        after = engine.counters()
+    prompt = sum(answer["usage"]["prompt_tokens"] for answer in answers)
+    assert sum(map(cached, answers)) > 0.8 * prompt
+    assert after["prompt_tokens"] - before["prompt_tokens"] == prompt
+    assert after["cached_prompt_tokens"] - before["cached_prompt_tokens"] == sum(map(cached, answers))
+    assert after["output_tokens"] - before["output_tokens"] == 16 * 8
+
+
+def test_without_prefix_cache_nothing_is_reused(start, ask, long_text):
+    with start("llamacpp@no-prefix-cache") as engine:
+        for question in ("one", "two"):
+            answer = ask(engine, long_text(1), question)
+            assert cached(answer) == 0
+            assert answer["usage"]["completion_tokens"] == 8
+
+
+def test_tokens_are_counted_for_text_alone(start):
+    with start("llamacpp") as engine:
+        counts = engine.count_tokens(["", "time", "time time", "time time time"])
+        assert counts[0] == 0
+        assert all(more > fewer for fewer, more in pairwise(counts))
+        assert engine.count_tokens(["word " * 300]) == [301]
+
+
+def test_bad_weights_end_the_start_with_the_servers_words(start, tmp_path):
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF" + b"\0" * 1000)
+    with pytest.raises(SetupError) as caught:
+        start("llamacpp", named_model=local_model(str(tmp_path / "bad.gguf"))).__enter__()
+    assert "ended while loading" in str(caught.value)
+    assert "weights cannot be read" in caught.value.hint
+
+
+def test_a_flag_the_shim_does_not_know_ends_the_start(tmp_path):
+    definition = load_backend("llamacpp")
+    engine = dataclasses.replace(definition.engine, args=(*definition.engine.args, "--flash-attn", "on"))
+    ref = BackendRef(dataclasses.replace(definition, engine=engine), None, None)
+    session = open_engine(
+        ref, resolve_launch(ref, "auto"), *choose_model(None), log_path=tmp_path / "log", progress=print
+    )
+    with pytest.raises(
+        SetupError, match=r"exit code 2(.|\n)*unrecognized arguments: --flash-attn on"
+    ) as caught:
+        session.__enter__()
+    assert "a flag in its definition is unknown" in caught.value.hint

