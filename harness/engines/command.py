@@ -109,6 +109,7 @@ def build_command(
 
     argv = [filled(part, "process.program") for part in process.program]
     argv += [filled(part, "engine.args") for part in definition.engine.args]
+    argv += [filled(part, "process.args") for part in process.args]
     environment = _passed_on(hub=weights is not None and not weights.local)
     for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: filled(value, place) for name, value in table.items()})

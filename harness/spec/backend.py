@@ -69,6 +69,7 @@ class Process:
     """Start as a plain process on this machine."""
 
     program: tuple[str, ...]
+    args: tuple[str, ...] = ()  # after [engine] args
     install: Install | None = None
     env: dict[str, str] = field(default_factory=dict)
 
@@ -146,7 +147,7 @@ class Variant:
 
     description: str
     args: tuple[str, ...] = ()  # appended
-    remove_args: tuple[str, ...] = ()  # taken out, each flag alone
+    remove_args: tuple[str, ...] = ()  # taken out, each flag alone, of [engine] and of [process]
     values: dict[str, int | float | str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     track: str = ""
@@ -202,6 +203,7 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         ("engine.args", engine.args),
         ("engine.env", engine.env.values()),
         ("process.program", process.program if process else ()),
+        ("process.args", process.args if process else ()),
         ("process.env", process.env.values() if process else ()),
     ]
     for place, texts in places:
@@ -219,9 +221,15 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         raise SpecError(f"backend '{definition.name}' has no variant '{variant}'",
                         hint=nearest(variant, definition.variants))  # fmt: skip
     change = definition.variants[variant]
-    kept = tuple(arg for arg in definition.engine.args if arg not in change.remove_args)
+
+    def kept(args: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(arg for arg in args if arg not in change.remove_args)
+
+    process = definition.process
+    if process is not None:
+        process = dataclasses.replace(process, args=kept(process.args))
     engine = Engine(
-        args=kept + change.args,
+        args=kept(definition.engine.args) + change.args,
         values={**definition.engine.values, **change.values},
         env={**definition.engine.env, **change.env},
     )
@@ -234,6 +242,7 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
             definition.backend, default_track=change.track or definition.backend.default_track
         ),
         engine=engine,
+        process=process,
         dialect=dataclasses.replace(definition.dialect, extra={**definition.dialect.extra, **change.request}),
         prefix_cache=cache,
     )

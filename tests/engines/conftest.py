@@ -12,7 +12,7 @@ from harness.spec.backend import parse_backend_list
 from harness.spec.models import choose_model
 from harness.spec.scenario import Request
 
-WORDS = "time people way water day part place year thing name man line right boy old same tell air end".split()
+WORDS = "time people way water day part place year thing name man line right boy old same tell air".split()
 
 
 @pytest.fixture

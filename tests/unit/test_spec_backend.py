@@ -24,6 +24,7 @@ args = ["--model", "{model}", "--size", "{size}"]
 size = 3
 [process]
 program = ["x-server"]
+args = ["--plain", "--quiet"]
 [dialect]
 extra = { a = 1 }
 [prefix_cache]
@@ -35,7 +36,7 @@ values = { size = 9 }
 request = { b = 2 }
 [variants.bare]
 description = "no size"
-remove_args = ["--model"]
+remove_args = ["--model", "--plain"]
 prefix_cache = false
 """
 
@@ -70,6 +71,7 @@ def test_a_variant_changes_declared_keys_only():
     assert big.dialect.extra == {"a": 1, "b": 2}
     bare = apply_variant(definition, "bare")
     assert bare.engine.args == ("{model}", "--size", "{size}")
+    assert bare.process.args == ("--quiet",)
     assert not bare.prefix_cache.enabled
     unchanged = {"name", "server", "process", "metrics", "variants"}
     for field in dataclasses.fields(definition):
