@@ -64,9 +64,15 @@ def _raw_files(folder: RunFolder) -> list[str]:
 
 def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
     try:
-        return folder.read_json("manifest.json"), []
+        manifest = folder.read_json("manifest.json")
     except SpecError as error:
         return {}, [_warning("no-manifest", str(error), "the conditions of this run are not known")]
+    return manifest, [_failure(found) for found in manifest.get("failures") or ()]
+
+
+def _failure(found: Json) -> Json:
+    text = f"{found.get('backend')}, repeat {found.get('repeat')}: {found.get('error')}"
+    return _warning("engine-failed", text, "see its log in logs/")
 
 
 def _samples(folder: RunFolder, manifest: Json) -> tuple[dict[str, Samples], list[Json]]:

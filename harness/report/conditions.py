@@ -8,6 +8,9 @@ from harness.report.view import Json
 
 NOT_GIVEN = "not given"
 
+# Different at every start of an engine, whatever it is.
+INCIDENTAL = {"engine.pid", "engine.port", "engine.base_url", "engine.log", "engine.startup_s"}
+
 
 def machine(host: Json) -> str:
     """The part that sets the speed: the GPUs where there are any, else the CPU."""
@@ -51,6 +54,6 @@ def leaf(value: Any) -> str:
 def differences(backends: Json) -> list[tuple[str, list[str]]]:
     """Keys whose values are not the same for every backend, each with the values in the backends' order."""
     facts = [dict(flat(entry)) for entry in backends.values()]
-    keys = dict.fromkeys(key for entry in facts for key in entry)
+    keys = dict.fromkeys(key for entry in facts for key in entry if key not in INCIDENTAL)
     rows = [(key, [entry.get(key, NOT_GIVEN) for entry in facts]) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]

@@ -210,7 +210,8 @@ def _backend(engine: Engine) -> dict[str, Any]:
     return {
         "backend": label, "variant": variant or None, "url": None, "definition_sha256": SHA,
         "launch": {"mode": "process", "why": "no Docker on this machine"}, "track": engine.track,
-        "engine": {"version": engine.version, "command": ["serve", "--model", "m.gguf", "--port", "8100"],
+        "engine": {"version": engine.version, "pid": len(engine.label),
+                   "command": ["serve", "--model", "m.gguf", "--port", "8100"],
                    "weights_sha256": SHA, "simulated": True, "cache_prompt": variant != "no-prefix-cache"},
     }  # fmt: skip
 

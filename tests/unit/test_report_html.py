@@ -148,6 +148,21 @@ def test_differences_between_the_backends_are_listed(page):
     (table,) = [table for table in page.all("table") if "What is not the same" in table["text"]]
     assert "engine.cache_prompt" in table["text"]
     assert "definition_sha256" not in table["text"]
+    assert "engine.pid" not in table["text"]
+
+
+def test_a_backend_that_never_started_is_said_and_not_compared(tmp_path):
+    found = make_run(tmp_path, Shape((*TWO, Engine("vllm")), concurrency=(1,), requests=5))
+    manifest = found.read_json("manifest.json")
+    manifest["backends"]["vllm"]["engine"] = None
+    manifest["failures"] = [{"backend": "vllm", "repeat": 0, "error": "port 8100 is taken"}]
+    found.write_json("manifest.json", manifest)
+    document = Document(page_of(found))
+    (table,) = [table for table in document.all("table") if "What is not the same" in table["text"]]
+    assert "vllm" not in table["text"]
+    text = document.all("body")[0]["text"]
+    assert "vllm was never started." in text
+    assert "engine-failed: vllm, repeat 0: port 8100 is taken" in text
 
 
 def test_hostile_text_stays_text(tmp_path):

@@ -196,11 +196,14 @@ def test_a_timeline_names_what_there_was(tmp_path):
     rows.requests["end_ns"][1] = 50_000_000
     picture = timeline.draw(cell(), rows, REAL, tmp_path)
     assert picture is not None
-    assert picture.description.startswith("2 requests, 1 of them failed, over 0.1 seconds")
+    assert picture.description.startswith("2 requests, 1 of them not answered, over 0.1 seconds")
     found = texts(tmp_path / f"{picture.name}.svg")
-    assert {"held back by the client", "waiting for the first token", "tokens arriving", "failed"} <= set(
-        found
-    )
+    assert {
+        "held back by the client",
+        "waiting for the first token",
+        "tokens arriving",
+        "not answered",
+    } <= set(found)
     assert not {"warm-up", "drain"} & set(found)
 
 

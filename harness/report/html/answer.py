@@ -1,7 +1,5 @@
 """The first screen: what was compared, what came out in plain words, the table, what to keep in mind."""
 
-from collections.abc import Iterator
-
 from harness.report import notes
 from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
@@ -16,16 +14,20 @@ IN_WORDS = 3  # backends: with more, sentences are harder to read than the table
 
 def answer(source: Source) -> Html:
     summary = source.summary
+    found = groups(summary)
+    sentences = [items(map(_sentence, found))] if len(labels(summary)) <= IN_WORDS else []
+    undecided = notes.no_verdict(summary)
     return section(
-        "answer", "What came out",
+        "answer",
+        "What came out",
         tag("p", _compared(source)),
-        *([items(map(_sentence, groups(summary)))] if len(labels(summary)) <= IN_WORDS else []),
-        tag("p", tag("strong", notes.no_verdict(summary))),
-        *(_table(source, group) for group in groups(summary)),
+        *sentences,
+        *([tag("p", tag("strong", undecided))] if undecided else []),
+        *(_table(source, group) for group in found),
         _engines(source),
         tag("h3", "Keep in mind"),
-        items(_note(note) for note in notes.notes(summary)),
-    )  # fmt: skip
+        items(map(_note, notes.notes(summary))),
+    )
 
 
 def _compared(source: Source) -> str:
@@ -33,7 +35,9 @@ def _compared(source: Source) -> str:
     found = labels(summary)
     if not found:
         return "No cell of this run was finished: there is nothing to compare."
-    work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
+    work = "requests"
+    if len(found) > 1:
+        work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
     where = ", ".join(
         filter(None, (model(summary, source.manifest), machine(source.manifest.get("host") or {})))
     )
@@ -91,12 +95,6 @@ def _engines(source: Source) -> Html:
 
 
 def _note(note: notes.Note) -> Html:
-    return join(_note_parts(note))
-
-
-def _note_parts(note: notes.Note) -> Iterator[str]:
-    if note.kind == "warning":
-        yield tag("strong", "Warning: ")
-    yield note.text
-    if note.hint:
-        yield tag("span", f"Hint: {note.hint}", class_="hint")
+    loud = [tag("strong", "Warning: ")] if note.kind == "warning" else []
+    hint = [tag("span", f"Hint: {note.hint}", class_="hint")] if note.hint else []
+    return join([*loud, note.text, *hint])

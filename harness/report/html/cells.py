@@ -33,7 +33,7 @@ CLIENT = {
 VERDICTS_EXPLAINED = (
     "Each cell is one backend at one load point in one repeat. SUSPECT: usable with the stated doubt. "
     "INVALID: the figures may be those of the load generator and not of the server, or too few requests "
-    "succeeded; they enter neither the result table nor a picture."
+    "succeeded; they enter neither the result table nor a curve."
 )
 ANSWERS_EXPLAINED = (
     "The first measured answer of up to three cells, cut. Answers that make no sense, or that differ between "
@@ -57,11 +57,8 @@ def validity(source: Source) -> Html:
 def _validity_row(cell: Json) -> Iterator[str]:
     yield tag("span", verdict(cell), class_=verdict(cell).lower())
     reasons = (cell.get("validity") or {}).get("reasons") or ()
-    yield (
-        items(join([reason_text(reason), _hint(reason)]) for reason in reasons)
-        if reasons
-        else "every check passed"
-    )
+    why = items(join([reason_text(reason), _hint(reason)]) for reason in reasons)
+    yield why if reasons else "every check passed"
     counts = cell.get("requests") or {}
     yield f"{counts.get('ok', NOT_KNOWN)} of {counts.get('planned', NOT_KNOWN)}"
     yield str(counts.get("failed", NOT_KNOWN))
@@ -119,12 +116,10 @@ def _number(cell: Json, path: str) -> str:
 
 def answers(source: Source) -> Html:
     """The same prompt may get sense from one engine and nonsense from another: no number shows it."""
-    owners = {cell["cell"]: cell["label"] for cell in source.summary.get("cells") or ()}
     parts = []
     for label in labels(source.summary):
-        texts = [text for cell, taken in source.samples.items() if owners.get(cell) == label
-                 for text in taken.answers[:1]]  # fmt: skip
-        quotes = (tag("blockquote", plain(text, ANSWER_LIMIT)) for text in texts[:ANSWER_CELLS])
-        body = join(quotes) if texts else tag("p", "No answer.")
+        texts = [taken.answers[0] for taken in source.samples_of(label) if taken.answers][:ANSWER_CELLS]
+        quotes = [tag("blockquote", plain(text, ANSWER_LIMIT)) for text in texts]
+        body = join(quotes or [tag("p", "No answer.")])
         parts.append(tag("div", tag("h3", source.name(label)), body, data_series=str(source.index(label))))
     return section("answers", "What the models said", tag("p", ANSWERS_EXPLAINED), *parts)

@@ -17,16 +17,20 @@ SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order")
 
 def unequal(source: Source) -> Html:
     backends = source.manifest.get("backends") or {}
-    rows = differences(backends)
-    if not rows:
-        body = tag("p", "Nothing that was recorded differs between the backends.")
+    started = {label: entry for label, entry in backends.items() if entry.get("engine")}
+    rows = differences(started)
+    if rows:
+        head, body = ["", *started], ([key, *values] for key, values in rows)
+        found = table("What is not the same for every backend", head, body, class_="facts")
     else:
-        body = table("What is not the same for every backend", ["", *backends],
-                     ([key, *values] for key, values in rows))  # fmt: skip
-    every = (
-        details(label, _facts(f"All that is recorded of {label}", entry)) for label, entry in backends.items()
+        found = tag("p", "Nothing that was recorded differs between the backends.")
+    return section(
+        "differences",
+        "What makes the backends unequal",
+        *(tag("p", f"{label} was never started.") for label in backends if label not in started),
+        found,
+        *(details(label, _facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),
     )
-    return section("differences", "What makes the backends unequal", body, *every)
 
 
 def workload(source: Source) -> Html:
@@ -44,10 +48,9 @@ def workload(source: Source) -> Html:
 
 def _lengths(source: Source) -> list[list[str]]:
     """Prompts of equal bytes differ in tokens where tokenizers or chat templates do."""
-    owners = {cell["cell"]: cell["label"] for cell in source.summary.get("cells") or ()}
     rows = []
     for label in labels(source.summary):
-        taken = [samples for cell, samples in source.samples.items() if owners.get(cell) == label]
+        taken = source.samples_of(label)
         lengths = ([samples.prompt_tokens for samples in taken], [samples.output_tokens for samples in taken])
         rows.append(
             [source.name(label), *(_span(np.concatenate(found)) if found else NOT_KNOWN for found in lengths)]

@@ -21,6 +21,11 @@ class Source:
         """Which colour a backend has, here and in every picture."""
         return labels(self.summary).index(label)
 
+    def samples_of(self, label: str) -> list[Samples]:
+        """Of the cells that could be read, in the order in which they were measured."""
+        cells = [cell["cell"] for cell in self.summary.get("cells") or () if cell["label"] == label]
+        return [self.samples[cell] for cell in cells if cell in self.samples]
+
     def name(self, label: str) -> Html:
         swatch = tag("span", class_=f"swatch s{self.index(label) % 8}", aria_hidden="true")
         return join([swatch, label])

@@ -68,7 +68,7 @@ def draw(
         axes.set_ylim(0, 101)
         axes.set_xlabel(measure.axis)
         axes.set_ylabel(measure.share)
-        legend(figure, axes)
+        legend(figure, axes.get_legend_handles_labels()[0])
         picture = Picture(
             f"{measure.name}-{group.point.label}",
             f"{measure.title}, {point_words(group.point)}",

@@ -31,7 +31,7 @@ def draw(
         set_limits(axes, axes.yaxis, panel, values)
         axes.set_ylabel(panel.axis)
     _load_axis(rows[-1], groups)
-    legend(figure, max(rows, key=lambda axes: len(axes.get_legend_handles_labels()[1])))
+    legend(figure, max((axes.get_legend_handles_labels()[0] for axes in rows), key=len))
 
 
 def _aside(figure: Figure, axes: Axes, looks: Mapping[str, Look], label: str) -> Transform:

@@ -1,7 +1,7 @@
 """How every picture looks: one palette, one caption, one way to disk. Drawn without a display."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 
 INK, MUTED, GRID, PAPER = "#1A1A1A", "#5F6368", "#D9DBDE", "#FFFFFF"
 WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
 TITLE_SIZE, TITLE_FITS = 11.5, 62  # points; so many characters fill the width
+LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps beside a name
 LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
 
 _STYLE: dict[RcKeyType, Any] = {
@@ -126,12 +127,12 @@ def save(figure: Figure, picture: Picture, caption: Caption, folder: Path) -> Pi
     return picture
 
 
-def legend(figure: Figure, axes: Axes) -> None:
+def legend(figure: Figure, handles: Sequence[Artist]) -> None:
     """Below the axes, so that it never covers data; as many columns as the names leave room for."""
-    handles, names = axes.get_legend_handles_labels()
-    columns = max(1, min(4, len(names), 92 // (max(map(len, names)) + 7)))
+    longest = max(len(str(handle.get_label())) for handle in handles)
+    columns = max(1, min(4, len(handles), LEGEND_FITS // (longest + HANDLE_TAKES)))
     figure.legend(
-        handles, names, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
+        handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
     )
 
 

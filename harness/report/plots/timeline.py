@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.throughput import Window, measured_window
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
-from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, save
+from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, legend, save
 from harness.report.text import counted, plain
 from harness.report.view import Json, point_of, point_words
 
@@ -23,7 +23,7 @@ BINS = 60
 HELD = ("held back by the client", "#9AA0A6", "")
 WAITING = ("waiting for the first token", "#F2C14E", "")
 DECODING = ("tokens arriving", "#0072B2", "")
-FAILED = ("failed", "#D55E00", "//////")
+UNANSWERED = ("not answered", "#D55E00", "//////")
 
 
 def draw(cell: Json, records: Records, caption: Caption, folder: Path) -> Picture | None:
@@ -49,7 +49,7 @@ def draw(cell: Json, records: Records, caption: Caption, folder: Path) -> Pictur
         tokens.set_ylabel("output\ntokens/s")
         tokens.set_xlabel("seconds from the start of the cell")
         tokens.set_xlim(0, end_s)
-        figure.legend(handles=[_patch(style) for style in used], loc="outside lower center", ncols=4)
+        legend(figure, [_patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         title = f"Timeline of {plain(cell['label'], 40)}, {point_words(point_of(cell))}{cut}"
         picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s), cell["label"])
@@ -66,7 +66,7 @@ def _bars(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
         (HELD, bars["intended_ns"], bars["sent_ns"], bars["sent_ns"] - bars["intended_ns"] > 1_000_000),
         (WAITING, bars["sent_ns"], first, good),
         (DECODING, first, last, good),
-        (FAILED, bars["sent_ns"], bars["end_ns"], ~good),
+        (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good),
     ]
     used = []
     for style, start, stop, mask in kinds:
@@ -122,8 +122,8 @@ def _patch(style: tuple[str, str, str]) -> Patch:
 
 
 def _description(bars: NDArray[np.void], end_s: float) -> str:
-    failed = int(np.count_nonzero(bars["outcome"] != Outcome.OK))
-    lost = f", {failed} of them failed" if failed else ""
+    without = int(np.count_nonzero(bars["outcome"] != Outcome.OK))
+    lost = f", {without} of them not answered" if without else ""
     return f"{counted(len(bars), 'request')}{lost}, over {end_s:.1f} seconds; output tokens per second below."
 
 
