@@ -78,11 +78,12 @@ class AsyncWindow:
             finished.append(exchange)
             changed.set()
 
-        while not stopped:
+        while True:
             now = time.monotonic_ns()
             if now >= next_chore:
                 next_chore = now + CHORE_NS
-                stopped = chore()
+                if stopped := chore():
+                    break  # before a task is made: one cancelled ahead of its first step runs nothing
             for _ in range(_SENDS):
                 request = work.take(now, counters.in_flight)
                 if request is None:

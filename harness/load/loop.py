@@ -77,14 +77,15 @@ class Window:
         last_send, next_chore, reads_before = now, now + CHORE_NS, 0
         counters = self.counters
         stopped = False
-        while not stopped:
+        while True:
             now = time.monotonic_ns()
             if now >= next_chore:
                 elapsed, next_chore = now - next_chore + CHORE_NS, now + CHORE_NS
                 self._choose_tick(counters.reads - reads_before, elapsed)
                 reads_before = counters.reads
                 self._end_overdue(now)
-                stopped = chore()
+                if stopped := chore():
+                    break
             sent_before = counters.sent
             self._send_due(now)
             if counters.sent != sent_before:

@@ -31,9 +31,8 @@ class _Line(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            asyncio.Transport, transport
-        )  # uvloop's TLS transport does not inherit from it
+        # A cast, not a check: uvloop's TLS transport does not inherit from asyncio.Transport.
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         stamp = time.monotonic_ns()

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from itertools import pairwise
@@ -352,6 +354,42 @@ def test_a_dead_worker_is_told_and_the_rest_is_kept() -> None:
 def _children() -> list[int]:
     tasks = Path(f"/proc/{os.getpid()}/task")
     return [int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
+
+
+def test_ctrl_c_is_left_to_the_parent_and_a_dead_parent_ends_its_workers() -> None:
+    """The window runs in a child of ours, which is killed; its worker must not outlive it."""
+    code = (
+        "from harness.load import run_load; from harness.load.job import *; import sys;"
+        "run_load(LoadJob(sys.argv[1], {}, [b'{}'], ClosedLoop(1), workers=1))"
+    )
+    asked = threading.Event()
+
+    def hold(peer: Peer) -> None:
+        asked.set()
+        time.sleep(10)
+
+    with serve(hold) as server:
+        parent = subprocess.Popen([sys.executable, "-c", code, server.url], cwd=Path(__file__).parents[2])
+        try:
+            assert asked.wait(20)
+            (worker,) = map(int, Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split())
+            os.kill(worker, signal.SIGINT)
+            time.sleep(0.1)
+            assert Path(f"/proc/{worker}").exists()
+        finally:
+            parent.kill()
+            parent.wait()
+        gone_by = time.monotonic() + 5
+        while _is_alive(worker) and time.monotonic() < gone_by:
+            time.sleep(0.02)
+        assert not _is_alive(worker)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def test_progress_is_told() -> None:
