@@ -23,7 +23,8 @@ def unequal(source: Source) -> Html:
         head, body = ["", *started], ([key, *values] for key, values in rows)
         found = table("What is not the same for every backend", head, body, class_="facts")
     else:
-        found = tag("p", "Nothing that was recorded differs between the backends.")
+        alone = len(started) < 2
+        found = tag("p", "One backend: nothing to tell apart." if alone else "Nothing recorded differs.")
     return section(
         "differences",
         "What makes the backends unequal",
