@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import checks
+from harness.errors import SpecError
 from harness.metrics import cache, latency, throughput
 from harness.metrics.distribution import describe
 from harness.record import UNKNOWN, Outcome, Phase, Records
@@ -132,9 +133,13 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
 
 
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:
-    """From the folder alone. Raises SpecError for a folder that is not a run."""
-    cells = []
+    """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run."""
+    cells, unreadable = [], []
     for name in folder.cells():
-        records, facts = folder.read_cell(name)
-        cells.append(summarise_cell(records, facts))
-    return summarise_run(folder.read_json("manifest.json"), cells)
+        try:
+            cells.append(summarise_cell(*folder.read_cell(name)))
+        except SpecError as error:
+            hint = "its records are damaged: copy the run folder again, or measure the cell again"
+            unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
+    summary = summarise_run(folder.read_json("manifest.json"), cells)
+    return summary | {"warnings": [*summary["warnings"], *unreadable]}

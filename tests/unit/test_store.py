@@ -135,3 +135,9 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     assert cell["requests"] == {"planned": 10, "sent": 40, "ok": 40, "failed": 0, "dropped": 0, "cancelled": 0,
                                 "warmup": 0, "outcomes": {"ok": 40}}  # fmt: skip
     assert cell["output_tokens"] == {"total": 120, "source": "usage", "tokens_per_event": 1.0}
+
+    folder.write_cell("001-x-c8-r0", made, facts())
+    (folder.cell_path("001-x-c8-r0") / "events.parquet").write_bytes(b"PAR1")
+    damaged = summarise_folder(folder)
+    assert damaged["cells"] == summary["cells"]
+    assert [warning["code"] for warning in damaged["warnings"]] == ["cell-unreadable"]
