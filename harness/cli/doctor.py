@@ -34,7 +34,7 @@ _HEADS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument(
-        "--quick", action="store_true", help="three loads, up to 256 streams, in a quarter of the time"
+        "--quick", action="store_true", help="three loads, up to 256 streams, in half the time"
     )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
 

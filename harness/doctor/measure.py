@@ -9,11 +9,12 @@ from harness.checks import Finding, judge
 from harness.doctor.compare import Errors, dispersion, find_errors
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
+from harness.errors import SetupError
 from harness.facts import client_facts
 from harness.load import run_load
 from harness.metrics.throughput import measured_window, rates
 from harness.record import Records
-from harness.truth import running
+from harness.truth import TruthServer, running
 
 _NOT_COMPARABLE = Finding(
     "ledger-mismatch",
@@ -68,40 +69,42 @@ class Measured:
 
 
 def measure(load: Load, core: int | None) -> Measured:
-    """`core` is the server's own. SetupError when the server does not start."""
+    """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
     with running(ttft_ms=TTFT_MS, gap_ms=load.gap_ms, chars_per_token=1, no_prefix_cache=True) as server:
         pin(server.pid, core)
         job = load.job(server.url)
         before = Usage.now(server.pid)
         result = run_load(job)
         after = Usage.now(server.pid)
-        truth = server.truth()
+        truth = _ask(server)
     records, client = result.records, client_facts(result.client)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
     validity = judge(records, _cell_facts(load, client), None)
-    reasons = validity["reasons"] + ([] if errors else [asdict(_NOT_COMPARABLE)])
-    late_us = truth["statistics"]["schedule_error_us"]
-    tokens = max(int(records.requests["text_events"].sum()), 1)
+    tokens = int(np.maximum(records.requests["text_events"], 0).sum())
     return Measured(
         load=load,
         verdict=validity["verdict"] if errors else "INVALID",
-        reasons=reasons,
+        reasons=validity["reasons"] + ([] if errors else [asdict(_NOT_COMPARABLE)]),
         errors=errors,
         tokens_per_s=_tokens_per_s(records),
-        cpu_us_per_token=result.client.cpu_s / tokens * 1e6,
+        cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),
         client=client,
-        server=Server(
-            late_p50_ms=_to_ms(late_us.get("p50")),
-            late_p99_ms=_to_ms(late_us.get("p99")),
-            late_max_ms=_to_ms(late_us.get("max")),
-            busy_share=after.server_cores_since(before),
-        ),
+        server=_server(truth["statistics"], after.server_cores_since(before)),
         arrivals=_arrivals(records, ledger, result.t0_monotonic_ns)
         if errors and load.kind == "rate"
         else None,
         other_cores=after.other_cores_since(before),
     )
+
+
+def _ask(server: TruthServer) -> dict[str, Any]:
+    try:
+        return server.truth()
+    except OSError as error:
+        raise SetupError(
+            f"stopped answering: {error}", where="bench truth", hint="was it killed, or out of memory?"
+        ) from error
 
 
 def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
@@ -118,8 +121,9 @@ def _tokens_per_s(records: Records) -> float:
     return (rates(records, window)["output_tokens_per_s"] or 0.0) if window else 0.0
 
 
-def _to_ms(microseconds: float | None) -> float | None:
-    return None if microseconds is None else microseconds / 1e3
+def _server(statistics: dict[str, Any], busy_share: float | None) -> Server:
+    late_ms = {name: value / 1e3 for name, value in statistics["schedule_error_us"].items()}
+    return Server(late_ms.get("p50"), late_ms.get("p99"), late_ms.get("max"), busy_share)
 
 
 def _arrivals(records: Records, ledger: list[dict[str, Any]], t0_ns: int) -> Arrivals:

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness import paths
+from harness.doctor.loads import Kind
 from harness.errors import StorageError
 from harness.store.atomic import storage_error, write_json
 
@@ -31,7 +32,7 @@ def store(document: Mapping[str, Any]) -> None:
         raise _not_kept(error) from error
 
 
-def advice(kind: Literal["concurrency", "rate"], value: float, host: Mapping[str, Any]) -> str | None:
+def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
     """What a run at this load should be told; None when the load was found exact here.
 
     `host` is what `host_facts` says now: a result of another machine does not count.

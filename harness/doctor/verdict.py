@@ -122,4 +122,7 @@ def _hints(measured: Sequence[Measured]) -> Iterator[str]:
         yield from (reason["hint"] for reason in one.reasons)
     others = [one.other_cores for one in measured if one.other_cores is not None]
     if max(others, default=0.0) > OTHER_CORES:
-        yield f"other work kept up to {max(others):.1f} cores busy meanwhile: stop it, and try again"
+        yield (
+            f"other work kept up to {max(others):.1f} cores busy meanwhile: stop it, or put `chrt --rr 1` "
+            "before the command as root"
+        )

@@ -5,12 +5,16 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
+from harness.doctor import measure
+from harness.doctor.loads import Load
 from harness.doctor.result import advice
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SetupError
 from harness.observe.host import host_facts
+from harness.truth import running
 
 BENCH = [sys.executable, "-m", "harness"]
 
@@ -69,3 +73,15 @@ def test_a_cache_that_cannot_be_written_does_not_cost_the_figures(tmp_path):
     assert "TTFT error" in done.stdout
     assert "the result is not kept" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_ends_is_an_error_with_its_name(monkeypatch):
+    @contextmanager
+    def lost(**options):
+        with running(**options) as server:
+            server.stop()
+            yield server
+
+    monkeypatch.setattr(measure, "running", lost)
+    with pytest.raises(SetupError, match="bench truth: stopped answering"):
+        measure.measure(Load("concurrency", 2, gap_ms=1, tokens=2, requests=4), None)
