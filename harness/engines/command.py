@@ -46,13 +46,19 @@ class Command:
         }
 
 
+def settable(definition: Backend) -> dict[str, type[Value]]:
+    """What --engine-set may set for this engine, with the type each has."""
+    declared = {key: type(value) for key, value in definition.engine.values.items()}
+    return {"port": int, "threads": int, **declared}
+
+
 def configured(definition: Backend, model: Model | None, overrides: Mapping[str, Value]) -> Backend:
     """The definition with `threads` and the user's changes in [engine.values], of the declared types.
 
     Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
     """
     values: dict[str, Value] = {"threads": len(os.sched_getaffinity(0)), **definition.engine.values}
-    kinds = {"port": int} | {key: type(value) for key, value in values.items()}
+    kinds = settable(definition)
     for key, given in overrides.items():
         where = f"--engine-set {key}={given}"
         if key not in kinds:

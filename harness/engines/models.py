@@ -30,6 +30,7 @@ class Weights:
     sha256: str | None  # of the file, or over the files of the folder; None: the engine fetches them itself
     tokenizer_sha256: str | None  # None: inside the weights, or not here
     how: str
+    source: str = ""  # where the facts about them were read
 
     @property
     def local(self) -> bool:
@@ -93,6 +94,7 @@ def ensure_weights(
             None,
             None,
             f"the engine fetches {track.repo} from the model hub",
+            track.source,
         )
     else:
         raise SpecError(
@@ -106,6 +108,7 @@ def ensure_weights(
         sha256=sha256,
         tokenizer_sha256=_digest(tokenizer) if tokenizer.is_file() else None,
         how=how,
+        source=track.source,
     )
 
 

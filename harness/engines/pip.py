@@ -66,7 +66,7 @@ class Pip:
             raise self._failure(doing, tail(self.log, 400, start))
 
     def _failure(self, doing: str, output: str) -> SetupError:
-        errors = [line for line in output.splitlines() if re.match(r"\s*(ERROR|error|×)", line)]
+        errors = re.findall(r"^\s*(?:ERROR|error|×):?\s*(.+)$", output, re.MULTILINE)
         said = " / ".join((errors or output.splitlines())[-3:])
         hint = next((text for pattern, text in _CAUSES if re.search(pattern, output)), "read the log")
         return SetupError(f"{doing} failed: {said}", where=self.label, hint=f"{hint}; log: {self.log}")

@@ -133,6 +133,7 @@ def _start(
                 "package_version": env.version if env else None,
                 "packages": env.packages if env else None,
                 "torch_source": env.torch_source if env else None,
+                "model": _about_model(model_name, model) if weights else None,
                 "weights": dataclasses.asdict(weights) if weights else None,
                 "remarks": remarks,
             }
@@ -144,12 +145,23 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dic
     return {
         "backend": ref.definition.name,
         "variant": ref.variant,
+        "about": dataclasses.asdict(ref.definition.backend),
         "simulated": ref.definition.backend.simulated,
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,
         "served_name": session.served_name,
         "server_version": session.version(),
         "prefix_cache": dataclasses.asdict(ref.definition.prefix_cache),
+    }
+
+
+def _about_model(name: str, model: Model) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": model.title,
+        "licence": model.licence,
+        "context_tokens": model.context_tokens,
+        "parameters_millions": model.parameters_millions,
     }
 
 

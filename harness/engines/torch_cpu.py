@@ -69,6 +69,6 @@ def _with_uv(pip: Pip, bin_folder: Path, requirement: str, refused: str) -> str:
         raise SetupError(
             f"no CPU build of {requirement}: {refused}; uv: {error.what}",
             where=pip.label,
-            hint=f"{_HINT}; log: {pip.log}",
+            hint=f"{_HINT}; {error.hint}",
         ) from error
     return f"{requirement} from uv's CPU backend: {refused}"

@@ -17,7 +17,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def backend(install):
     return Backend(
-        Header("tiny", "Tiny", "MIT", "", weights="none"), Server("/", 1), process=Process(("x",), install)
+        Header("tiny", "Tiny", "MIT", "", weights="none"), Server("/", 1), process=Process(("x",), install=install)
     )
 
 
@@ -88,7 +88,7 @@ def test_no_network_is_one_sentence_with_the_log(tmp_path, monkeypatch):
     definition = backend(Install(("tinyengine==1",), version_of="tinyengine"))
     with pytest.raises(SetupError) as caught:
         install_engine(definition, lambda line: None)
-    assert "tiny: installing tinyengine==1 failed: ERROR:" in str(caught.value)
+    assert "tiny: installing tinyengine==1 failed: Could not find a version" in str(caught.value)
     assert "the package index cannot be reached" in caught.value.hint
     log = tmp_path / "cache" / "logs" / "install-tiny.log"
     assert str(log) in caught.value.hint
