@@ -50,6 +50,8 @@ def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
         found = "sending on time to 1 ms"
     if value <= exact:
         return None
+    if not exact:
+        return f"{value:,g}{unit} asked: `bench doctor` did not find {found} at any load on this machine"
     end = "the most it tried" if exact == tried else f"of {tried:,g} tried"
     return f"{value:,g}{unit} asked: `bench doctor` found {found} only up to {exact:,g}{unit} ({end})"
 

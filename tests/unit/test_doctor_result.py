@@ -39,6 +39,13 @@ def test_a_run_beyond_it_is_told_how_far_it_goes():
     assert result.advice("rate", 600, HOST).endswith("only up to 500/s (the most it tried)")
 
 
+def test_a_machine_that_was_good_for_nothing_says_so():
+    store_verdict(on_time_per_s=0)
+    assert result.advice("rate", 5, HOST) == (
+        "5/s asked: `bench doctor` did not find sending on time to 1 ms at any load on this machine"
+    )
+
+
 @pytest.mark.parametrize("key", HOST)
 def test_a_result_of_another_machine_does_not_count(key):
     store_verdict()
