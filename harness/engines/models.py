@@ -5,6 +5,7 @@ import json
 import sys
 import zipfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -204,5 +205,12 @@ def _digest(path: Path) -> str:
         files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
         lines = [f"{_digest(file)}  {file.name}" for file in files]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    stat = path.stat()
+    return _file_sum(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache
+def _file_sum(path: Path, _size: int, _mtime_ns: int) -> str:
+    """Remembered while the file is unchanged: a run opens an engine many times, and weights are large."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

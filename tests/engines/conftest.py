@@ -62,7 +62,3 @@ def long_text():
         return " ".join(f"{WORDS[(i * 7 + salt) % len(WORDS)]} {salt}" for i in range(200))
 
     return text
-
-
-def cached(answer):
-    return answer["usage"]["prompt_tokens_details"]["cached_tokens"]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
-from conftest import cached
+from answers import cached
 
 from harness.engines.install import installed
 from harness.engines.launch import resolve_launch

@@ -1,7 +1,7 @@
 """Real vLLM, on the CPU where there is no GPU, on weights converted from the same file llama.cpp reads."""
 
 import pytest
-from conftest import cached
+from answers import cached
 
 from harness.engines.install import installed
 from harness.spec.backend import load_backend
