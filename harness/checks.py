@@ -104,7 +104,7 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
     ttft = ttft_ms(records.requests)
     median = float(np.median(ttft)) if len(ttft) else float("inf")
     limit_ms = max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
-    if lag_ms is not None and lag_ms > limit_ms and facts["load"].get("over_cap_waits", 0) == 0:
+    if lag_ms is not None and lag_ms > limit_ms:
         yield Finding(
             "schedule-lag",
             "INVALID",

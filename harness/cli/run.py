@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", metavar="NAME|PATH", help="`bench list models`; or a GGUF file or model folder"
     )
+    parser.add_argument("--model-name", metavar="NAME", help="what attached servers call their model")
     parser.add_argument(
         "--launch",
         choices=("auto", "compose", "process", "attach"),
@@ -97,6 +98,7 @@ def main(arguments: argparse.Namespace) -> int:
         scenario=arguments.scenario,
         backends=arguments.backends,
         model=arguments.model,
+        served_name=arguments.model_name,
         launch=arguments.launch,
         overrides=_overrides(arguments),
         engine_values=dict(_pair(text, "--engine-set") for text in arguments.engine_set),

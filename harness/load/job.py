@@ -73,12 +73,13 @@ class ClientFacts:
     cpu_s: float  # user + system of all workers inside the window
     busy_share: float  # of the busiest worker: cpu / wall inside the window
     wall_s: float  # t0 to the end of the last request
-    send_lag_ns: NDArray[np.int64]  # sent - intended of open-loop sends, or sent - slot free
+    send_lag_ns: NDArray[np.int64]  # sent - intended of requests that the in-flight cap did not hold back
     loop_lag_ns: NDArray[np.int64]  # samples: how late the loop woke against what it asked for
     connections: int
     connect_ns: NDArray[np.int64]  # of connections opened ahead of the window too
     peak_rss_bytes: int
     gc_collections: int  # inside the window
+    held_at_cap: int = 0  # open loop, over_cap "wait": the server's doing, seen in the response time
     lost_workers: int = 0  # died in the window; their unfinished requests are CANCELLED
     notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...
 

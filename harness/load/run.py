@@ -106,10 +106,25 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
     return rows[: worker.pulse.sent if worker.pulse is not None else 0]
 
 
+def _held_at_cap(workers: list[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Requests that found their worker's share of the cap used up when they were due."""
+    held = np.zeros(len(rows), bool)
+    for worker in workers:
+        schedule = worker.share.job.schedule
+        if isinstance(schedule, OpenLoop):
+            own = (rows["worker"] == worker.share.worker) & (rows["sent_ns"] != UNKNOWN)
+            sent, ended = np.sort(rows["sent_ns"][own]), np.sort(rows["end_ns"][own])
+            due = rows["intended_ns"][own]
+            in_flight = np.searchsorted(sent, due) - np.searchsorted(ended, due, side="right")
+            held[own] = in_flight >= schedule.max_in_flight
+    return held
+
+
 def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
     facts = [worker.facts for worker in workers if worker.facts is not None]
     rows = records.requests
     left = rows["sent_ns"] != UNKNOWN
+    held = _held_at_cap(workers, rows)
     notes = [reason] if reason else []
     notes += [note for fact in facts for note in fact.notes]
     unstamped, shared = sum(f.unstamped_reads for f in facts), sum(f.shared_events for f in facts)
@@ -126,7 +141,8 @@ def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records:
         cpu_s=sum(fact.cpu_s for fact in facts),
         busy_share=max((fact.busy_share for fact in facts), default=0.0),
         wall_s=float(rows["end_ns"].max(initial=0)) / 1e9,
-        send_lag_ns=(rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"])[left],
+        send_lag_ns=(rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"])[left & ~held],
+        held_at_cap=int(np.count_nonzero(held)),
         loop_lag_ns=np.concatenate([np.zeros(0, np.int64), *(fact.loop_lag_ns for fact in facts)]),
         connections=sum(len(fact.connect_ns) for fact in facts),
         connect_ns=np.concatenate([np.zeros(0, np.int64), *(fact.connect_ns for fact in facts)]),

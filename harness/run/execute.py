@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
+from harness.doctor.result import advice
 from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
-from harness.plan import Block, Cell
+from harness.observe import host
+from harness.plan import Block, Cell, load_points
 from harness.prompts.request import TokenCounter
 from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
@@ -37,6 +39,10 @@ class Run:
 
     @classmethod
     def start(cls, prepared: Prepared, ui: Ui) -> "Run":
+        most = max(load_points(prepared.scenario.load), key=attrgetter("value"))
+        doubt = advice(most.kind, most.value, host.host_facts())
+        if doubt:
+            ui.note(f"hint: {doubt}")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
         folder.write_json("plan.json", plan_json(prepared))
         return cls(prepared, folder, ui, Manifest.new(folder, prepared))
@@ -111,6 +117,7 @@ class Run:
                 log_path=self.folder.log_path(f"{label}-r{block.repeat}"),
                 progress=self.ui.stage,
                 api_key_env=self.prepared.options.api_key_env,
+                served_name=self.prepared.options.served_name,
                 values=self.prepared.engine_values[block.backend],
             ) as engine:
                 self.manifest.engine_started(label, engine.facts)

@@ -16,6 +16,7 @@ class RunOptions:
     scenario: str
     backends: str
     model: str | None = None
+    served_name: str | None = None  # what attached servers call their model
     launch: LaunchMode = "auto"
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys

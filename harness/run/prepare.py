@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.engines.command import configured
+from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import local_model
 from harness.errors import SpecError
@@ -31,10 +31,6 @@ class Prepared:
     @property
     def cells(self) -> int:
         return sum(len(block.cells) for block in self.plan)
-
-
-# Engine values that every backend started here understands.
-_ENGINE_KEYS = ("port", "threads")
 
 
 def prepare(options: RunOptions) -> Prepared:
@@ -74,19 +70,17 @@ def _engine_values(
     backends: tuple[BackendRef, ...], model: Model, given: Mapping[str, str]
 ) -> tuple[dict[str, str], ...]:
     """A key changes the backends that have it; one that none has is a mistake."""
-    own = [
-        {key: given[key] for key in given if key in (*_ENGINE_KEYS, *ref.definition.engine.values)}
-        for ref in backends
-    ]
+    keys = [settable(ref.definition) for ref in backends]
     for key in given:
-        if not any(key in values for values in own):
-            known = {name for ref in backends for name in ref.definition.engine.values}
+        if not any(key in own for own in keys):
+            known = {name for own in keys for name in own}
             raise SpecError(
                 f"no backend has an engine value '{key}'", where="--engine-set", hint=nearest(key, known)
             )
-    for ref, values in zip(backends, own, strict=True):
-        configured(ref.definition, model if ref.definition.backend.weights != "none" else None, values)
-    return tuple(own)
+    values = tuple({key: given[key] for key in given if key in own} for own in keys)
+    for ref, own in zip(backends, values, strict=True):
+        configured(ref.definition, model if ref.definition.backend.weights != "none" else None, own)
+    return values
 
 
 def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:

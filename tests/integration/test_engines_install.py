@@ -17,7 +17,9 @@ def own_cache(tmp_path, monkeypatch):
 
 def backend(install):
     return Backend(
-        Header("tiny", "Tiny", "MIT", "", weights="none"), Server("/", 1), process=Process(("x",), install=install)
+        Header("tiny", "Tiny", "MIT", "", weights="none"),
+        Server("/", 1),
+        process=Process(("x",), install=install),
     )
 
 

@@ -128,7 +128,10 @@ def test_over_the_cap_a_request_waits_or_is_dropped(over_cap: str) -> None:
         assert outcomes(result) == [Outcome.OK] * 4
         assert rows["intended_ns"].tolist() == every(1, 4).tolist()
         assert np.all(rows["sent_ns"][1:] >= rows["end_ns"][:-1])
+        assert result.client.held_at_cap == 3
+        assert len(result.client.send_lag_ns) == 1  # the wait is the server's, not the client's
     else:
+        assert result.client.held_at_cap == 0
         assert outcomes(result) == [Outcome.OK] + [Outcome.DROPPED] * 3
         assert rows["sent_ns"].tolist()[1:] == [UNKNOWN] * 3
 

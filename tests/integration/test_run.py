@@ -125,8 +125,19 @@ def test_json_is_one_document_on_stdout(here):
 
 
 def test_an_open_loop_keeps_its_schedule(here):
-    bench("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "40", "--requests", "60",
-          "--output-tokens", "4")  # fmt: skip
+    bench(
+        "run",
+        "--scenario",
+        "fixed-length",
+        "--backends",
+        "calm",
+        "--rate",
+        "40",
+        "--requests",
+        "60",
+        "--output-tokens",
+        "4",
+    )
     (cell,) = summary()["cells"]
     assert cell["load"]["kind"] == "rate"
     assert cell["requests"]["ok"] == 60
@@ -138,8 +149,21 @@ def test_a_dry_run_starts_nothing(here):
     assert "003-calm-c4-r1" in done.stdout
     assert "4 cells" in done.stdout
     assert not Path("results").exists()
-    document = json.loads(bench("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "2",
-                                "--requests", "20", "--dry-run", "--json").stdout)  # fmt: skip
+    document = json.loads(
+        bench(
+            "run",
+            "--scenario",
+            "fixed-length",
+            "--backends",
+            "calm",
+            "--rate",
+            "2",
+            "--requests",
+            "20",
+            "--dry-run",
+            "--json",
+        ).stdout
+    )
     assert document["expected_s"] == 12.0
 
 
@@ -247,9 +271,14 @@ def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
 
 @pytest.mark.parametrize(
     ("fault", "outcome"),
-    [("503:every=4", "http_error"), ("reset:every=4", "reset"), ("truncation:every=4", "truncated"),
-     ("error-event:every=4", "stream_error"), ("malformed:every=4", "malformed")],
-)  # fmt: skip
+    [
+        ("503:every=4", "http_error"),
+        ("reset:every=4", "reset"),
+        ("truncation:every=4", "truncated"),
+        ("error-event:every=4", "stream_error"),
+        ("malformed:every=4", "malformed"),
+    ],
+)
 def test_failures_are_counted_by_kind(here, fault, outcome):
     define("faulty", "--fault", fault)
     bench("run", "--scenario", "fixed-length", "--backends", "faulty", *SMALL, code=4)
@@ -281,8 +310,10 @@ def test_an_interruption_under_load_keeps_what_was_measured(here, number):
     define("endless", "--fault", "stall:at=9:for=100")
     process = subprocess.Popen(
         command("run", "--scenario", "fixed-length", "--backends", "endless", *SMALL),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     start = time.monotonic()
     out, err = interrupt(process, lambda: time.monotonic() - start > 4, number)
     assert process.returncode == 130, err
@@ -302,8 +333,10 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(here):
     define("other")
     process = subprocess.Popen(
         command("run", "--scenario", "fixed-length", "--backends", "calm,other", *SMALL),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     interrupt(process, lambda: list(Path("results").glob("*/cells/000-*/cell.json")))
     assert process.returncode == 130
     run, (before, *_) = run_folder().name, summary()["cells"]
@@ -326,8 +359,10 @@ def test_an_interruption_while_the_engine_starts(here):
     define("slow-start", "--fault", "loading:for=60")
     process = subprocess.Popen(
         command("run", "--scenario", "fixed-length", "--backends", "slow-start", *SMALL),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     logs = Path("results").glob
     _out, err = interrupt(process, lambda: any(path.stat().st_size for path in logs("*/logs/*.log")))
     assert process.returncode == 130, err

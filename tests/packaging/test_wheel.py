@@ -71,9 +71,28 @@ def test_it_measures_from_an_empty_directory(installed, tmp_path):
         tmp_path,
     )
     assert "000-vllm-c1-r0" in plan
-    out = call([installed / "python", "-m", "harness", "run", "--scenario", "fixed-length", "--backends", "truth",
-                "--requests", "6", "--concurrency", "2", "--output-tokens", "4", "--engine-set", "ttft_ms=400", "--json"],
-               tmp_path)  # fmt: skip
+    out = call(
+        [
+            installed / "python",
+            "-m",
+            "harness",
+            "run",
+            "--scenario",
+            "fixed-length",
+            "--backends",
+            "truth",
+            "--requests",
+            "6",
+            "--concurrency",
+            "2",
+            "--output-tokens",
+            "4",
+            "--engine-set",
+            "ttft_ms=400",
+            "--json",
+        ],
+        tmp_path,
+    )
     assert json.loads(out)["cells"][0]["requests"]["ok"] == 6
     (run,) = (tmp_path / "results").iterdir()
     assert (run / "report.html").exists()

@@ -15,33 +15,69 @@ def cell(
     p50 = changes.pop("p50", 20.0)
     few = {f"{name}.p99": "32 samples; p99 needs 299" for name in LATENCIES}
     made = {
-        "cell": f"{label}-{load['kind'][0]}{load['value']:g}-r{repeat}", "backend": backend,
-        "variant": variant or None, "label": label, "title": "llama.cpp", "simulated": False,
-        "track": "gguf-q4_1", "quantisation": "Q4_1", "engine_version": "b11549", "launch": "process",
-        "load": dict(load), "repeat": repeat,
-        "workload_sha256": "5f" * 32, "validity": {"verdict": "VALID", "reasons": []},
-        "requests": {"planned": 32, "sent": 32, "ok": 32, "failed": 0, "dropped": 0, "warmup": 4,
-                     "outcomes": {"ok": 32}},
+        "cell": f"{label}-{load['kind'][0]}{load['value']:g}-r{repeat}",
+        "backend": backend,
+        "variant": variant or None,
+        "label": label,
+        "title": "llama.cpp",
+        "simulated": False,
+        "track": "gguf-q4_1",
+        "quantisation": "Q4_1",
+        "engine_version": "b11549",
+        "launch": "process",
+        "load": dict(load),
+        "repeat": repeat,
+        "workload_sha256": "5f" * 32,
+        "validity": {"verdict": "VALID", "reasons": []},
+        "requests": {
+            "planned": 32,
+            "sent": 32,
+            "ok": 32,
+            "failed": 0,
+            "dropped": 0,
+            "warmup": 4,
+            "outcomes": {"ok": 32},
+        },
         **{name: {"mean": p50, "p50": p50, "p90": 2 * p50, "p95": None, "p99": None} for name in LATENCIES},
-        "output_tokens_per_s": 118.4, "input_tokens_per_s": 2012.8, "requests_per_s": 3.7,
-        "output_chars_per_s": 510.0, "goodput_requests_per_s": None, "prefix_cache_hit_rate": 0.93,
-        "prefix_cache_source": "usage", "prefix_cache_ideal": 0.94, "structured_valid_rate": None,
-        "gpu": None, "server": None,
-        "cost_per_million_output_tokens": None, "joules_per_output_token": None, "window_s": 8.6,
+        "output_tokens_per_s": 118.4,
+        "input_tokens_per_s": 2012.8,
+        "requests_per_s": 3.7,
+        "output_chars_per_s": 510.0,
+        "goodput_requests_per_s": None,
+        "prefix_cache_hit_rate": 0.93,
+        "prefix_cache_source": "usage",
+        "prefix_cache_ideal": 0.94,
+        "structured_valid_rate": None,
+        "gpu": None,
+        "server": None,
+        "cost_per_million_output_tokens": None,
+        "joules_per_output_token": None,
+        "window_s": 8.6,
         "nulls": few,
-        "client": {"busy_share": 0.04, "send_lag_ms": {"p50": 0.1, "max": 0.3},
-                   "loop_lag_ms": {"p50": 0.2, "max": 0.4}},
-    }  # fmt: skip
+        "client": {
+            "busy_share": 0.04,
+            "send_lag_ms": {"p50": 0.1, "max": 0.3},
+            "loop_lag_ms": {"p50": 0.2, "max": 0.4},
+        },
+    }
     return {**made, **changes}
 
 
 def summary(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
-        "schema": 1, "run": "20261120T051744Z-shared-prefix-a1b2c3", "state": "complete",
-        "scenario": "shared-prefix", "purpose": "What prefix caching is worth.", "workload_sha256": "5f" * 32,
-        "simulated": any(found["simulated"] for found in cells), "cells": list(cells), "comparison": [],
-        "ranking": {}, "warnings": [], **changes,
-    }  # fmt: skip
+        "schema": 1,
+        "run": "20261120T051744Z-shared-prefix-a1b2c3",
+        "state": "complete",
+        "scenario": "shared-prefix",
+        "purpose": "What prefix caching is worth.",
+        "workload_sha256": "5f" * 32,
+        "simulated": any(found["simulated"] for found in cells),
+        "cells": list(cells),
+        "comparison": [],
+        "ranking": {},
+        "warnings": [],
+        **changes,
+    }
 
 
 def verdict(word: str, code: str, measured: str, limit: str, hint: str) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from made import facts, records
 from harness.checks import judge
 from harness.record import Outcome
 
-GOOD = [{"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
-        for i in range(10)]  # fmt: skip
+GOOD = [
+    {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
+    for i in range(10)
+]
 
 
 def codes(made=None, hit_rate=None, **changes):
@@ -54,11 +56,6 @@ def test_one_late_send_among_few_does_not_decide():
     assert codes(client__send_lag_ms=few | {"p90": 6.0}) == ("INVALID", ["schedule-lag"])
 
 
-def test_waiting_at_a_cap_is_the_servers_lag_not_the_clients():
-    queued = facts()["load"] | {"kind": "rate", "value": 100, "over_cap": "wait", "over_cap_waits": 3}
-    assert codes(load=queued, client__send_lag_ms=lag(60.0)) == ("VALID", [])
-
-
 def test_one_failure_in_a_hundred_is_the_limit():
     rows = GOOD * 20
     assert codes(records(*rows[:199], {"outcome": Outcome.RESET})) == ("SUSPECT", ["failed-requests"])
@@ -84,7 +81,7 @@ def test_a_rate_the_client_did_not_keep():
 
 @pytest.mark.parametrize(("hit_rate", "verdict"), [(0.29, "VALID"), (0.34, "SUSPECT")])
 def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
-    # 120 prompt tokens: 100 of ours, a fifth of them shared, and 20 of the chat template, which may be shared.
+    # 120 prompt tokens: 100 of ours, a part of them shared, and 20 of the chat template, which may be.
     made = records(*({**row, "prompt": 120} for row in GOOD))
     found = codes(made, hit_rate, workload__ideal_hit_rate=0.2 * 0.8)
     assert found[0] == verdict

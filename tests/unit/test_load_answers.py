@@ -11,8 +11,18 @@ from load_answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, fi
 
 from harness.record import UNKNOWN, EventKind, Outcome
 
-_EVENTS = [event(data) for data in (delta("", role="assistant"), delta("né", ascii_only=False), delta("\n"),
-                                    delta("b"), FINISH, USAGE, DONE)]  # fmt: skip
+_EVENTS = [
+    event(data)
+    for data in (
+        delta("", role="assistant"),
+        delta("né", ascii_only=False),
+        delta("\n"),
+        delta("b"),
+        FINISH,
+        USAGE,
+        DONE,
+    )
+]
 _BODY = b"".join(_EVENTS)
 _HEAD = head(CHUNKED)
 

@@ -48,7 +48,11 @@ def test_rates_are_load_points_too():
 
 
 def test_seeds_differ_by_dimension_and_place_and_never_change():
-    seeds = {seed_for(0, "prompts", "c1", 0), seed_for(0, "arrivals", "c1", 0), seed_for(0, "prompts", "c1", 1),
-             seed_for(1, "prompts", "c1", 0)}  # fmt: skip
+    seeds = {
+        seed_for(0, "prompts", "c1", 0),
+        seed_for(0, "arrivals", "c1", 0),
+        seed_for(0, "prompts", "c1", 1),
+        seed_for(1, "prompts", "c1", 0),
+    }
     assert len(seeds) == 4
     assert seed_for(0, "prompts", "c1", 0) == 10503820596088161946

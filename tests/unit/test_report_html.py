@@ -177,8 +177,15 @@ def test_hostile_text_stays_text(tmp_path):
         reason = dict.fromkeys(("code", "measured", "limit", "hint"), EVIL)
         cell["validity"] = {"verdict": "SUSPECT", "reasons": [reason]}
         cell["nulls"] = dict.fromkeys(cell["nulls"], EVIL)
-    edit_summary(found, cells=cells, scenario=EVIL, purpose=EVIL, run=EVIL, state=EVIL,
-                 warnings=[{"code": EVIL, "text": EVIL, "hint": EVIL}])  # fmt: skip
+    edit_summary(
+        found,
+        cells=cells,
+        scenario=EVIL,
+        purpose=EVIL,
+        run=EVIL,
+        state=EVIL,
+        warnings=[{"code": EVIL, "text": EVIL, "hint": EVIL}],
+    )
     text = page_of(found)
     document = Document(text)
     assert len(document.all("script")) == 1

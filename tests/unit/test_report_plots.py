@@ -47,10 +47,16 @@ def two(tmp_path_factory):
 def test_every_picture_is_there_as_png_and_svg(two):
     folder, pictures = two
     assert set(pictures) == {
-        "ttft-cdf-c1", "ttft-cdf-c4", "itl-cdf-c1", "itl-cdf-c4", "ttft-load-concurrency",
-        "throughput-load-concurrency", "cache-load-concurrency", "timeline-001-llamacpp-c4-r0",
+        "ttft-cdf-c1",
+        "ttft-cdf-c4",
+        "itl-cdf-c1",
+        "itl-cdf-c4",
+        "ttft-load-concurrency",
+        "throughput-load-concurrency",
+        "cache-load-concurrency",
+        "timeline-001-llamacpp-c4-r0",
         "timeline-003-llamacpp@no-prefix-cache-c4-r0",
-    }  # fmt: skip
+    }
     on_disk = {path.name for path in (folder.path / "plots").iterdir()}
     assert on_disk == {f"{name}.{ending}" for name in pictures for ending in ("png", "svg")}
 
@@ -182,9 +188,11 @@ def test_nothing_known_is_no_picture(tmp_path):
 
 def test_lanes_are_as_many_as_requests_were_in_flight():
     rows = records(
-        {"intended": 0, "sent": 0, "texts": [5, 10]}, {"intended": 1, "sent": 1, "texts": [5, 30]},
-        {"intended": 12, "sent": 12, "texts": [14, 20]}, {"intended": 13, "sent": 13, "texts": [14, 20]},
-    ).requests  # fmt: skip
+        {"intended": 0, "sent": 0, "texts": [5, 10]},
+        {"intended": 1, "sent": 1, "texts": [5, 30]},
+        {"intended": 12, "sent": 12, "texts": [14, 20]},
+        {"intended": 13, "sent": 13, "texts": [14, 20]},
+    ).requests
     assert timeline.lanes_of(rows).tolist() == [1, 2, 1, 3]
 
 

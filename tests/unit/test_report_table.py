@@ -21,16 +21,32 @@ TWO = summary(
 
 
 EVERYTHING_WRONG = summary(
-    cell("vllm", RATE, title="vLLM", track="bf16", engine_version=None, simulated=True,
-         prefix_cache_hit_rate=None, nulls={"prefix_cache_hit_rate": "neither usage nor counters report it"},
-         validity=verdict("SUSPECT", "loop-lag", "p99 7.1 ms", "5 ms", "leave the client a core of its own"),
-         requests={"planned": 32, "failed": 1, "dropped": 2,
-                   "outcomes": {"ok": 29, "timeout": 1, "dropped": 2}}),
-    cell("llamacpp", RATE, workload_sha256="00" * 32,
-         validity=verdict("INVALID", "client-busy", "97% of a core", "90%", "use more --workers")),
+    cell(
+        "vllm",
+        RATE,
+        title="vLLM",
+        track="bf16",
+        engine_version=None,
+        simulated=True,
+        prefix_cache_hit_rate=None,
+        nulls={"prefix_cache_hit_rate": "neither usage nor counters report it"},
+        validity=verdict("SUSPECT", "loop-lag", "p99 7.1 ms", "5 ms", "leave the client a core of its own"),
+        requests={
+            "planned": 32,
+            "failed": 1,
+            "dropped": 2,
+            "outcomes": {"ok": 29, "timeout": 1, "dropped": 2},
+        },
+    ),
+    cell(
+        "llamacpp",
+        RATE,
+        workload_sha256="00" * 32,
+        validity=verdict("INVALID", "client-busy", "97% of a core", "90%", "use more --workers"),
+    ),
     state="interrupted",
     warnings=[{"code": "approximate-lengths", "text": "the server offers no tokenizer", "hint": "see usage"}],
-)  # fmt: skip
+)
 REPEATED = summary(
     cell(p50=14.2), cell(OFF, p50=160.0, simulated=True), cell(p50=15.0, repeat=1), cell(OFF, repeat=1)
 )
@@ -83,8 +99,12 @@ def test_load_points_are_in_order_and_closed_and_open_loop_are_apart():
         summary(*(cell(load={"kind": kind, "value": value}) for kind, value in loads)), 100, False
     )
     headings = [line for line in found.splitlines() if "loop" in line]
-    assert headings == ["closed loop, concurrency 4", "closed loop, concurrency 32",
-                        "open loop, 0.500 requests/s", "open loop, 2 requests/s"]  # fmt: skip
+    assert headings == [
+        "closed loop, concurrency 4",
+        "closed loop, concurrency 32",
+        "open loop, 0.500 requests/s",
+        "open loop, 2 requests/s",
+    ]
 
 
 @pytest.mark.parametrize("width", range(60, 161, 10))
@@ -105,11 +125,19 @@ def test_colour_adds_nothing_but_colour():
 def test_foreign_text_cannot_reach_the_terminal_or_open_markdown():
     evil = "\033]0;title\007|<b>"
     found = summary(
-        cell("x" + evil, engine_version=evil, title=evil, track=evil, nulls={"prefix_cache_hit_rate": evil},
-             prefix_cache_hit_rate=None,
-             validity=verdict("SUSPECT", evil, evil, evil, evil)),
-        scenario=evil, state=evil, warnings=[{"code": evil, "text": evil, "hint": evil}],
-    )  # fmt: skip
+        cell(
+            "x" + evil,
+            engine_version=evil,
+            title=evil,
+            track=evil,
+            nulls={"prefix_cache_hit_rate": evil},
+            prefix_cache_hit_rate=None,
+            validity=verdict("SUSPECT", evil, evil, evil, evil),
+        ),
+        scenario=evil,
+        state=evil,
+        warnings=[{"code": evil, "text": evil, "hint": evil}],
+    )
     for text in (terminal(found, 100, color=False), markdown(found)):
         assert not {"\033", "\007"} & set(text)
     assert "<b>" not in markdown(found)

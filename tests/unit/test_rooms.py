@@ -39,7 +39,7 @@ ALLOWED = {
         "store",
         "truth",
     },
-    "summary": {"checks", "metrics", "record", "store"},
+    "summary": {"checks", "errors", "metrics", "record", "store"},
     "report": {"errors", "metrics", "plan", "record", "store"},
     "run": {
         "doctor",

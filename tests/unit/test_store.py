@@ -116,13 +116,24 @@ def test_a_damaged_cell_says_which(folder):
 
 
 def test_the_summary_is_recomputed_from_the_folder_alone(folder):
-    made = records(*[{"sent": 10 * i, "texts": [10 * i + 3, 10 * i + 5, 10 * i + 7], "prompt": 50, "cached": 25}
-                     for i in range(40)])  # fmt: skip
+    made = records(
+        *[
+            {"sent": 10 * i, "texts": [10 * i + 3, 10 * i + 5, 10 * i + 7], "prompt": 50, "cached": 25}
+            for i in range(40)
+        ]
+    )
     folder.write_cell("000-x-c1-r0", made, facts())
-    folder.write_json("manifest.json", {
-        "run": folder.run_id, "state": "complete", "warnings": [], "workload_sha256": "0" * 64,
-        "scenario": {"scenario": {"name": "demo", "purpose": "p"}}, "model": {"name": "m", "title": "M"},
-    })  # fmt: skip
+    folder.write_json(
+        "manifest.json",
+        {
+            "run": folder.run_id,
+            "state": "complete",
+            "warnings": [],
+            "workload_sha256": "0" * 64,
+            "scenario": {"scenario": {"name": "demo", "purpose": "p"}},
+            "model": {"name": "m", "title": "M"},
+        },
+    )
     summary = summarise_folder(folder)
     (cell,) = summary["cells"]
     assert (summary["state"], summary["simulated"]) == ("complete", True)
@@ -132,8 +143,16 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     assert cell["tpot_ms"]["p90"] == 2
     assert cell["e2e_ms"]["mean"] == 7
     assert cell["prefix_cache_hit_rate"] == 0.5
-    assert cell["requests"] == {"planned": 10, "sent": 40, "ok": 40, "failed": 0, "dropped": 0, "cancelled": 0,
-                                "warmup": 0, "outcomes": {"ok": 40}}  # fmt: skip
+    assert cell["requests"] == {
+        "planned": 10,
+        "sent": 40,
+        "ok": 40,
+        "failed": 0,
+        "dropped": 0,
+        "cancelled": 0,
+        "warmup": 0,
+        "outcomes": {"ok": 40},
+    }
     assert cell["output_tokens"] == {"total": 120, "source": "usage", "tokens_per_event": 1.0}
 
     folder.write_cell("001-x-c8-r0", made, facts())

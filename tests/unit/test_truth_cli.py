@@ -33,9 +33,15 @@ def test_every_option_has_a_flag_and_every_flag_an_option() -> None:
 
 def test_flags_reach_their_option() -> None:
     options = parsed(
-        "--ttft-ms=uniform:1:2", "--gap-ms=5", "--fault=reset:at=1", "--fault=429", "--role=early", "--crlf",
-        "--max-running=2", "--precise",
-    )  # fmt: skip
+        "--ttft-ms=uniform:1:2",
+        "--gap-ms=5",
+        "--fault=reset:at=1",
+        "--fault=429",
+        "--role=early",
+        "--crlf",
+        "--max-running=2",
+        "--precise",
+    )
     assert options.ttft_ms == Distribution("uniform", (1.0, 2.0))
     assert options.faults == (Fault("reset", at=1), Fault("429"))
     assert (options.max_running, options.precise, options.no_prefix_cache) == (2, True, False)

@@ -176,8 +176,16 @@ def test_tokens_gather_in_events_and_events_in_writes() -> None:
 def test_empty_deltas() -> None:
     deltas = deltas_of(writes_of(Habits(role="none", empty_delta_every=3)))
     assert [delta.get("content") == "" for delta in deltas] == [
-        True, False, False, False, True, False, False, False, False
-    ]  # fmt: skip
+        True,
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_a_comment_fills_every_long_silence_and_no_short_one() -> None:
