@@ -14,6 +14,8 @@ from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Probe
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
+# A scripted server says so in every answer, whatever name it is attached under.
+SIMULATED_HEADER = "x-bench-simulated"
 _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 
@@ -53,6 +55,7 @@ class Server:
 
     def __init__(self, definition: Backend, base_url: str, served_name: str, key: str = "") -> None:
         self.definition, self.base_url, self.served_name = definition, base_url, served_name
+        self.simulated = definition.backend.simulated
         self._headers = {"content-type": "application/json"}
         if key:
             self._headers["authorization"] = f"Bearer {key}"
@@ -181,11 +184,13 @@ class Server:
 
     def _ask(self, method: str, path: str, json: Any = None) -> httpx.Response:
         try:
-            return self._client.request(method, path, json=json)
+            answer = self._client.request(method, path, json=json)
         except httpx.HTTPError as error:
             raise SetupError(
                 f"no answer to {method} {path}: {error or type(error).__name__}", where=self.base_url
             ) from error
+        self.simulated |= SIMULATED_HEADER in answer.headers
+        return answer
 
     def _ok(self, answer: httpx.Response) -> Any:
         """The answer's JSON."""

@@ -146,7 +146,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dic
         "backend": ref.definition.name,
         "variant": ref.variant,
         "about": dataclasses.asdict(ref.definition.backend),
-        "simulated": ref.definition.backend.simulated,
+        "simulated": session.simulated,
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,
         "served_name": session.served_name,
