@@ -34,7 +34,8 @@ browser: $(VENV)/ready ## the report in headless Chromium
 	$(BIN)/python -m pytest tests/browser
 
 bench: $(VENV)/ready ## benchmarks of the harness itself
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.exactness
+	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 
 package: $(VENV)/ready ## sdist, and the wheel built from it
 	$(BIN)/python -m build --outdir dist

@@ -17,8 +17,8 @@ from harness.run.prepare import Prepared
 def conduct(prepared: Prepared, begin: Callable[[Ui], Run], *, as_json: bool) -> int:
     ui = progress_display()
     try:
-        for label, launch in zip(prepared.labels, prepared.launches, strict=True):
-            ui.note(f"{label}: launch {launch.mode}: {launch.why}")
+        for launch in prepared.launches:
+            ui.note(launch.why)
         run = begin(ui)
         run.execute()
         if run.cells:

@@ -1,0 +1,88 @@
+"""The main job on real engines and a real model: the same bytes to vLLM and llama.cpp, cache on and off."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from harness.record import Outcome, Phase
+from harness.store import RunFolder
+
+BACKENDS = ("vllm", "llamacpp", "llamacpp@no-prefix-cache")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One run of all three, from an empty directory: (folder, what it printed)."""
+    here = tmp_path_factory.mktemp("run")
+    asked = ["--scenario", "shared-prefix", "--backends", ",".join(BACKENDS)]
+    small = ["--concurrency", "2", "--requests", "12", "--output-tokens", "8"]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", *asked, *small],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode in (0, 4), done.stderr
+    (folder,) = (here / "results").iterdir()
+    return RunFolder(folder), done.stdout
+
+
+@pytest.fixture(scope="module")
+def cells(run):
+    return {cell["label"]: cell for cell in run[0].read_json("summary.json")["cells"]}
+
+
+def test_every_backend_answers_every_request(cells):
+    assert tuple(cells) == BACKENDS
+    for cell in cells.values():
+        assert cell["requests"]["ok"] == 12
+        assert cell["output_tokens"]["total"] == 12 * 8
+        assert cell["engine_version"]
+        assert not cell["simulated"]
+
+
+def test_all_get_the_same_bytes_and_count_them_alike(run, cells):
+    assert len({cell["workload_sha256"] for cell in cells.values()}) == 1
+    prompts = []
+    for cell in cells.values():
+        records, _facts = run[0].read_cell(cell["cell"])
+        rows = records.requests[records.requests["phase"] == Phase.MEASURE]
+        assert (rows["outcome"] == Outcome.OK).all()
+        prompts.append(rows["prompt_tokens"].tolist())
+    assert prompts[0] == prompts[1] == prompts[2]
+
+
+def test_the_cache_is_seen_working_and_seen_off(cells):
+    assert cells["vllm"]["prefix_cache_hit_rate"] > 0.7
+    assert cells["llamacpp"]["prefix_cache_hit_rate"] > 0.7
+    assert cells["llamacpp@no-prefix-cache"]["prefix_cache_hit_rate"] < 0.02
+    on, off = cells["llamacpp"]["ttft_ms"]["p50"], cells["llamacpp@no-prefix-cache"]["ttft_ms"]["p50"]
+    assert off > 2 * on, "544 prompt tokens instead of about 40 must be felt"
+
+
+def test_the_engines_counters_agree_with_ours(cells):
+    """Warm-up included: 16 requests of 8 tokens each."""
+    for label in BACKENDS:
+        assert cells[label]["server"]["output_tokens"] == 16 * 8, label
+
+
+def test_different_weights_are_marked(run):
+    folder, printed = run
+    summary = folder.read_json("summary.json")
+    assert any(warning["code"] == "different-tracks" for warning in summary["warnings"])
+    assert "bf16" in printed
+
+
+def test_the_folder_holds_what_a_reader_needs(run):
+    folder, _printed = run
+    manifest = folder.read_json("manifest.json")
+    assert manifest["state"] == "complete"
+    assert manifest["exact_lengths"]
+    assert manifest["backends"]["vllm"]["engine"]["server_version"]
+    assert manifest["backends"]["llamacpp"]["engine"]["weights"]["sha256"]
+    assert (folder.path / "report.html").read_text().startswith("<!doctype html>")
+    assert len(list((folder.path / "plots").glob("*.png"))) >= 4
+    assert json.loads((folder.path / "plan.json").read_text())["blocks"]
