@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.metrics.distribution import highest_percentile
-from harness.metrics.latency import measured, ttft_ms
+from harness.metrics.latency import measured, tpot_ms, ttft_ms
 from harness.record import UNKNOWN, Outcome, Records
 
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]
@@ -23,6 +23,8 @@ MAX_LAG_SHARE = 0.05
 MAX_LOOP_LAG_MS = 5.0
 BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9
 MAX_STAMP_UNCERTAINTY_MS = 0.1
+# Events that share a read have one stamp, and the gap between them is lost.
+MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
@@ -50,6 +52,7 @@ def judge(records: Records, facts: Mapping[str, Any], hit_rate: float | None) ->
 def _findings(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
     yield from _client(facts["client"])
     yield from _schedule(records, facts)
+    yield from _merged(records, facts["client"])
     yield from _requests(records)
     yield from _engine(facts)
     yield from _workload(records, facts, hit_rate)
@@ -90,6 +93,24 @@ def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
             f"{uncertainty_ms:.3f} ms",
             f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
             "the system clock was stepped or the machine stalled",
+        )
+
+
+def _merged(records: Records, client: Mapping[str, Any]) -> Iterator[Finding]:
+    """Only where the client looked later than half a gap: servers write bursts too."""
+    share, gaps_ms = client["merged_share"], tpot_ms(records.requests)
+    percentile, late_ms = _tail(client["loop_lag_ms"])
+    if share <= MERGED_SUSPECT or late_ms is None or not len(gaps_ms):
+        return
+    late_ms += client["tick_ms"]
+    limit_ms = float(np.median(gaps_ms)) / 2
+    if late_ms > limit_ms:
+        yield Finding(
+            "merged-events",
+            "INVALID" if share > MERGED_INVALID else "SUSPECT",
+            f"{share:.0%} of the events read together, up to {late_ms:.1f} ms late ({percentile})",
+            f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid, if {limit_ms:.1f} ms late or more",
+            "gaps between tokens are lost: leave the load generator a core of its own",
         )
 
 

@@ -15,6 +15,7 @@ def client_facts(client: ClientFacts) -> dict[str, Any]:
         "tick_ms": client.tick_ns / 1e6,
         "workers": client.workers,
         "lost_workers": client.lost_workers,
+        "merged_share": client.merged_share,
         "held_at_cap": client.held_at_cap,
         "cpu_s": client.cpu_s,
         "busy_share": client.busy_share,

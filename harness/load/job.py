@@ -79,6 +79,7 @@ class ClientFacts:
     connect_ns: NDArray[np.int64]  # of connections opened ahead of the window too
     peak_rss_bytes: int
     gc_collections: int  # inside the window
+    merged_share: float = 0.0  # of text events that shared a read, and so a stamp, with the one before
     held_at_cap: int = 0  # open loop, over_cap "wait": the server's doing, seen in the response time
     lost_workers: int = 0  # died in the window; their unfinished requests are CANCELLED
     notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...

@@ -128,11 +128,11 @@ def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records:
     notes = [reason] if reason else []
     notes += [note for fact in facts for note in fact.notes]
     unstamped, shared = sum(f.unstamped_reads for f in facts), sum(f.shared_events for f in facts)
+    text_events = sum(fact.text_events for fact in facts)
     if unstamped:
         notes.append(f"{unstamped} reads came without a kernel stamp and were stamped when read")
     if shared:
-        events = sum(fact.text_events for fact in facts)
-        notes.append(f"{shared} of {events} text events arrived in one read with the event before")
+        notes.append(f"{shared} of {text_events} text events arrived in one read with the event before")
     return ClientFacts(
         stamp_source="kernel" if carrier is Carrier.KERNEL_STAMPS else "user",
         stamp_uncertainty_ns=max((fact.stamp_uncertainty_ns for fact in facts), default=0),
@@ -142,6 +142,7 @@ def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records:
         busy_share=max((fact.busy_share for fact in facts), default=0.0),
         wall_s=float(rows["end_ns"].max(initial=0)) / 1e9,
         send_lag_ns=(rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"])[left & ~held],
+        merged_share=shared / text_events if text_events else 0.0,
         held_at_cap=int(np.count_nonzero(held)),
         loop_lag_ns=np.concatenate([np.zeros(0, np.int64), *(fact.loop_lag_ns for fact in facts)]),
         connections=sum(len(fact.connect_ns) for fact in facts),

@@ -13,12 +13,19 @@ from harness.report.samples import Samples, take
 from harness.report.text import plain
 from harness.report.view import Json
 from harness.store import RunFolder
-from harness.store.atomic import write_bytes
+from harness.store.atomic import storage_error, write_bytes
 
 TABLE_WIDTH = 100
 
 
 def build_all(folder: RunFolder) -> list[Path]:
+    try:
+        return _build(folder)
+    except OSError as error:  # pictures are written by matplotlib
+        raise storage_error(error, folder.path) from error
+
+
+def _build(folder: RunFolder) -> list[Path]:
     summary = folder.read_json("summary.json")
     manifest, problems = _manifest(folder)
     samples, unread = _samples(folder, manifest)
@@ -67,12 +74,7 @@ def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
         manifest = folder.read_json("manifest.json")
     except SpecError as error:
         return {}, [_warning("no-manifest", str(error), "the conditions of this run are not known")]
-    return manifest, [_failure(found) for found in manifest.get("failures") or ()]
-
-
-def _failure(found: Json) -> Json:
-    text = f"{found.get('backend')}, repeat {found.get('repeat')}: {found.get('error')}"
-    return _warning("engine-failed", text, "see its log in logs/")
+    return manifest, []
 
 
 def _samples(folder: RunFolder, manifest: Json) -> tuple[dict[str, Samples], list[Json]]:

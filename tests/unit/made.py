@@ -78,6 +78,7 @@ def facts(**changes):
             "workers": 1,
             "lost_workers": 0,
             "held_at_cap": 0,
+            "merged_share": 0.0,
             "cpu_s": 0.1,
             "busy_share": 0.1,
             "wall_s": 1.0,

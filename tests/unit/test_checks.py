@@ -50,6 +50,22 @@ def test_a_slow_server_forgives_a_lag_that_is_small_beside_its_ttft():
     assert codes(slow, client__send_lag_ms=lag(11.0)) == ("INVALID", ["schedule-lag"])
 
 
+@pytest.mark.parametrize(
+    ("share", "late_ms", "expected"),
+    [
+        (0.5, 0.1, ("VALID", [])),  # read promptly: the server wrote them together
+        (0.05, 0.7, ("SUSPECT", ["merged-events"])),
+        (0.5, 0.7, ("INVALID", ["merged-events"])),
+        (0.005, 0.7, ("VALID", [])),
+    ],
+)
+def test_gaps_that_a_late_reader_lost(share, late_ms, expected):
+    """Tokens come every millisecond."""
+    assert (
+        codes(client__merged_share=share, client__loop_lag_ms=lag(late_ms), client__tick_ms=0.0) == expected
+    )
+
+
 def test_one_late_send_among_few_does_not_decide():
     few = lag(70.0) | {"samples": 36}
     assert codes(client__send_lag_ms=few) == ("VALID", [])

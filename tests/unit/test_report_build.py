@@ -1,11 +1,12 @@
 """From a folder alone, whatever state it is in."""
 
+import errno
 import shutil
 
 import pytest
 from report_runs import Shape, make_run
 
-from harness.errors import SpecError
+from harness.errors import SpecError, StorageError
 from harness.report import build
 from harness.store import RunFolder
 
@@ -81,3 +82,13 @@ def test_pictures_of_an_earlier_report_do_not_stay(tmp_path):
     stale.write_bytes(b"old")
     build(folder)
     assert not stale.exists()
+
+
+def test_a_full_disk_is_no_traceback(tmp_path, monkeypatch):
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = make_run(tmp_path, SMALL)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    with pytest.raises(StorageError, match="no space left"):
+        build(folder)

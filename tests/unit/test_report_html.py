@@ -155,14 +155,18 @@ def test_a_backend_that_never_started_is_said_and_not_compared(tmp_path):
     found = make_run(tmp_path, Shape((*TWO, Engine("vllm")), concurrency=(1,), requests=5))
     manifest = found.read_json("manifest.json")
     manifest["backends"]["vllm"]["engine"] = None
-    manifest["failures"] = [{"backend": "vllm", "repeat": 0, "error": "port 8100 is taken"}]
     found.write_json("manifest.json", manifest)
+    summary = found.read_json("summary.json")
+    summary["warnings"].append(
+        {"code": "not-measured", "text": "vllm: port 8100 is taken", "hint": "free it"}
+    )
+    found.write_json("summary.json", summary)
     document = Document(page_of(found))
     (table,) = [table for table in document.all("table") if "What is not the same" in table["text"]]
     assert "vllm" not in table["text"]
     text = document.all("body")[0]["text"]
     assert "vllm was never started." in text
-    assert "engine-failed: vllm, repeat 0: port 8100 is taken" in text
+    assert "not-measured: vllm: port 8100 is taken" in text
 
 
 def test_hostile_text_stays_text(tmp_path):
