@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--concurrency", metavar="N,…", type=_numbers(int), help="closed loop: requests kept in flight"
     )
     shape.add_argument("--rate", metavar="R,…", type=_numbers(float), help="open loop: requests per second")
-    load.add_argument("--arrival", choices=("poisson", "constant"), help="of the open loop")
+    load.add_argument("--arrival", choices=("poisson", "constant", "gamma"), help="of the open loop")
     load.add_argument("--requests", type=int, metavar="N", help="measured requests per load point")
     load.add_argument("--duration", type=float, metavar="S", help="stop sending after so many seconds")
     load.add_argument("--input-tokens", type=int, metavar="N", help="of fixed-length prompts")

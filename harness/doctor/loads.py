@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
-from harness.schedule import poisson
+from harness.schedule import arrivals
 
 PATH = "/v1/chat/completions"
 SEED = 1
@@ -57,7 +57,9 @@ class Load:
 
     def _schedule(self) -> ClosedLoop | OpenLoop:
         if self.kind == "rate":
-            return OpenLoop(poisson(self.value, self.requests, SEED), max_in_flight=self.connections)
+            return OpenLoop(
+                arrivals("poisson", self.value, self.requests, SEED), max_in_flight=self.connections
+            )
         waits_ns = np.zeros(self.requests, np.int64)
         waits_ns[: self.value] = np.linspace(0, RAMP_NS, self.value, endpoint=False)
         return ClosedLoop(self.value, waits_ns)

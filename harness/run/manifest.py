@@ -50,7 +50,7 @@ class Manifest:
                     prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
                 )
             },
-            "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals"]},
+            "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
             "repeats": options.repeats,
             "order": [cell.name for block in prepared.plan for cell in block.cells],
             "workload_sha256": None,

@@ -16,7 +16,7 @@ from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress
 from harness.plan import Cell, LoadPoint, seed_for
 from harness.prompts.request import ChatRequest, Workload
 from harness.run.prepare import Prepared
-from harness.schedule import arrivals
+from harness.schedule import arrivals, think_times
 
 # An engine that no longer answers may take so long to be gone.
 DYING_S = 2.0
@@ -56,11 +56,21 @@ def _as_json(request: ChatRequest) -> list[dict[str, str]]:
 
 
 def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> ClosedLoop | OpenLoop:
+    load, run_seed = prepared.scenario.load, prepared.options.seed
     if point.kind == "concurrency":
-        return ClosedLoop(int(point.value))
-    load = prepared.scenario.load
-    seed = seed_for(prepared.options.seed, "arrivals", point.label, repeat)
-    return OpenLoop(arrivals(load.arrival, point.value, count, seed), load.max_in_flight, load.over_cap)
+        seed = seed_for(run_seed, "think", point.label, repeat)
+        waits = think_times(load.think_time_s, load.think_time == "exponential", count, seed)
+        return ClosedLoop(int(point.value), waits if load.think_time_s else None)
+    intended_ns = arrivals(
+        load.arrival,
+        point.value,
+        count,
+        seed_for(run_seed, "arrivals", point.label, repeat),
+        burstiness=load.burstiness,
+        profile=load.profile,
+        repeat_profile=load.repeat_profile,
+    )
+    return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
 def measure(

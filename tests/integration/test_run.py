@@ -10,8 +10,10 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from harness.store import RunFolder
 from harness.truth import running
 
 # Slow enough that this machine's own delays stay far below the validity limits (5 % of the TTFT).
@@ -142,6 +144,62 @@ def test_an_open_loop_keeps_its_schedule(here):
     assert cell["load"]["kind"] == "rate"
     assert cell["requests"]["ok"] == 60
     assert cell["ttft_ms"]["p50"] >= cell["ttft_service_ms"]["p50"]
+
+
+def test_a_scenario_file_shapes_the_rate(here):
+    """Ten seconds' worth of a constant 8/s, squeezed into bursts of a quarter second every half second."""
+    shape = "[{seconds=0.25, start=2, end=2}, {seconds=0.25, start=0, end=0}]"
+    bench(
+        "run",
+        "--scenario",
+        "fixed-length",
+        "--backends",
+        "calm",
+        "--rate",
+        "8",
+        "--arrival",
+        "constant",
+        "--set",
+        f"load.profile={shape}",
+        "--set",
+        "load.repeat_profile=true",
+        "--set",
+        "load.warmup_requests=0",
+        "--requests",
+        "16",
+        "--output-tokens",
+        "2",
+    )
+    records, _facts = RunFolder(run_folder()).read_cell("000-calm-r8-r0")
+    seconds = records.requests["intended_ns"] / 1e9
+    assert len(seconds) == 16
+    assert ((seconds % 0.5) < 0.25 + 1e-6).all()
+
+
+def test_a_closed_loop_thinks(here):
+    bench(
+        "run",
+        "--scenario",
+        "fixed-length",
+        "--backends",
+        "calm",
+        "--concurrency",
+        "4",
+        "--requests",
+        "8",
+        "--output-tokens",
+        "2",
+        "--set",
+        "load.warmup_requests=0",
+        "--set",
+        "load.think_time_s=0.3",
+        "--set",
+        "load.think_time=constant",
+    )
+    records, _facts = RunFolder(run_folder()).read_cell("000-calm-c4-r0")
+    rows = records.requests
+    assert (rows["sent_ns"][:4] >= 0.3e9).all()
+    assert (np.sort(rows["sent_ns"])[4:] >= np.sort(rows["end_ns"])[:4] + 0.3e9).all()
 
 
 def test_a_dry_run_starts_nothing(here):

@@ -15,7 +15,7 @@ ALLOWED = {
     "record": set(),
     "paths": {"errors"},
     "spec": {"errors", "paths"},
-    "schedule": set(),
+    "schedule": {"spec"},
     "plan": {"spec"},
     "prompts": {"errors", "spec"},
     "load": {"errors", "record"},

@@ -48,6 +48,27 @@ def test_a_scenario_is_complete_in_itself():
         (("[1]", "[1]\narrival = 'gauss'"), "x.toml:load.arrival: 'gauss' is not one of 'poisson'", None),
         (("[1]", "[1]\nduration_s = 0"), "x.toml:load.duration_s: must be above 0", None),
         (("[1]", "[1]\nwarmup_requests = -1"), "x.toml:load.warmup_requests: must not be negative", None),
+        (
+            ("[1]", "[1]\nprofile = [{ seconds = 1, start = 1, end = 1 }]"),
+            "a closed loop has no rate to shape",
+            None,
+        ),
+        (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has no think time", None),
+        (
+            ("concurrency = [1]", "rate = [1]\nburstiness = 0"),
+            "x.toml:load.burstiness: must be above 0",
+            None,
+        ),
+        (
+            ("concurrency = [1]", "rate = [1]\nprofile = [{ seconds = 1, start = 1, end = 0 }]"),
+            "x.toml:load.profile: the rate stays at 0",
+            None,
+        ),
+        (
+            ("concurrency = [1]", "rate = [1]\nprofile = [{ seconds = 0, start = 1, end = 1 }]"),
+            "x.toml:load.profile[0]: seconds must be above 0",
+            None,
+        ),
         (("fixed-length", "fixd-length"), "unknown generator 'fixd-length'", "did you mean 'fixed-length'?"),
         (("input_tokens = 8", "input_tokens = 0"), "x.toml:prompts.input_tokens: must be at least 1", None),
         (("input_tokens = 8", "groups = 8"), "x.toml:prompts: unknown key 'groups'", "known:"),
