@@ -58,7 +58,7 @@ def _exponential(count: int, seed: int) -> NDArray[np.float64]:
 def _laid_out(amounts: NDArray[np.float64], profile: Sequence[Segment], repeat: bool) -> NDArray[np.float64]:
     """Times at which the profile's cumulative factor reaches each amount; without one, the amounts.
 
-    What falls on the edge of a pause comes after it. The last factor, or one of a repeated profile, is above 0.
+    What falls on the edge of a pause comes after it. The last factor (repeated: any) is above 0.
     """
     if not profile or not len(amounts):
         return amounts
