@@ -1,15 +1,19 @@
 """How exact and how cheap the load engine is, against a server whose timing is known.
 
-    python -m tests.bench.exactness [--server TRUTHSERVER] [--c-client CCLIENT] [--loads A,B,C] [--repeat 3]
+    python -m tests.bench.exactness [--server TRUTHSERVER] [--c-client CCLIENT] [--tokenizer FOLDER]
+                                    [--peer NAME=EXECUTABLE]... [--loads A,B,C] [--repeat 3]
 
 Prints one markdown table: medians over the repeats of (what the client says - what the server did) for the
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
 --server the scripted server of this project answers; it cannot reach the fastest loads. --c-client is a bare
 epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): what reading promptly costs at least.
-With --tokenizer (a folder they can load) the peers found on PATH run too.
+Plain httpx always runs beside this engine. With --tokenizer (a folder they can load) so do the peers that are
+on PATH or where --peer says; one that fails says why on stderr and has no row.
 
-TTFT runs from `sent`, connecting kept apart; the server's runs from "request received". CPU is the worker's
-in the window plus all of the parent's for this engine, and start to exit for the others.
+TTFT runs from `sent`, connecting kept apart; the server's runs from "request received"; that of the peers
+counts connecting. CPU is the worker's in the window plus all of the parent's for this engine, start to exit
+for the C client, and for the peers their whole process tree's between the first request and the last token:
+start-up and evaluation are not in it.
 """
 
 import argparse
@@ -25,13 +29,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 from harness.load import run_load
+from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.record import Outcome
-from tests.bench.peers import PEERS, Peer, Row, children_cpu_s
+from tests.bench.peers import PEERS, Peer, PeerError, Row, children_cpu_s
 from tests.bench.truth_servers import Served, Timing, serving
 
 
@@ -44,7 +50,7 @@ class Load:
     rate: float | None = None  # Poisson arrivals per second instead of a closed loop
     reconnect: bool = False  # every request on a new connection
     workers: int = 1
-    stamps: str = "kernel"
+    carrier: Carrier = Carrier.KERNEL_STAMPS
 
     def ideal_s(self) -> float:
         answer_s = (self.timing.ttft_ms + self.timing.gap_ms * (self.timing.tokens - 1)) / 1e3
@@ -56,7 +62,16 @@ LOADS = {
     "B": Load("256 streams, gap 20 ms", Timing(100, 20, 128), 256, 1024),
     "C": Load("1,024 streams, gap 50 ms", Timing(100, 50, 128), 1024, 2048),
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
-    "U": Load("256 streams, gap 20 ms, stamps in user space", Timing(100, 20, 128), 256, 1024, stamps="user"),
+    "U": Load(
+        "256 streams, gap 20 ms, stamps in user space",
+        Timing(100, 20, 128),
+        256,
+        1024,
+        carrier=Carrier.USER_STAMPS,
+    ),
+    "F": Load(
+        "256 streams, gap 20 ms, httpx on asyncio", Timing(100, 20, 128), 256, 1024, carrier=Carrier.ASYNCIO
+    ),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
     "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
@@ -85,10 +100,16 @@ def measure(load: Load, served: Served) -> Row:
         [body] * load.requests,
         schedule,
         workers=load.workers,
-        stamps="user" if load.stamps == "user" else None,
+        stamps="user" if load.carrier is Carrier.USER_STAMPS else None,
     )
     parent = time.process_time()
-    result = run_load(job)
+    if (
+        load.carrier is Carrier.ASYNCIO
+    ):  # plain HTTP takes it nowhere that has epoll, and no server here speaks TLS
+        with patch("harness.load.run.choose_carrier", return_value=(load.carrier, "")):
+            result = run_load(job)
+    else:
+        result = run_load(job)
     parent = time.process_time() - parent
     row = _errors(load, result, served)
     row["cpu_us_per_token"] = (result.client.cpu_s + parent) / row["tokens"] * 1e6
@@ -137,21 +158,27 @@ def measure_c_client(load: Load, served: Served, binary: Path) -> Row:
     return row
 
 
-def measure_peer(load: Load, served: Served, peer: Peer, tokenizer: Path) -> Row:
-    row = peer.run(served.url, load.requests, load.streams, load.timing.tokens, tokenizer)
+def measure_peer(load: Load, served: Served, peer: Peer, executable: str, tokenizer: Path | None) -> Row:
+    row, cpu = peer.run(executable, served.url, load.requests, load.streams, load.timing.tokens, tokenizer)
     truth = served.statistics()
+    tokens, asked = truth["tokens"], load.requests * load.timing.tokens
+    if tokens < asked:
+        raise PeerError(f"it took {tokens} tokens of {asked}")
     for name, statistic, quantile in (
         ("ttft_p50", "ttft_ms", "p50"),
         ("ttft_p99", "ttft_ms", "p99"),
         ("itl_p99", "itl_ms", "p99"),
     ):
-        if truth[statistic]["n"]:
+        if name in row and truth[statistic]["n"]:
             row[name] -= truth[statistic][quantile]
         else:
-            del row[name]
-    wall_s = row.pop("wall_s")
+            row.pop(name, None)
+    start_ns, end_ns = truth["first_recv_ns"], truth["last_write_ns"]
+    span_s = (end_ns - start_ns) / 1e9
+    row["tokens_per_s"] = tokens / span_s
+    row["cpu_us_per_token"] = cpu.between(start_ns, end_ns) / tokens * 1e6
     if load.timing.gap_ms:
-        row["wall"] = wall_s / load.ideal_s()
+        row["wall"] = span_s / load.ideal_s()
     return row
 
 
@@ -196,7 +223,15 @@ def main() -> None:
     parser.add_argument("--server", type=Path, help="compiled truthserver")
     parser.add_argument("--c-client", type=Path, help="compiled C epoll client")
     parser.add_argument("--tokenizer", type=Path, help="folder for the peers that want one")
-    parser.add_argument("--loads", default="A,B,C,E,U,D,P,K", help=f"of {', '.join(LOADS)}")
+    parser.add_argument(
+        "--peer",
+        action="append",
+        type=_peer,
+        default=[],
+        metavar="NAME=EXECUTABLE",
+        help=f"of {', '.join(peer.name for peer in PEERS)}; repeatable",
+    )
+    parser.add_argument("--loads", default="A,B,C,E,U,F,D,P,K", help=f"of {', '.join(LOADS)}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--server-core", type=int, default=0)
     parser.add_argument("--client-cores", default="1", help="comma separated")
@@ -210,23 +245,38 @@ def main() -> None:
         runs: dict[str, list[Row]] = {client: [] for client in clients}
         for _ in range(args.repeat):
             for client, take in clients.items():
-                with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
-                    runs[client].append(take(served))
+                try:
+                    with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
+                        runs[client].append(take(served))
+                except PeerError as error:
+                    print(f"{load.title}, {client}: {error}", file=sys.stderr)
+                    continue
                 print(f"{load.title}, {client}: {runs[client][-1]}", file=sys.stderr)
-        rows += [(load.title, client, taken) for client, taken in runs.items()]
+        rows += [(load.title, client, taken) for client, taken in runs.items() if taken]
     print("\n".join(render(rows)))
+
+
+def _peer(argument: str) -> tuple[str, str]:
+    name, _, executable = argument.partition("=")
+    if name not in {peer.name for peer in PEERS}:
+        raise argparse.ArgumentTypeError(f"no peer is called {name}")
+    return name, str(Path(executable).absolute())
 
 
 def _clients(load: Load, args: argparse.Namespace) -> dict[str, Callable[[Served], Row]]:
     """This engine, and whoever else can make this load."""
     clients: dict[str, Callable[[Served], Row]] = {"this engine": partial(measure, load)}
-    if load.rate is not None or load.reconnect or load.stamps == "user" or load.workers > 1:
+    special = load.carrier is not Carrier.KERNEL_STAMPS or load.workers > 1
+    if load.rate is not None or load.reconnect or special:
         return clients
     if args.c_client is not None:
         clients["C epoll"] = partial(measure_c_client, load, binary=args.c_client)
-    for peer in PEERS if args.tokenizer is not None else ():
-        if peer.installed():
-            clients[peer.name] = partial(measure_peer, load, peer=peer, tokenizer=args.tokenizer)
+    for peer in PEERS:
+        executable = peer.found(dict(args.peer))
+        if executable is not None and (args.tokenizer is not None or not peer.wants_tokenizer):
+            clients[peer.name] = partial(
+                measure_peer, load, peer=peer, executable=executable, tokenizer=args.tokenizer
+            )
     return clients
 
 

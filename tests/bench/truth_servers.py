@@ -31,9 +31,14 @@ class Served:
     truth_path: str
 
     def statistics(self) -> dict[str, Any]:
+        """Also when the first request came and the last token left, on the monotonic clock."""
         with urllib.request.urlopen(self.url + self.truth_path, timeout=120) as response:
-            document = json.load(response)
-        return document.get("statistics", document)
+            document: dict[str, Any] = json.load(response)
+        if "records" not in document:
+            return document
+        first = min(record["received_ns"] for record in document["records"])
+        last = max(record["write_ns"][-1] for record in document["records"])
+        return {**document["statistics"], "first_recv_ns": first, "last_write_ns": last}
 
 
 @contextmanager
