@@ -83,6 +83,6 @@ def test_the_folder_holds_what_a_reader_needs(run):
     assert manifest["exact_lengths"]
     assert manifest["backends"]["vllm"]["engine"]["server_version"]
     assert manifest["backends"]["llamacpp"]["engine"]["weights"]["sha256"]
-    assert (folder.path / "report.html").read_text().startswith("<!doctype html>")
+    assert (folder.path / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert len(list((folder.path / "plots").glob("*.png"))) >= 4
     assert json.loads((folder.path / "plan.json").read_text())["blocks"]
