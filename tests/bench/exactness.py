@@ -25,8 +25,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -57,21 +57,14 @@ class Load:
         return answer_s * -(-self.requests // self.streams)
 
 
+_B = Load("256 streams, gap 20 ms", Timing(100, 20, 128), 256, 1024)
 LOADS = {
     "A": Load("8 streams, gap 10 ms", Timing(50, 10, 128), 8, 64),
-    "B": Load("256 streams, gap 20 ms", Timing(100, 20, 128), 256, 1024),
+    "B": _B,
     "C": Load("1,024 streams, gap 50 ms", Timing(100, 50, 128), 1024, 2048),
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
-    "U": Load(
-        "256 streams, gap 20 ms, stamps in user space",
-        Timing(100, 20, 128),
-        256,
-        1024,
-        carrier=Carrier.USER_STAMPS,
-    ),
-    "F": Load(
-        "256 streams, gap 20 ms, httpx on asyncio", Timing(100, 20, 128), 256, 1024, carrier=Carrier.ASYNCIO
-    ),
+    "U": replace(_B, title=_B.title + ", stamps in user space", carrier=Carrier.USER_STAMPS),
+    "F": replace(_B, title=_B.title + ", httpx on asyncio", carrier=Carrier.ASYNCIO),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
     "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
@@ -102,13 +95,10 @@ def measure(load: Load, served: Served) -> Row:
         workers=load.workers,
         stamps="user" if load.carrier is Carrier.USER_STAMPS else None,
     )
+    # No server here speaks TLS, and plain HTTP goes through httpx on asyncio only where epoll is missing.
+    forced = patch("harness.load.run.choose_carrier", return_value=(Carrier.ASYNCIO, ""))
     parent = time.process_time()
-    if (
-        load.carrier is Carrier.ASYNCIO
-    ):  # plain HTTP takes it nowhere that has epoll, and no server here speaks TLS
-        with patch("harness.load.run.choose_carrier", return_value=(load.carrier, "")):
-            result = run_load(job)
-    else:
+    with forced if load.carrier is Carrier.ASYNCIO else nullcontext():
         result = run_load(job)
     parent = time.process_time() - parent
     row = _errors(load, result, served)
@@ -194,15 +184,17 @@ _COLUMNS = {
 }
 
 
-def render(rows: list[tuple[str, str, list[Row]]]) -> Iterator[str]:
-    yield "| load | client | runs | " + " | ".join(title for title, _ in _COLUMNS.values()) + " |"
-    yield "|---|---|---|" + "---|" * len(_COLUMNS)
-    for load, client, runs in rows:
-        cells = [
-            format(statistics.median(run[name] for run in runs), form) if name in runs[0] else ""
-            for name, (_, form) in _COLUMNS.items()
-        ]
-        yield f"| {load} | {client} | {len(runs)} | " + " | ".join(cells) + " |"
+def header() -> str:
+    titles = " | ".join(title for title, _ in _COLUMNS.values())
+    return f"| load | client | runs | {titles} |\n|---|---|---|" + "---|" * len(_COLUMNS)
+
+
+def line(load: str, client: str, runs: list[Row]) -> str:
+    cells = [
+        format(statistics.median(run[name] for run in runs), form) if name in runs[0] else ""
+        for name, (_, form) in _COLUMNS.items()
+    ]
+    return f"| {load} | {client} | {len(runs)} | " + " | ".join(cells) + " |"
 
 
 @contextmanager
@@ -238,7 +230,7 @@ def main() -> None:
     parser.add_argument("--lock", type=Path, help="file to hold a lock on during each run")
     args = parser.parse_args()
     os.sched_setaffinity(0, set(map(int, args.client_cores.split(","))))
-    rows = []
+    print(header())
     for name in args.loads.split(","):
         load = LOADS[name]
         clients = _clients(load, args)
@@ -252,8 +244,9 @@ def main() -> None:
                     print(f"{load.title}, {client}: {error}", file=sys.stderr)
                     continue
                 print(f"{load.title}, {client}: {runs[client][-1]}", file=sys.stderr)
-        rows += [(load.title, client, taken) for client, taken in runs.items() if taken]
-    print("\n".join(render(rows)))
+        for client, taken in runs.items():
+            if taken:
+                print(line(load.title, client, taken), flush=True)
 
 
 def _peer(argument: str) -> tuple[str, str]:
@@ -271,7 +264,7 @@ def _clients(load: Load, args: argparse.Namespace) -> dict[str, Callable[[Served
         return clients
     if args.c_client is not None:
         clients["C epoll"] = partial(measure_c_client, load, binary=args.c_client)
-    for peer in PEERS:
+    for peer in PEERS if load.timing.gap_ms else ():  # at full speed most need minutes
         executable = peer.found(dict(args.peer))
         if executable is not None and (args.tokenizer is not None or not peer.wants_tokenizer):
             clients[peer.name] = partial(
