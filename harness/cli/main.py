@@ -5,9 +5,10 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from harness import __version__
-from harness.errors import BenchError, ExitCode
+from harness.errors import BenchError, ExitCode, SpecError
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 COMMANDS = {
@@ -26,6 +27,13 @@ EPILOG = """exit codes:
   4 INVALID measurement   130 interrupted (what was measured is kept)
 
 `bench COMMAND --help` shows the options of a command."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Mistakes are one line and a hint, like every other error, not a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SpecError(message, hint=f"`{self.prog} --help` shows what there is")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
     """With the options of the one command that is called: the others are not even imported."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="bench",
         description="Compare LLM serving engines: the same requests to each, one engine at a time.",
         epilog=EPILOG,
