@@ -7,8 +7,9 @@ Prints one markdown table: medians over the repeats of (what the client says - w
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
 --server the scripted server of this project answers; it cannot reach the fastest loads. --c-client is a bare
 epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): what reading promptly costs at least.
-Plain httpx always runs beside this engine. With --tokenizer (a folder they can load) so do the peers that are
-on PATH or where --peer says; one that fails says why on stderr and has no row.
+Plain httpx runs beside this engine on every paced closed loop (A, B, C, E). With --tokenizer (a folder they
+can load) so do the peers that are on PATH or where --peer says; one that fails says why on stderr and has no
+row.
 
 TTFT runs from `sent`, connecting kept apart; the server's runs from "request received"; that of the peers
 counts connecting. CPU is the worker's in the window plus all of the parent's for this engine, start to exit
