@@ -16,7 +16,7 @@ from harness.checks import judge
 from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import LoadJob, OpenLoop
-from harness.schedule import constant
+from harness.schedule import arrivals
 from harness.truth import running
 
 TOKENS = 4
@@ -35,7 +35,7 @@ def open_loop(server, rate, count, **cap):
         url=f"{server.url}/v1/chat/completions",
         headers={"content-type": "application/json"},
         bodies=[json.dumps(body).encode()] * count,
-        schedule=OpenLoop(constant(rate, count), **cap),
+        schedule=OpenLoop(arrivals("constant", rate, count, seed=0), **cap),
         workers=1,
     )
 
