@@ -43,7 +43,3 @@ def cache_dir() -> Path:
         return Path(explicit).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "llm-servebench"
-
-
-def results_dir() -> Path:
-    return Path.cwd() / "results"

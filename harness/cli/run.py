@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import tomllib
 from collections.abc import Callable
@@ -106,7 +105,7 @@ def main(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         workers=arguments.workers,
         out=arguments.out or Path("results"),
-        api_key_env=_api_key_env(arguments.api_key_env),
+        api_key_env=arguments.api_key_env,
         command=("bench", *sys.argv[1:]),
     )
     prepared = prepare(options)
@@ -173,12 +172,6 @@ def _numbers(kind: type[T]) -> Callable[[str], list[T]]:
             raise argparse.ArgumentTypeError(f"'{text}' is not a list of {what}, like 1,8,32") from None
 
     return parse
-
-
-def _api_key_env(name: str | None) -> str | None:
-    if name is not None and not os.environ.get(name):
-        raise SpecError(f"the environment variable '{name}' is not set", where="--api-key-env")
-    return name or ("BENCH_API_KEY" if os.environ.get("BENCH_API_KEY") else None)
 
 
 class _RefuseSecret(argparse.Action):

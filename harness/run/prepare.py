@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import local_model
+from harness.engines.server import api_key
 from harness.errors import SpecError
 from harness.plan import Block, make_plan
 from harness.run.options import RunOptions
@@ -39,6 +40,7 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    api_key(options.api_key_env)  # a variable that is named must be set
     scenario = load_scenario(options.scenario, options.overrides)
     backends = tuple(parse_backend_list(options.backends))
     launches = tuple(resolve_launch(ref, options.launch) for ref in backends)
