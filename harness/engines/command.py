@@ -11,9 +11,10 @@ from pathlib import Path
 from harness.engines.install import EngineEnv
 from harness.engines.models import Weights
 from harness.errors import SpecError
-from harness.spec.backend import PLACEHOLDER, Backend
+from harness.spec.backend import Backend
 from harness.spec.models import Model
 from harness.spec.strict import nearest
+from harness.spec.template import PLACEHOLDER
 
 Value = int | float | str
 

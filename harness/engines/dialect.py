@@ -1,35 +1,116 @@
-"""A chat request in the words of an engine."""
+"""A chat request in the words of an engine, and what an engine has no words for."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from harness.prompts.request import Constraint
 from harness.spec.backend import Backend
+from harness.spec.dialect import Dialect
 from harness.spec.scenario import Request
+from harness.spec.template import fill
 
-Message = dict[str, str]
+Message = Mapping[str, Any]  # role, content; those of tools have more
+
+# What every regular-expression dialect takes for a sign; re.escape() also escapes what some refuse.
+_SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
+_NEUTRAL = {"temperature": 0.0, "top_p": 1.0}
 
 
 def exact_output_possible(definition: Backend) -> bool:
     return bool(definition.dialect.exact_output)
 
 
+def can_say(dialect: Dialect, constraint: Constraint) -> bool:
+    """Whether `render_body` can put the constraint into the request; where not, it leaves it out."""
+    return bool(getattr(dialect.structured, constraint.shape))
+
+
 def render_body(
-    definition: Backend, served_name: str, messages: Sequence[Message], max_tokens: int, request: Request
+    definition: Backend,
+    served_name: str,
+    messages: Sequence[Message],
+    max_tokens: int,
+    request: Request,
+    *,
+    constraint: Constraint | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+    tool_choice: str = "auto",
+    salt: str = "",
 ) -> bytes:
-    """A streaming request. Sampling is always explicit: defaults differ by engine and by model file."""
+    """A streaming request. Sampling is always explicit: defaults differ by engine and by model file.
+
+    What the dialect has no field for is left out; `unsaid` names it.
+    """
     dialect = definition.dialect
-    body: dict[str, Any] = {
-        "model": served_name,
-        "messages": list(messages),
-        "max_tokens": max_tokens,
-        "temperature": request.temperature,
-        "top_p": request.top_p,
-        "stream": True,
-    }
+    body: dict[str, Any] = {"model": served_name, "messages": list(messages), "max_tokens": max_tokens}
+    body |= _sampling(dialect, request)
+    body["stream"] = True
     if dialect.stream_usage:
         body["stream_options"] = {"include_usage": True}
     if request.exact_output:
-        body |= dialect.exact_output
+        body |= fill(dialect.exact_output, {"max_tokens": max_tokens})
+    body |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
     body |= dialect.extra
+    if salt:
+        body |= fill(dialect.cache_salt, {"salt": salt})
+    if tools:
+        body |= fill(dialect.tools, {"tools": list(tools), "tool_choice": tool_choice})
+    if constraint is not None:
+        body |= fill(getattr(dialect.structured, constraint.shape), _values(constraint))
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def unsaid(
+    definition: Backend,
+    request: Request,
+    constraints: Iterable[Constraint | None] = (),
+    *,
+    tools: bool = False,
+) -> dict[str, str]:
+    """What of the scenario this engine's requests cannot carry: a name to what that means."""
+    dialect = definition.dialect
+    missing = {
+        f"structured.{constraint.shape}": f"no field for {constraint.shape}: its answers are not constrained"
+        for constraint in constraints
+        if constraint is not None and not can_say(dialect, constraint)
+    }
+    if request.exact_output and not dialect.exact_output:
+        missing["exact_output"] = "answers may end before the asked length"
+    if tools and not dialect.tools:
+        missing["tools"] = "no field for tools: the model does not know of them"
+    if request.temperature and not dialect.seed:
+        missing["seed"] = "sampling cannot be repeated"
+    if request.thinking == "on" and not dialect.thinking.on:
+        missing["thinking"] = "thinking cannot be switched on: the model does as its template says"
+    return missing
+
+
+def _sampling(dialect: Dialect, request: Request) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        name: value
+        for name, value in (("temperature", request.temperature), ("top_p", request.top_p))
+        if not (name in dialect.refuses_neutral and value == _NEUTRAL[name])
+    }
+    if request.temperature:
+        fields |= fill(dialect.seed, {"seed": request.seed})
+    return fields
+
+
+def _values(constraint: Constraint) -> dict[str, Any]:
+    """The placeholders of the shape's template; harness.spec.dialect.SHAPE_VALUES names them."""
+    value = constraint.value
+    match constraint.shape:
+        case "json_schema":
+            return {"schema": value, "schema_text": json.dumps(value, ensure_ascii=False)}
+        case "choice":
+            return {
+                "choices": list(value),
+                "choices_regex": "(" + "|".join(_SPECIAL.sub(r"\\\g<0>", text) for text in value) + ")",
+                "choices_grammar": "root ::= " + " | ".join(json.dumps(text) for text in value),
+            }
+        case "json_object":
+            return {}
+        case shape:
+            return {shape: value}

@@ -4,11 +4,27 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 Message = tuple[str, str]  # role, content
 
 # Token counts of texts, without special tokens and without a chat template.
 TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+
+
+Shape = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the answer's text must be; the engine is asked to enforce it.
+
+    `value` by shape. json_schema: the schema, a dict. json_object: None. regex, grammar (GBNF, rule `root`):
+    the text. choice: the texts to choose from.
+    """
+
+    shape: Shape
+    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Arguments, programs and environment values may hold `{placeholders}`: those belo
 """
 
 import dataclasses
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,7 +12,9 @@ from urllib.parse import urlsplit
 
 from harness.errors import SpecError
 from harness.spec import files
+from harness.spec.dialect import Dialect, check_dialect
 from harness.spec.strict import build, nearest
+from harness.spec.template import PLACEHOLDER
 
 PLACEHOLDERS = {
     "model": "path of the weights, or their name in the model hub",
@@ -29,8 +30,6 @@ PLACEHOLDERS = {
     "shims": "folder of the small programs that give a library an engine's command line",
     "harness_python": "interpreter that runs this harness",
 }
-# A brace followed by a quote is JSON, which some flags take as their value.
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +100,6 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """How a chat request is said to this engine."""
-
-    chat_path: str = "/v1/chat/completions"
-    exact_output: dict[str, Any] = field(default_factory=dict)  # fields that force max_tokens; {}: cannot
-    extra: dict[str, Any] = field(default_factory=dict)  # sent with every request
-    stream_usage: bool = True  # stream_options.include_usage is understood
-
-
-@dataclass(frozen=True, slots=True)
 class Reset:
     """Empties the prefix cache. Repeated for `slot` 0..max_sequences-1 where the path names {slot}."""
 
@@ -161,7 +150,7 @@ class Backend:
     server: Server
     engine: Engine = Engine()
     process: Process | None = None
-    dialect: Dialect = Dialect()
+    dialect: Dialect = field(default_factory=Dialect)
     prefix_cache: PrefixCache = PrefixCache(enabled=False)
     metrics: Metrics | None = None
     variants: dict[str, Variant] = field(default_factory=dict)
@@ -192,7 +181,9 @@ def load_backend(name: str) -> Backend:
 def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
     definition = build(Backend, table, where)
     for variant in (None, *definition.variants):
-        _check_placeholders(apply_variant(definition, variant), where)
+        varied = apply_variant(definition, variant)
+        _check_placeholders(varied, where)
+        check_dialect(varied.dialect, where)
     return definition
 
 

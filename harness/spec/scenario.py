@@ -71,6 +71,8 @@ class Request:
 
     temperature: float = 0.0
     top_p: float = 1.0
+    seed: int = 0  # of sampling; sent where the temperature is above 0
+    thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     timeout_s: float = 300.0
 

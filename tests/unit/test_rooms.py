@@ -20,7 +20,7 @@ ALLOWED = {
     "prompts": {"errors", "spec"},
     "load": {"errors", "record"},
     "truth": {"errors"},
-    "engines": {"errors", "paths", "spec"},
+    "engines": {"errors", "paths", "prompts", "spec"},
     "observe": {"paths"},
     "store": {"errors", "record"},
     "metrics": {"record"},

@@ -1,0 +1,34 @@
+"""Texts and tables with `{placeholders}`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+# A brace followed by a quote is JSON, which some flags and fields take as their value.
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+def fill(template: Any, values: Mapping[str, Any]) -> Any:
+    """A copy. A text that is nothing but a placeholder becomes its value, of any type; else it is put in."""
+    if isinstance(template, str):
+        whole = PLACEHOLDER.fullmatch(template)
+        if whole:
+            return values[whole[1]]
+        return PLACEHOLDER.sub(lambda match: str(values[match[1]]), template)
+    if isinstance(template, Mapping):
+        return {key: fill(value, values) for key, value in template.items()}
+    if isinstance(template, list | tuple):
+        return [fill(value, values) for value in template]
+    return template
+
+
+def placeholders(template: Any) -> Iterator[str]:
+    """Names in it, in order."""
+    if isinstance(template, str):
+        yield from PLACEHOLDER.findall(template)
+    elif isinstance(template, Mapping):
+        for value in template.values():
+            yield from placeholders(value)
+    elif isinstance(template, list | tuple):
+        for value in template:
+            yield from placeholders(value)
