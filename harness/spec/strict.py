@@ -2,7 +2,7 @@
 
 A field's default makes its key optional; its annotation is the type that is accepted. Supported:
 str, int, float (whole numbers are taken), bool, Path-free tuples, dict[str, T], Literal, Optional,
-nested dataclasses.
+nested dataclasses. A dataclass that stands in the table is taken as it is.
 """
 
 import dataclasses
@@ -46,6 +46,8 @@ def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
+    if dataclasses.is_dataclass(value):
+        return value
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return _convert_union([a for a in args if a is not type(None)], value, where)

@@ -32,7 +32,7 @@ def spill(folder: Path, records: list[Settled]) -> Path:
 _words = st.lists(st.sampled_from(["a", "né", "😀", ""]), max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.permutations(range(6)), st.lists(_words, min_size=6, max_size=6), st.integers(0, 6))
 def test_merge_puts_every_worker_in_order(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], words: list[list[str]], cut: int

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SetupError
-from harness.prompts.generate import generate
+from harness.prompts.generate import MAKERS, generate
 from harness.prompts.request import ChatRequest, workload
 from harness.prompts.text import TextMaker
-from harness.spec.scenario import FixedLength, SharedPrefix
+from harness.spec.scenario import GENERATORS, FixedLength, SharedPrefix
 
 
 def words(texts):
@@ -34,7 +34,7 @@ def test_lengths_are_exact_to_the_token(tokenizer, length):
     assert tokenizer(texts) == [length] * 20
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(lengths=st.lists(st.integers(1, 400), min_size=1, max_size=30), seed=st.integers(0, 2**32))
 def test_any_lengths_from_any_seed(lengths, seed):
     assert merging(TextMaker(merging).make(lengths, Random(seed))) == lengths
@@ -96,3 +96,7 @@ def test_equal_seeds_give_equal_bytes_and_the_hash_knows_the_difference():
 def test_the_workload_of_a_seed_never_changes():
     made = generate(SharedPrefix(2, 20, 10, 8, zipf_exponent=1.0), 10, 0, TextMaker(words))
     assert made.sha256 == "19cec6f7754ae6c10550a908c84aec02fee59e8dc6bdcfdcbd735bd1e786a56a"
+
+
+def test_every_generator_has_its_maker():
+    assert set(MAKERS) == set(GENERATORS.values())

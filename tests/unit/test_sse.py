@@ -193,7 +193,7 @@ _blocks = st.one_of(
 streams = st.lists(_blocks, max_size=25).map(b"".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(streams, st.booleans())
 def test_any_stream_reads_like_the_reference(body: bytes, ended: bool) -> None:
     parsed, reference = parse_events(body, ended=ended), read_stream(body, ended=ended)
@@ -207,7 +207,7 @@ def test_any_stream_reads_like_the_reference(body: bytes, ended: bool) -> None:
     assert parsed.kinds.count(EventKind.ERROR) == reference.errors
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(streams, st.data())
 def test_a_cut_body_reads_like_the_reference(body: bytes, data: st.DataObject) -> None:
     cut = body[: data.draw(st.integers(0, len(body)))]

@@ -1,0 +1,30 @@
+"""workloads/*.toml: what is asked of a server, in what order and how fast. Complete in itself.
+
+One file per table: `load`, `generators` ([prompts]); `definition` puts them together.
+"""
+
+from harness.spec.scenario.definition import (
+    Cache,
+    Header,
+    Request,
+    Scenario,
+    load_scenario,
+    parse_scenario,
+)
+from harness.spec.scenario.generators import GENERATORS, FixedLength, Prompts, SharedPrefix
+from harness.spec.scenario.load import Load, Segment
+
+__all__ = [
+    "GENERATORS",
+    "Cache",
+    "FixedLength",
+    "Header",
+    "Load",
+    "Prompts",
+    "Request",
+    "Scenario",
+    "Segment",
+    "SharedPrefix",
+    "load_scenario",
+    "parse_scenario",
+]

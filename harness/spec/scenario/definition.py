@@ -1,0 +1,76 @@
+"""A scenario file as a whole."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.scenario.generators import GENERATORS, Prompts
+from harness.spec.scenario.load import Load, check_load
+from harness.spec.strict import build, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Sampling is always sent explicitly, in the engine's own field names: defaults differ by engine."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0  # of sampling; sent where the temperature is above 0
+    thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
+    exact_output: bool = True  # generate exactly output_tokens where the engine can
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """State of the prefix cache at the start of each cell."""
+
+    state: Literal["cold", "any"] = "cold"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    name: str
+    purpose: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    scenario: Header
+    prompts: Prompts
+    load: Load
+    request: Request = Request()
+    cache: Cache = Cache()
+
+    @property
+    def name(self) -> str:
+        return self.scenario.name
+
+
+def load_scenario(name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
+    """By name or path, with `section.key` overrides from the command line. Raises SpecError."""
+    path = files.locate("workloads", name)
+    table = files.read_toml(path)
+    for dotted, value in (overrides or {}).items():
+        table = files.override(table, dotted, value)
+    return parse_scenario(table, str(path))
+
+
+def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
+    prompts = table.get("prompts")
+    if not isinstance(prompts, Mapping) or "generator" not in prompts:
+        raise SpecError("table [prompts] with a generator is missing", where=where)
+    generator = prompts["generator"]
+    if generator not in GENERATORS:
+        raise SpecError(
+            f"unknown generator {generator!r}",
+            where=f"{where}:prompts.generator",
+            hint=nearest(str(generator), GENERATORS),
+        )
+    made = build(GENERATORS[generator], prompts, f"{where}:prompts")
+    made.check(f"{where}:prompts")
+    scenario = build(Scenario, {**table, "prompts": made}, where)
+    check_load(scenario.load, f"{where}:load")
+    return scenario

@@ -1,0 +1,74 @@
+"""[load]: how many requests, how fast."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of the rate profile; the factors are of the load point's rate, linear in between."""
+
+    seconds: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One load point per value of `concurrency` (closed loop) or `rate` (open loop): exactly one is set."""
+
+    requests: int  # measured requests per load point
+    concurrency: tuple[int, ...] = ()
+    rate: tuple[float, ...] = ()  # requests per second
+    arrival: Literal["poisson", "constant", "gamma"] = "poisson"
+    burstiness: float = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above it more regular
+    profile: tuple[Segment, ...] = ()  # of the rate over time; empty: flat
+    repeat_profile: bool = False  # start over at its end; else its last rate goes on
+    think_time_s: float = 0.0  # closed loop: mean wait before a slot sends again
+    think_time: Literal["exponential", "constant"] = "exponential"
+    warmup_requests: int = 0  # sent first, recorded, excluded from every statistic
+    duration_s: float | None = None  # stop sending after this, even if requests are left
+    max_in_flight: int = 4096
+    over_cap: Literal["wait", "drop"] = "wait"
+
+
+def check_load(load: Load, where: str) -> None:
+    if bool(load.concurrency) == bool(load.rate):
+        raise SpecError(
+            "exactly one of concurrency (closed loop) and rate (open loop) must be given", where=where
+        )
+    for key, values in (("concurrency", load.concurrency), ("rate", load.rate)):
+        for value in values:
+            if not 0 < value < float("inf"):
+                raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
+        if len(set(values)) != len(values):
+            raise SpecError(
+                "a value stands twice; use --repeats to measure a point again", where=f"{where}.{key}"
+            )
+    for key in ("requests", "max_in_flight"):
+        if getattr(load, key) < 1:
+            raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
+    if load.warmup_requests < 0:
+        raise SpecError("must not be negative", where=f"{where}.warmup_requests")
+    if not load.burstiness > 0:
+        raise SpecError("must be above 0", where=f"{where}.burstiness")
+    if load.think_time_s < 0:
+        raise SpecError("must not be negative", where=f"{where}.think_time_s")
+    if load.think_time_s and load.rate:
+        raise SpecError("an open loop has no think time", where=f"{where}.think_time_s")
+    _check_profile(load, f"{where}.profile")
+    if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
+        raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")
+
+
+def _check_profile(load: Load, where: str) -> None:
+    if load.profile and load.concurrency:
+        raise SpecError("a closed loop has no rate to shape", where=where)
+    for index, part in enumerate(load.profile):
+        if part.seconds <= 0 or part.start < 0 or part.end < 0:
+            raise SpecError("seconds must be above 0, start and end not negative", where=f"{where}[{index}]")
+    factors = [max(part.start, part.end) for part in load.profile]
+    if factors and (max(factors) == 0 if load.repeat_profile else load.profile[-1].end == 0):
+        raise SpecError("the rate stays at 0: not every request would be sent", where=where)
