@@ -20,8 +20,6 @@ class Carrier(Enum):
 
 def choose_carrier(job: LoadJob) -> tuple[Carrier, str]:
     """Also why it is not the best one; "" where it is, or where the job asked for it."""
-    if httpx.URL(job.url).scheme == "https":
-        return Carrier.ASYNCIO, "TLS: stamps are taken in user space, through httpx on asyncio"
     if proxy_for(job.url) is not None:
         return Carrier.ASYNCIO, "proxy: stamps are taken in user space, connecting counts as waiting"
     if not hasattr(select, "epoll"):

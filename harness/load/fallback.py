@@ -1,4 +1,4 @@
-"""The window on asyncio through httpx: TLS, proxies, systems without epoll. Stamps are user-space."""
+"""The window on asyncio through httpx: proxies, systems without epoll. Stamps are user-space."""
 
 import asyncio
 import time

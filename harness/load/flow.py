@@ -11,9 +11,11 @@ from typing import Any
 from harness.load.http1 import Answer
 from harness.load.settle import Exchange
 from harness.load.stamps import SO_TIMESTAMPNS
+from harness.load.tls import Secure
 from harness.record import Outcome
 
 _CONNECTING = (0, errno.EINPROGRESS)
+_SHAKE_BYTES = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,11 @@ def resolve(host: str, port: int) -> Address:
 
 
 class Flow:
-    __slots__ = ("answer", "deadline", "exchange", "fd", "opened", "receive", "rest", "sock", "warm")
+    __slots__ = ("answer", "deadline", "exchange", "fd", "opened", "receive", "rest", "sock", "tls", "warm")
 
-    def __init__(self, sock: socket.socket, opened: int, *, kernel: bool) -> None:
+    def __init__(self, sock: socket.socket, opened: int, tls: Secure | None, *, kernel: bool) -> None:
         self.sock = sock
+        self.tls = tls
         self.fd = sock.fileno()
         self.opened = opened
         self.receive: Callable[..., Any] = sock.recvmsg_into if kernel else sock.recv_into
@@ -60,8 +63,28 @@ class Flow:
         if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(code, os.strerror(code))
 
+    def shake(self) -> bool:
+        """One step of the TLS handshake, when the socket has something for it; True once it is done."""
+        assert self.tls is not None
+        heard = self.sock.recv(_SHAKE_BYTES) if self.tls.begun else b""
+        if self.tls.begun and not heard:
+            raise ConnectionResetError(errno.ECONNRESET, "closed by the server in the TLS handshake")
+        done, said = self.tls.shake(heard)
+        self.sock.sendall(said)
+        return done
 
-def connect(address: Address, now: int, *, kernel: bool) -> Flow:
+    def still_open(self) -> bool:
+        """After a sign of life on an idle connection: TLS may speak for itself there, HTTP may only close."""
+        if self.tls is None:
+            return False
+        try:
+            heard = self.sock.recv(_SHAKE_BYTES)
+            return bool(heard) and not self.tls.open(heard) and not self.tls.closed
+        except OSError:
+            return False
+
+
+def connect(address: Address, now: int, tls: Secure | None, *, kernel: bool) -> Flow:
     """Starts connecting; raises OSError where that fails at once."""
     sock = socket.socket(address.family, socket.SOCK_STREAM)
     try:
@@ -75,11 +98,13 @@ def connect(address: Address, now: int, *, kernel: bool) -> Flow:
     except OSError:
         sock.close()
         raise
-    return Flow(sock, now, kernel=kernel)
+    return Flow(sock, now, tls, kernel=kernel)
 
 
 def transmit(flow: Flow, poller: select.epoll, head: bytes, body: bytes) -> None:
     """A send that fails is told by the next read: the server may have answered before it closed."""
+    if flow.tls is not None:
+        head, body = flow.tls.seal(head, body), b""
     try:
         taken = flow.sock.sendmsg((head, body))
     except BlockingIOError:

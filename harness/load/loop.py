@@ -5,6 +5,7 @@ when no socket and no send needs the loop.
 """
 
 import select
+import ssl
 import time
 from array import array
 from collections import deque
@@ -18,6 +19,7 @@ from harness.load.pacing import choose_tick
 from harness.load.pool import Pool
 from harness.load.settle import Exchange
 from harness.load.stamps import CONTROL_BYTES, StampClock, pack_realtime
+from harness.load.tls import Secure
 from harness.load.wire import Wire
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
@@ -52,10 +54,17 @@ class Counters:
 class Window:
     """`clock` None: stamps are taken when bytes are read, so reading must be prompt."""
 
-    def __init__(self, wire: Wire, address: Address, clock: StampClock | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        wire: Wire,
+        address: Address,
+        tls: ssl.SSLContext | None,
+        clock: StampClock | None,
+        limits: Limits,
+    ) -> None:
         self.counters = Counters()
         self._wire, self._clock, self._limits = wire, clock, limits
-        self._pool = Pool(address, kernel=clock is not None)
+        self._pool = Pool(address, tls, wire.host, kernel=clock is not None)
         self.connect_ns = self._pool.connect_ns
         self.open_ahead = self._pool.open_ahead
         self._finished: deque[Exchange] = deque()
@@ -215,9 +224,26 @@ class Window:
                 self._on_lost(flow, Outcome.TRUNCATED, _CLOSED_EARLY)
                 continue
             counters.reads += 1
-            if answer.take(view[:size], stamp):
-                failure = None if answer.complete else Outcome.MALFORMED
-                self._finish(flow, failure, answer.problem, self._arrival(answer))
+            if flow.tls is not None:
+                self._read_sealed(flow, flow.tls, view[:size], stamp)
+            elif answer.take(view[:size], stamp):
+                self._answered(flow, answer)
+
+    def _read_sealed(self, flow: Flow, tls: Secure, data: memoryview, stamp: Any) -> None:
+        assert flow.answer is not None
+        try:
+            plain = tls.open(data)
+        except OSError as error:
+            self._on_lost(flow, Outcome.MALFORMED, str(error))
+            return
+        if plain and flow.answer.take(plain, stamp):
+            self._answered(flow, flow.answer)
+        elif tls.closed:
+            self._on_lost(flow, Outcome.TRUNCATED, _CLOSED_EARLY)
+
+    def _answered(self, flow: Flow, answer: Answer) -> None:
+        failure = None if answer.complete else Outcome.MALFORMED
+        self._finish(flow, failure, answer.problem, self._arrival(answer))
 
     def _unstamped(self) -> bytes:
         self.counters.unstamped_reads += 1
@@ -232,11 +258,13 @@ class Window:
         if flow.rest is not None:
             transmit_rest(flow, self._pool.poller)
         elif flow.exchange is None:  # nothing is due here but the close of a server tired of waiting
-            self._pool.discard(flow)
+            if not flow.still_open():
+                self._pool.discard(flow)
         elif flow.answer is None:
             exchange = flow.exchange
             try:
-                self._pool.finish_open(flow)
+                if not self._pool.finish_open(flow):
+                    return
             except OSError as error:
                 self._finish(flow, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
                 return

@@ -1,35 +1,42 @@
 """The connections of one worker: opened ahead, reused while warm, their cost kept apart."""
 
 import select
+import ssl
 import time
 
 from harness.load.flow import Address, Flow, connect
+from harness.load.tls import Secure
 
 _AT_ONCE = 64  # below the listen backlog of any server
 _GIVE_UP_NS = 10_000_000_000
 
 
 class Pool:
-    def __init__(self, address: Address, *, kernel: bool) -> None:
+    def __init__(self, address: Address, tls: ssl.SSLContext | None, host: str, *, kernel: bool) -> None:
+        """`host` is the name that a TLS certificate must be for."""
         self.poller = select.epoll()
         self.flows: dict[int, Flow] = {}  # by descriptor
         self.connect_ns: list[int] = []  # one per connection that was made
-        self._address = address
+        self._address, self._tls, self._host = address, tls, host
         self._kernel = kernel
         self._idle: list[Flow] = []
 
     def open(self) -> Flow:
         """Starts a connection: EPOLLOUT tells that it is made. Raises OSError where it fails at once."""
-        flow = connect(self._address, time.monotonic_ns(), kernel=self._kernel)
+        tls = Secure(self._tls, self._host) if self._tls is not None else None
+        flow = connect(self._address, time.monotonic_ns(), tls, kernel=self._kernel)
         self.flows[flow.fd] = flow
         self.poller.register(flow.fd, select.EPOLLOUT)
         return flow
 
-    def finish_open(self, flow: Flow) -> None:
-        """Raises OSError where the connection was refused."""
+    def finish_open(self, flow: Flow) -> bool:
+        """One step towards a usable connection; True at the last. Raises OSError where it was refused."""
         flow.raise_if_refused()
-        self.connect_ns.append(time.monotonic_ns() - flow.opened)
         self.poller.modify(flow.fd, select.EPOLLIN)
+        if flow.tls is not None and not flow.shake():
+            return False
+        self.connect_ns.append(time.monotonic_ns() - flow.opened)
+        return True
 
     def open_ahead(self, count: int) -> str:
         """Opens `count` idle connections; returns what kept it from opening them all, or ""."""
@@ -42,11 +49,12 @@ class Pool:
                     opening.add(self.open())
                 for fd, _ in self.poller.poll(1.0):
                     flow = self.flows[fd]
-                    if flow not in opening:  # closed by the server while the others opened
+                    if flow in opening:
+                        if self.finish_open(flow):
+                            opening.remove(flow)
+                            self.release(flow)
+                    elif not flow.still_open():
                         raise ConnectionAbortedError("the server closed an idle connection")
-                    opening.remove(flow)
-                    self.finish_open(flow)
-                    self.release(flow)
             except OSError as error:
                 problem = str(error)
             if time.monotonic_ns() > give_up:

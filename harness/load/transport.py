@@ -1,4 +1,4 @@
-"""httpx transports that stamp what arrives, for where the epoll loop cannot go: TLS, proxies, no epoll.
+"""httpx transports that stamp what arrives, for where the epoll loop cannot go: proxies, no epoll.
 
 An Exchange in a request's extensions is filled as the answer arrives, so that a caller that gives up, or
 sees an httpx error, still has the part that came. A transport returns when the answer has ended.

@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -163,11 +164,12 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 def _make_window(share: Share, clock: StampClock | None, limits: Limits) -> "Window | AsyncWindow":
     job, seqs = share.job, share.seqs.tolist()
     if share.carrier is Carrier.ASYNCIO:
-        from harness.load.fallback import AsyncWindow  # uvloop and TLS are loaded where they are used
+        from harness.load.fallback import AsyncWindow  # uvloop is loaded where it is used
 
         return AsyncWindow(job, seqs, limits)
     wire = render(job.url, job.headers, job.bodies, seqs)
-    return Window(wire, resolve(wire.host, wire.port), clock, limits)
+    tls = httpx.create_ssl_context() if httpx.URL(job.url).scheme == "https" else None
+    return Window(wire, resolve(wire.host, wire.port), tls, clock, limits)
 
 
 def _make_work(job: LoadJob, t0: int) -> Work:
