@@ -11,8 +11,8 @@ from typing import Any
 from harness.load.http1 import Answer
 from harness.load.settle import Exchange
 from harness.load.stamps import SO_TIMESTAMPNS
-from harness.load.tls import Secure
 from harness.record import Outcome
+from harness.tls import Secure
 
 _CONNECTING = (0, errno.EINPROGRESS)
 _SHAKE_BYTES = 65536

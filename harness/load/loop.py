@@ -19,10 +19,10 @@ from harness.load.pacing import choose_tick
 from harness.load.pool import Pool
 from harness.load.settle import Exchange
 from harness.load.stamps import CONTROL_BYTES, StampClock, pack_realtime
-from harness.load.tls import Secure
 from harness.load.wire import Wire
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
+from harness.tls import Secure
 
 CHORE_NS = 50_000_000
 _BATCH = 64  # reads between two looks at the schedule

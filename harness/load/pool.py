@@ -5,7 +5,7 @@ import ssl
 import time
 
 from harness.load.flow import Address, Flow, connect
-from harness.load.tls import Secure
+from harness.tls import Secure
 
 _AT_ONCE = 64  # below the listen backlog of any server
 _GIVE_UP_NS = 10_000_000_000

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("process").add_argument
     add("--host", metavar="ADDRESS", help="(127.0.0.1)")
     add("--port", type=_integer(0), metavar="N", help="0 takes a free one (0)")
+    add("--tls-pem", metavar="FILE", help="private key and certificate: https")
     add("--until-stdin-closes", action="store_true", help="exit then, so as not to outlive the parent")
 
 

@@ -5,6 +5,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 
+from harness.tls import Secure
 from harness.truth.ledger import Ledger, Outcome, Record
 from harness.truth.loop import Loop
 from harness.truth.script import Then, Write
@@ -32,6 +33,7 @@ class Connection:
         loop: Loop,
         ledger: Ledger,
         handle: Callable[["Connection", Request], None],
+        tls: Secure | None = None,
     ) -> None:
         self.received_ns = 0  # of the last bytes, by the kernel's stamp where it gives one
         self.read_ns = 0
@@ -39,6 +41,7 @@ class Connection:
         self._loop = loop
         self._ledger = ledger
         self._handle = handle
+        self._tls, self._shaken = tls, tls is None
         self._buffer = bytearray()
         self._busy = False  # a request is being answered; what follows it waits in the buffer
         self._closed = False
@@ -90,8 +93,21 @@ class Connection:
                 # The stamp is wall-clock time: its age is carried over to the monotonic clock.
                 age_ns = time.time_ns() - (seconds * 1_000_000_000 + nanoseconds)
                 self.received_ns = self.read_ns - max(0, age_ns)
-        self._buffer += data
+        try:
+            self._buffer += self._opened(data)
+        except OSError:
+            self._close()
+            return
         self._next_request()
+
+    def _opened(self, data: bytes) -> bytes:
+        if self._tls is None:
+            return data
+        if self._shaken:
+            return self._tls.open(data)
+        self._shaken, said = self._tls.shake(data)
+        self._sock.sendall(said)
+        return self._tls.open(b"") if self._shaken else b""  # the request may follow the handshake closely
 
     def _next_request(self) -> None:
         if self._busy or self._closed:
@@ -115,9 +131,10 @@ class Connection:
         if self._closed:
             return
         write = self._write
+        data = write.data if self._tls is None else self._tls.seal(write.data)
         now_ns = time.monotonic_ns()
         try:
-            sent = self._sock.send(write.data)
+            sent = self._sock.send(data)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -129,9 +146,9 @@ class Connection:
                 record.due_ns.append(due_ns)
                 record.write_ns.append(now_ns)
             record.tokens += write.tokens
-        if sent < len(write.data):
+        if sent < len(data):
             self._ledger.blocked_writes += 1
-            self._unsent = write.data[sent:]
+            self._unsent = data[sent:]
             self._loop.on_writable(self._sock, self._drain)
         else:
             self._then(now_ns)

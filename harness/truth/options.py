@@ -25,5 +25,6 @@ class Options:
     model_name: str = "simulated"
     host: str = "127.0.0.1"
     port: int = 0
+    tls_pem: str | None = None
     precise: bool = False
     until_stdin_closes: bool = False

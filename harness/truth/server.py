@@ -3,6 +3,7 @@
 import gc
 import os
 import socket
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 from harness import __version__
 from harness.errors import SetupError
+from harness.tls import Secure
 from harness.truth.ask import BadAskError, load_object, parse_ask, prompt_tokens, token_id
 from harness.truth.connection import SO_TIMESTAMPNS, Connection
 from harness.truth.engine import Engine, Job
@@ -40,6 +42,7 @@ class Server:
         self.engine = Engine(options)
         self.ledger = Ledger()
         self._api_key = os.environ.get(API_KEY_VARIABLE)
+        self._tls = _tls_context(options.tls_pem) if options.tls_pem else None
         started_ns = time.monotonic_ns()
         self._loaded_ns = started_ns + self._start_fault_ns("loading")
         self._listener = self._bind()
@@ -64,7 +67,7 @@ class Server:
     @property
     def url(self) -> str:
         host, port = self._listener.getsockname()[:2]
-        return f"http://{host}:{port}"
+        return f"{'https' if self._tls else 'http'}://{host}:{port}"
 
     def run(self) -> None:
         """Until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
@@ -107,7 +110,8 @@ class Server:
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            Connection(sock, self.loop, self.ledger, self._handle)
+            tls = Secure(self._tls, None) if self._tls else None
+            Connection(sock, self.loop, self.ledger, self._handle, tls)
 
     def _handle(self, connection: Connection, request: Request) -> None:
         data = self._refused(request)
@@ -202,3 +206,13 @@ class Server:
     def _read_stdin(self) -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             self.loop.stop()
+
+
+def _tls_context(pem: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(pem)
+    except OSError as error:
+        hint = "one PEM file with the private key and the certificate"
+        raise SetupError(f"no certificate and key: {error}", where=pem, hint=hint) from error
+    return context

@@ -5,7 +5,8 @@
 
 Prints one markdown table: medians over the repeats of (what the client says - what the server did) for the
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
---server the scripted server of this project answers; it cannot reach the fastest loads. --c-client is a bare
+--server the scripted server of this project answers; it cannot reach the fastest loads; it always answers T,
+and judges it by the kernel's stamps of receipt. --c-client is a bare
 epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): what reading promptly costs at least.
 Plain httpx runs beside this engine on every paced closed loop (A, B, C, E). With --tokenizer (a folder they
 can load) so do the peers that are on PATH or where --peer says; one that fails says why on stderr and has no
@@ -66,6 +67,7 @@ LOADS = {
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
     "U": replace(_B, title=_B.title + ", stamps in user space", carrier=Carrier.USER_STAMPS),
     "F": replace(_B, title=_B.title + ", httpx on asyncio", carrier=Carrier.ASYNCIO),
+    "T": replace(_B, title=_B.title + ", TLS", timing=replace(_B.timing, tls=True)),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
     "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
@@ -209,6 +211,28 @@ def locked(path: Path | None) -> Iterator[None]:
         yield
 
 
+_SPIN = """import os
+os.sched_setaffinity(0, {{{core}}})
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+while os.getppid() == {parent}: pass
+"""
+
+
+@contextmanager
+def awake(cores: set[int]) -> Iterator[None]:
+    """Spinners that yield to anything else: a halted virtual core takes up to 0.1 ms to come back."""
+    spinners = [
+        subprocess.Popen([sys.executable, "-c", _SPIN.format(core=core, parent=os.getpid())])
+        for core in cores
+    ]
+    try:
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -224,13 +248,24 @@ def main() -> None:
         metavar="NAME=EXECUTABLE",
         help=f"of {', '.join(peer.name for peer in PEERS)}; repeatable",
     )
-    parser.add_argument("--loads", default="A,B,C,E,U,F,D,P,K", help=f"of {', '.join(LOADS)}")
+    parser.add_argument("--loads", default="A,B,C,E,U,T,F,D,P,K", help=f"of {', '.join(LOADS)}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--server-core", type=int, default=0)
     parser.add_argument("--client-cores", default="1", help="comma separated")
     parser.add_argument("--lock", type=Path, help="file to hold a lock on during each run")
+    parser.add_argument(
+        "--keep-awake",
+        action="store_true",
+        help="a spinner of idle priority on each core: a halted core's wake-up is not in the figures",
+    )
     args = parser.parse_args()
-    os.sched_setaffinity(0, set(map(int, args.client_cores.split(","))))
+    cores = set(map(int, args.client_cores.split(",")))
+    os.sched_setaffinity(0, cores)
+    with awake(cores | {args.server_core}) if args.keep_awake else nullcontext():
+        _measure_all(args)
+
+
+def _measure_all(args: argparse.Namespace) -> None:
     print(header())
     for name in args.loads.split(","):
         load = LOADS[name]
@@ -260,7 +295,7 @@ def _peer(argument: str) -> tuple[str, str]:
 def _clients(load: Load, args: argparse.Namespace) -> dict[str, Callable[[Served], Row]]:
     """This engine, and whoever else can make this load."""
     clients: dict[str, Callable[[Served], Row]] = {"this engine": partial(measure, load)}
-    special = load.carrier is not Carrier.KERNEL_STAMPS or load.workers > 1
+    special = load.carrier is not Carrier.KERNEL_STAMPS or load.workers > 1 or load.timing.tls
     if load.rate is not None or load.reconnect or special:
         return clients
     if args.c_client is not None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from harness.truth.process import running
 
+_PEM = Path(__file__).parents[1] / "integration" / "load_tls.pem"
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -23,6 +25,7 @@ class Timing:
     gap_ms: float
     tokens: int
     burst: int = 1
+    tls: bool = False  # the scripted server only
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,10 @@ class Served:
 @contextmanager
 def serving(timing: Timing, core: int, binary: Path | None) -> Iterator[Served]:
     """The compiled server where its path is given, else the scripted server of this project."""
-    if binary is None:
-        habits = {"events_per_write": timing.burst} if timing.burst > 1 else {}
+    if binary is None or timing.tls:
+        habits: dict[str, Any] = {"events_per_write": timing.burst} if timing.burst > 1 else {}
+        if timing.tls:
+            habits["tls_pem"] = os.environ["SSL_CERT_FILE"] = str(_PEM)
         with running(
             ttft_ms=timing.ttft_ms, gap_ms=timing.gap_ms, tokens=timing.tokens, precise=True, **habits
         ) as it:

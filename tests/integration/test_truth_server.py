@@ -2,13 +2,14 @@
 
 import json
 import socket
+import ssl
 import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection, IncompleteRead
+from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -400,3 +401,24 @@ def test_a_server_that_cannot_start_says_why() -> None:
         port = urlsplit(server.url).port
         with pytest.raises(SetupError, match="Address already in use"), running(port=port):
             pass
+
+
+_PEM = Path(__file__).with_name("load_tls.pem")
+
+
+def test_the_same_answers_over_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))  # for the look at the ledger too
+    with running(**FAST, tls_pem=_PEM) as server:
+        address = urlsplit(server.url)
+        assert address.scheme == "https"
+        connection = HTTPSConnection(address.netloc, context=ssl.create_default_context(), timeout=10)
+        for _ in range(2):
+            connection.request("POST", CHAT, body_of())
+            assert said(connection.getresponse().read()) == text("ascii", 0, 4)
+        connection.close()
+        assert settled(server, complete=2)["statistics"]["tokens"] == 8
+
+
+def test_a_file_without_a_key_is_refused() -> None:
+    with pytest.raises(SetupError, match="no certificate and key"), running(**FAST, tls_pem=__file__):
+        pass

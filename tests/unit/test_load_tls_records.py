@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.load.tls import Secure
+from harness.tls import Secure
 
 _PEM = Path(__file__).parents[1] / "integration" / "load_tls.pem"
 _PARTS = (b"data: one\n\n", b"x" * 20_000, b"data: [DONE]\n\n")

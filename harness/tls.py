@@ -10,11 +10,14 @@ class Secure:
 
     __slots__ = ("_incoming", "_object", "_outgoing", "begun", "closed")
 
-    def __init__(self, context: ssl.SSLContext, host: str) -> None:
+    def __init__(self, context: ssl.SSLContext, host: str | None) -> None:
+        """`host` is the name the peer's certificate must be for; None on the server's side."""
         self.begun = False  # the handshake
-        self.closed = False  # the server said that nothing more will come
+        self.closed = False  # the peer said that nothing more will come
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=host is None, server_hostname=host
+        )
 
     def shake(self, data: bytes) -> tuple[bool, bytes]:
         """One step of the handshake: whether it is done, and what to send."""
@@ -38,7 +41,7 @@ class Secure:
         try:
             while part := self._object.read(_READ_BYTES):
                 parts.append(part)
-            self.closed = True  # an empty read is the server's close_notify
+            self.closed = True  # an empty read is the peer's close_notify
         except ssl.SSLWantReadError:
             pass
         return b"".join(parts)
