@@ -5,12 +5,24 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.store import RunFolder
+
+TOOLS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+    parser.add_argument(
+        "--as",
+        dest="tool",
+        choices=TOOLS,
+        help="only print what this tool would have reported of the same records, and why it differs",
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
     )
@@ -18,21 +30,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness import report
-    from harness.cli.output import wants_color
-    from harness.report.table import terminal
     from harness.store import open_run
-    from harness.summary import summarise_folder
 
     width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
     for name in arguments.runs:
         folder = open_run(name, arguments.out)
-        summary = summarise_folder(folder)
-        folder.write_json("summary.json", summary)
-        written = report.build(folder)
-        if arguments.json:
-            print(json.dumps(folder.read_json("summary.json"), indent=1))
-            continue
-        print(terminal(summary, width=width, color=wants_color(sys.stdout)))
-        print(f"\n{len(written)} files written to {folder.path}; report: {folder.path / 'report.html'}")
+        if arguments.tool:
+            _as_peer(folder, arguments.tool, width, as_json=arguments.json)
+        else:
+            _rebuild(folder, width, as_json=arguments.json)
     return ExitCode.OK
+
+
+def _rebuild(folder: "RunFolder", width: int, *, as_json: bool) -> None:
+    from harness import report
+    from harness.cli.output import wants_color
+    from harness.report.table import terminal
+    from harness.summary import summarise_folder
+
+    summary = summarise_folder(folder)
+    folder.write_json("summary.json", summary)
+    written = report.build(folder)
+    if as_json:
+        print(json.dumps(folder.read_json("summary.json"), indent=1))
+        return
+    print(terminal(summary, width=width, color=wants_color(sys.stdout)))
+    print(f"\n{len(written)} files written to {folder.path}; report: {folder.path / 'report.html'}")
+
+
+def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:
+    """Nothing is written: the folder says what we measured."""
+    from harness.peers import TOOLS as KNOWN
+    from harness.peers import recompute
+    from harness.report import peers
+
+    summary, tool = folder.read_json("summary.json"), KNOWN[name]
+    views = {cell: recompute(tool, *folder.read_cell(cell)) for cell in folder.cells()}
+    if as_json:
+        print(json.dumps(peers.as_json(summary, tool, views), indent=1))
+    else:
+        print(peers.terminal(summary, tool, views, width), end="")

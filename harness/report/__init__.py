@@ -10,6 +10,6 @@ def build(folder: RunFolder) -> list[Path]:
 
     A missing or broken cell becomes a warning in all of it. Raises SpecError without a readable summary.json.
     """
-    from harness.report.build import build_all  # matplotlib takes half a second that the table does not need
+    from harness.report.files import build_all  # matplotlib takes half a second that the table does not need
 
     return build_all(folder)

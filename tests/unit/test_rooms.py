@@ -41,8 +41,9 @@ ALLOWED = {
         "store",
         "truth",
     },
+    "peers": {"metrics", "record"},
     "summary": {"checks", "errors", "metrics", "record", "store"},
-    "report": {"errors", "metrics", "plan", "record", "store"},
+    "report": {"errors", "metrics", "peers", "plan", "record", "store"},
     "run": {
         "doctor",
         "engines",
@@ -63,6 +64,7 @@ ALLOWED = {
         "errors",
         "load",
         "paths",
+        "peers",
         "plan",
         "report",
         "run",
@@ -81,6 +83,7 @@ FORBIDDEN = {
     "metrics": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "traces": {"pandas", "matplotlib", "httpx", "socket", "time"},
     "checks": {"pandas", "matplotlib", "httpx", "pathlib"},
+    "peers": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "report": {"httpx", "docker", "socket"},
     "summary": {"httpx", "docker", "pathlib"},
 }
