@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from harness.fairness.cache import state, verify
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import measured, tpot_ms, ttft_ms
 from harness.record import UNKNOWN, Outcome, Records
@@ -29,7 +30,12 @@ MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 RATE_TOLERANCE = 0.05
-HIT_RATE_TOLERANCE = 0.02
+
+_CACHE_HINTS = {
+    "cold": "the cache held these prompts before: restart the server or change --seed",
+    "warm": "the engine dropped the shared prefixes: its cache is too small, or reuses larger blocks only",
+    "primed": "the engine dropped the prompts: its cache is too small, or reuses larger blocks only",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,16 +217,7 @@ def _workload(records: Records, facts: Mapping[str, Any], hit_rate: float | None
             "0",
             "this engine did less or more work than asked: compare per token only",
         )
-    if hit_rate is None or not facts["workload"]["cold_cache"] or not len(rows):
-        return
-    # The chat template's own tokens may be shared by all requests, whatever the prompts say.
-    prompt, content = float(rows["prompt_tokens"].mean()), facts["workload"]["content_tokens_mean"]
-    ceiling = (facts["workload"]["ideal_hit_rate"] * content + max(prompt - content, 0)) / prompt
-    if hit_rate > ceiling + HIT_RATE_TOLERANCE:
-        yield Finding(
-            "cache-not-cold",
-            "SUSPECT",
-            f"hit rate {hit_rate:.1%}",
-            f"{ceiling:.1%} from a cold start",
-            "the cache held these prompts before: restart the server or change --seed",
-        )
+    cache = verify(records.requests, facts, hit_rate)
+    if cache.holds is False:
+        wanted = state(facts)
+        yield Finding(f"cache-not-{wanted}", "SUSPECT", cache.measured, cache.limit, _CACHE_HINTS[wanted])

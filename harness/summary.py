@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import checks
+from harness import checks, fairness
 from harness.errors import SpecError
 from harness.metrics import cache, latency, throughput
 from harness.metrics.distribution import describe
@@ -57,6 +57,7 @@ def summarise_cell(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]
         "client": facts["client"],
         "cost_per_million_output_tokens": None,
         "joules_per_output_token": None,
+        "conditions": fairness.conditions(records, facts, hit_rate),
         "nulls": nulls,
     }
 
@@ -104,6 +105,7 @@ def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         "cells": list(cells),
         "comparison": [],
         "ranking": {},
+        "unequal": fairness.unequal(cells),
         "warnings": _warnings(manifest, cells),
     }
 

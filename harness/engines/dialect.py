@@ -45,14 +45,7 @@ def render_body(
     """
     dialect = definition.dialect
     body: dict[str, Any] = {"model": served_name, "messages": list(messages), "max_tokens": max_tokens}
-    body |= _sampling(dialect, request)
-    body["stream"] = True
-    if dialect.stream_usage:
-        body["stream_options"] = {"include_usage": True}
-    if request.exact_output:
-        body |= fill(dialect.exact_output, {"max_tokens": max_tokens})
-    body |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
-    body |= dialect.extra
+    body |= common_fields(definition, request, max_tokens)
     if salt:
         body |= fill(dialect.cache_salt, {"salt": salt})
     if tools:
@@ -60,6 +53,18 @@ def render_body(
     if constraint is not None:
         body |= fill(getattr(dialect.structured, constraint.shape), _values(constraint))
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def common_fields(definition: Backend, request: Request, max_tokens: int) -> dict[str, Any]:
+    """What all requests of a scenario say alike: sampling, length, streaming, thinking, the engine's own."""
+    dialect = definition.dialect
+    fields = _sampling(dialect, request) | {"stream": True}
+    if dialect.stream_usage:
+        fields["stream_options"] = {"include_usage": True}
+    if request.exact_output:
+        fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
+    fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
+    return fields | dialect.extra
 
 
 def unsaid(

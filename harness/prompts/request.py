@@ -44,13 +44,13 @@ class Workload:
     exact: bool  # lengths were made and checked with the model's tokenizer
     sha256: str
 
-    def ideal_hit_rate(self, skip: int = 0) -> float:
+    def ideal_hit_rate(self, skip: int = 0, *, warm: bool = False) -> float:
         """Share of content tokens a cache of unlimited size could reuse when requests run one after another.
 
-        The chat template is left out, blocks are not rounded to. `skip` warm-up requests fill the cache
-        and are not counted.
+        From an empty cache, or (`warm`) from one that holds what each group shares. The chat template is left
+        out, blocks are not rounded to. `skip` warm-up requests fill the cache and are not counted.
         """
-        seen: set[int] = set()
+        seen = {request.group for request in self.requests} if warm else set()
         shared = total = 0
         for position, request in enumerate(self.requests):
             if position >= skip:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.engines.dialect import exact_output_possible, render_body
+from harness.engines.dialect import common_fields, exact_output_possible, render_body, unsaid
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.facts import client_facts
@@ -127,6 +127,20 @@ def _difference(
     return {name: after[name] - before[name] for name in _COUNTERS if name in before and name in after}
 
 
+def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[str, Any]:
+    """What was asked of every answer, in the engine's own fields, and what it has no field for."""
+    definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
+    return {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed if request.temperature else None,
+        "thinking": request.thinking,
+        "exact_output": request.exact_output,
+        "fields": common_fields(definition, request, workload.requests[0].max_tokens),
+        "unsaid": unsaid(definition, request),
+    }
+
+
 def _facts(
     prepared: Prepared,
     cell: Cell,
@@ -166,8 +180,12 @@ def _facts(
             "exact_output": prepared.scenario.request.exact_output and exact_output_possible(ref.definition),
             "content_tokens_mean": float(np.mean([r.content_tokens for r in workload.requests])),
             "ideal_hit_rate": workload.ideal_hit_rate(load.warmup_requests),
+            "shared_share": workload.ideal_hit_rate(load.warmup_requests, warm=True),
             "cold_cache": prepared.scenario.cache.state == "cold",
         },
+        "request": _request_facts(prepared, cell, workload),
+        "prefix_cache": ref.definition.prefix_cache.enabled,
+        "engine_values": engine.facts.get("values"),
         "planned": load.requests,
         "unsent": result.unsent,
         "interrupted": result.interrupted,

@@ -26,7 +26,8 @@ ALLOWED = {
     "store": {"errors", "record"},
     "traces": {"errors", "record", "store"},
     "metrics": {"record"},
-    "checks": {"metrics", "record"},
+    "fairness": {"metrics", "record"},
+    "checks": {"fairness", "metrics", "record"},
     "facts": {"load"},
     "doctor": {
         "checks",
@@ -42,7 +43,7 @@ ALLOWED = {
         "truth",
     },
     "peers": {"metrics", "record"},
-    "summary": {"checks", "errors", "metrics", "record", "store"},
+    "summary": {"checks", "errors", "fairness", "metrics", "record", "store"},
     "report": {"errors", "metrics", "peers", "plan", "record", "store"},
     "run": {
         "doctor",
@@ -82,6 +83,7 @@ FORBIDDEN = {
     "load": {"pandas", "matplotlib", "fastparquet"},
     "metrics": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "traces": {"pandas", "matplotlib", "httpx", "socket", "time"},
+    "fairness": {"pandas", "matplotlib", "httpx", "pathlib"},
     "checks": {"pandas", "matplotlib", "httpx", "pathlib"},
     "peers": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "report": {"httpx", "docker", "socket"},

@@ -1,0 +1,62 @@
+"""Under which conditions a cell was measured, as far as another cell's may differ from them."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.fairness.cache import state, verify
+from harness.metrics.latency import measured
+from harness.record import UNKNOWN, EventKind, Outcome, Records
+
+_FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
+
+
+def conditions(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> dict[str, Any]:
+    """The `conditions` object of a cell in summary.json. `facts` is the content of cell.json.
+
+    Cells measured before a fact was kept have null in its place.
+    """
+    request, workload = facts.get("request") or {}, facts["workload"]
+    verified = verify(records.requests, facts, hit_rate)
+    return {
+        "cache": {
+            "wanted": state(facts),
+            "means": (facts.get("cache") or {}).get("how"),
+            "holds": verified.holds,
+            "measured": verified.measured,
+            "limit": verified.limit,
+        },
+        "prefix_cache": facts.get("prefix_cache"),
+        "exact_output": {"asked": request.get("exact_output"), "forced": workload["exact_output"]},
+        "output_tokens_mean": _mean(records.requests, "output_tokens"),
+        "prompt_tokens": _prompt_tokens(records.requests),
+        "sampling": {key: request.get(key) for key in ("temperature", "top_p", "seed")},
+        "thinking": {"asked": request.get("thinking"), "seen": _reasoned(records)},
+        "sent_fields": request.get("fields"),
+        "unsaid": request.get("unsaid") or {},
+        "engine_values": facts.get("engine_values"),
+    }
+
+
+def _mean(requests: NDArray[np.void], name: str) -> float | None:
+    """Over the measured answers; None where one is not known."""
+    values = requests[measured(requests) & (requests["outcome"] == Outcome.OK)][name]
+    return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
+
+
+def _prompt_tokens(requests: NDArray[np.void]) -> dict[str, Any]:
+    """Of every chat of the cell, warm-up included: what two templates make of the same messages."""
+    counts = requests["prompt_tokens"].astype("<i4")
+    complete = bool(len(counts)) and bool((counts != UNKNOWN).all())
+    return {
+        "mean": _mean(requests, "prompt_tokens"),
+        "first": [None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
+        "sha256": hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
+    }
+
+
+def _reasoned(records: Records) -> bool:
+    return bool((records.events["kind"] == EventKind.REASONING).any())

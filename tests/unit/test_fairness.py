@@ -1,0 +1,158 @@
+"""What makes cells unequal, and whether that decides."""
+
+import pytest
+
+from harness.fairness import conditions, unequal
+from harness.fairness.cache import verify
+from tests.unit import made
+
+
+def cell(label, load=None, repeat=0, facts=None, rows=None, hit_rate=None, **changes):
+    known = made.facts(**(facts or {}))
+    rows = rows or [{"intended": 0, "texts": [10, 20, 30], "prompt": 110, "tokens": 3}] * 4
+    records = made.records(*rows)
+    return {
+        "label": label,
+        "load": load or {"kind": "concurrency", "value": 4, "arrival": None},
+        "repeat": repeat,
+        "simulated": False,
+        "workload_sha256": "a" * 64,
+        "quantisation": "bf16",
+        "launch": "process",
+        "output_tokens": {"tokens_per_event": 1.0},
+        "conditions": conditions(records, known, hit_rate),
+        **changes,
+    }
+
+
+def codes(*cells):
+    return {entry["code"]: entry["matters"] for entry in unequal(cells)}
+
+
+def rows(**changes):
+    return [{"intended": 0, "texts": [10, 20, 30], "prompt": 110, "tokens": 3} | changes] * 4
+
+
+def test_alike_is_alike():
+    assert unequal([cell("a"), cell("b")]) == []
+    assert unequal([cell("a")]) == []
+
+
+def test_other_work_simulation_and_sampling_decide():
+    other = cell("b", workload_sha256="b" * 64, simulated=True)
+    assert codes(cell("a"), other) == {"workload": True, "simulated": True}
+    warm = cell("b", facts={"request": {"temperature": 0.7}})
+    assert codes(cell("a", facts={"request": {"temperature": 0.0}}), warm) == {"temperature": True}
+
+
+def test_cells_of_different_load_points_are_not_held_against_each_other():
+    other = cell("b", load={"kind": "concurrency", "value": 8, "arrival": None}, workload_sha256="b" * 64)
+    assert unequal([cell("a"), other]) == []
+
+
+def test_other_weights_and_a_cache_switched_off_are_told():
+    assert codes(cell("a"), cell("b", quantisation="Q4_1")) == {"weights": False}
+    off = cell("b", facts={"prefix_cache": False})
+    assert codes(cell("a", facts={"prefix_cache": True}, hit_rate=0.0), off) == {"prefix-cache": False}
+
+
+@pytest.mark.parametrize(("prompt", "decides"), [(111, False), (140, True)])
+def test_a_template_that_adds_other_tokens_is_found_by_the_prompt_counts(prompt, decides):
+    (entry,) = unequal([cell("a"), cell("b", rows=rows(prompt=prompt))])
+    assert (entry["code"], entry["matters"], entry["labels"]) == ("prompt-tokens", decides, ["a", "b"])
+    assert f"{prompt}.0 (b)" in entry["text"]
+
+
+def test_equal_means_do_not_hide_different_chats():
+    first = cell("a", rows=[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}])
+    second = cell("b", rows=[{"texts": [1], "prompt": 120}, {"texts": [1], "prompt": 100}])
+    assert codes(first, second) == {"prompt-tokens": False}
+
+
+def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_both_know():
+    first = cell("a", rows=[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}])
+    partly = [{"texts": [1], "prompt": 100}, {"outcome": made.Outcome.RESET}]
+    assert unequal([first, cell("b", rows=partly)]) == []
+    partly[0]["prompt"] = 101
+    assert "prompt-tokens" in codes(first, cell("b", rows=partly))
+
+
+def test_answers_of_other_lengths_decide_what_depends_on_length():
+    (entry,) = unequal([cell("a"), cell("b", rows=rows(tokens=2))])
+    assert (entry["code"], entry["matters"]) == ("output-length", True)
+    assert "e2e_ms" in entry["metrics"]
+    assert "ttft_ms" not in entry["metrics"]
+
+
+def test_events_of_several_tokens_decide_the_gap_alone():
+    (entry,) = unequal([cell("a"), cell("b", output_tokens={"tokens_per_event": 4.0})])
+    assert (entry["code"], entry["matters"], entry["metrics"]) == ("tokens-per-event", True, ["itl_ms"])
+
+
+def test_what_one_engine_could_not_be_asked_decides():
+    deaf = cell("b", facts={"request": {"unsaid": {"structured.regex": "no field", "exact_output": "x"}}})
+    (entry,) = unequal([cell("a"), deaf])
+    assert (entry["code"], entry["labels"], entry["matters"]) == ("unsaid-structured.regex", ["b"], True)
+    assert unequal([deaf, deaf | {"label": "c"}]) == []
+
+
+def test_fewer_sequences_at_once_decide_only_where_the_load_asks_for_more():
+    few, many = {"engine_values": {"max_sequences": 4}}, {"engine_values": {"max_sequences": 16}}
+    assert codes(cell("a", facts=few), cell("b", facts=many)) == {"max-sequences": False}
+    eight = {"kind": "concurrency", "value": 8, "arrival": None}
+    assert codes(cell("a", eight, facts=few), cell("b", eight, facts=many)) == {"max-sequences": True}
+
+
+def test_a_cache_that_is_not_as_declared_decides_and_one_that_cannot_be_seen_is_told():
+    confirmed, found = cell("a", hit_rate=0.0), cell("b", hit_rate=0.9)
+    assert codes(confirmed, found) == {"cache-state": True}
+    assert codes(confirmed, cell("b", hit_rate=None)) == {"cache-state": False}
+
+
+def test_one_entry_for_all_load_points_and_the_deciding_one_wins():
+    eight = {"kind": "concurrency", "value": 8, "arrival": None}
+    cells = [
+        cell("a"),
+        cell("b", rows=rows(prompt=111)),
+        cell("a", eight),
+        cell("b", eight, rows=rows(prompt=140)),
+    ]
+    (entry,) = unequal(cells)
+    assert entry["matters"]
+
+
+def test_reasoning_text_in_one_only_decides():
+    one = cell("a")
+    one["conditions"]["thinking"]["seen"] = True
+    assert codes(one, cell("b")) == {"thinking": True}
+
+
+def test_cells_measured_before_conditions_were_kept_are_taken():
+    old = cell("a")
+    del old["conditions"]
+    assert unequal([old, cell("b")]) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hit_rate", "holds"),
+    [
+        ("cold", 0.0, True),
+        ("cold", 0.11, True),  # the template's tenth may be shared
+        ("cold", 0.5, False),
+        ("cold", None, None),
+        ("warm", 0.5, False),
+        ("warm", 0.7, True),
+        ("primed", 0.7, False),
+        ("primed", 0.9, True),
+        ("any", 0.9, None),
+    ],
+)
+def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, holds):
+    facts = made.facts(cache={"wanted": wanted}, workload__shared_share=0.9)
+    records = made.records(*rows())
+    assert verify(records.requests, facts, hit_rate).holds is holds
+
+
+def test_a_cache_that_is_off_is_cold():
+    facts = made.facts(cache={"wanted": "cold"}, prefix_cache=False)
+    assert verify(made.records(*rows()).requests, facts, None).holds
