@@ -20,7 +20,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _install(names: list[str], force: bool) -> int:
     from harness.cli.output import progress_display
     from harness.engines.install import install_engine
-    from harness.spec.backend import load_backend
+    from harness.spec.backend_refs import load_backend
 
     ui = progress_display()
     definitions = [load_backend(name) for name in names]
@@ -43,7 +43,7 @@ def _install(names: list[str], force: bool) -> int:
 def _list() -> int:
     from harness import paths
     from harness.engines.install import installed
-    from harness.spec.backend import load_backend
+    from harness.spec.backend_refs import load_backend
 
     for name in sorted(set(paths.definitions("backends")) - {"models"}):
         definition = load_backend(name)

@@ -53,7 +53,7 @@ def _scenarios(_arguments: argparse.Namespace) -> list[Row]:
 
 def _backends(_arguments: argparse.Namespace) -> list[Row]:
     from harness.engines.install import installed
-    from harness.spec.backend import load_backend
+    from harness.spec.backend_refs import load_backend
 
     rows = []
     for name in sorted(set(paths.definitions("backends")) - {"models"}):

@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _check(path: Path) -> str:
     from harness.spec import files
-    from harness.spec.backend import apply_variant, parse_backend
+    from harness.spec.backend_refs import apply_variant, parse_backend
     from harness.spec.models import Models
     from harness.spec.scenario import parse_scenario
     from harness.spec.strict import build

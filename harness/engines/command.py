@@ -11,12 +11,10 @@ from pathlib import Path
 from harness.engines.install import EngineEnv
 from harness.engines.models import Weights
 from harness.errors import SpecError
-from harness.spec.backend import Backend
+from harness.spec.backend import Backend, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
 from harness.spec.template import PLACEHOLDER
-
-Value = int | float | str
 
 SERVED_NAME = "bench"
 HOST = "127.0.0.1"
@@ -37,6 +35,7 @@ _HUB_TOKEN = "HF_TOKEN"
 class Command:
     argv: tuple[str, ...]
     env: dict[str, str]
+    files: dict[str, str]  # to be written below the scratch folder: name -> text
 
     def recorded_env(self) -> dict[str, str]:
         """Without secrets, and without what says more about the user than about the engine."""
@@ -114,13 +113,18 @@ def build_command(
             )
         return PLACEHOLDER.sub(lambda match: str(fill[match[1]]), text)
 
+    naming = definition.engine.model_args
+    if weights and not weights.local:
+        naming = definition.engine.hub_model_args or naming
     argv = [filled(part, "process.program") for part in process.program]
+    argv += [filled(part, "engine.model_args") for part in naming]
     argv += [filled(part, "engine.args") for part in definition.engine.args]
     argv += [filled(part, "process.args") for part in process.args]
     environment = _passed_on(hub=weights is not None and not weights.local)
     for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: filled(value, place) for name, value in table.items()})
-    return Command(tuple(argv), environment)
+    files = {name: filled(text, "engine.files") for name, text in definition.engine.files.items()}
+    return Command(tuple(argv), environment, files)
 
 
 def _passed_on(hub: bool) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -10,12 +11,13 @@ from harness.engines.cache import Say
 from harness.engines.process import EngineProcess
 from harness.engines.watch import Reporter, tail
 from harness.errors import SetupError
+from harness.spec.backend import Failure
 from harness.spec.backend import Server as ServerSpec
 
 _POLL_S = 0.1
 _TAIL_LINES = 15
 
-# Only what every engine words alike; the log tail above the hint says the rest.
+# Only what every engine words alike, after the engine's own [[server.failures]].
 _CAUSES = (
     (
         r"out of memory|OutOfMemory|MemoryError|bad_alloc|Cannot allocate memory|No available memory"
@@ -52,7 +54,7 @@ def wait_ready(
         while reporter.elapsed_s < spec.startup_timeout_s:
             ending = process.exited()
             if ending:
-                raise failure(f"ended while loading: {ending}", label, log)
+                raise failure(f"ended while loading: {ending}", label, log, spec.failures)
             try:
                 answer = client.get(url)
             except httpx.HTTPError as error:
@@ -63,14 +65,14 @@ def wait_ready(
                 state = f"{answer.status_code} {answer.text[:100]}"
             reporter.tick()
             time.sleep(_POLL_S)
-    raise failure(
-        f"not ready after {spec.startup_timeout_s:.0f} s; {spec.ready_path} last gave: {state}", label, log
-    )
+    what = f"not ready after {spec.startup_timeout_s:.0f} s; {spec.ready_path} last gave: {state}"
+    raise failure(what, label, log, spec.failures)
 
 
-def failure(what: str, label: str, log: Path) -> SetupError:
+def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> SetupError:
     """With the last lines of the engine's log and, where the cause is a known one, what to do."""
     lines = tail(log, _TAIL_LINES)
     shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
-    hint = next((text for pattern, text in _CAUSES if re.search(pattern, f"{what}\n{lines}")), "read the log")
+    causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
+    hint = next((text for pattern, text in causes if re.search(pattern, f"{what}\n{lines}")), "read the log")
     return SetupError(f"{what}\n{shown}", where=label, hint=f"{hint}; log: {log}")

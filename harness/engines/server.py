@@ -12,6 +12,7 @@ from harness.engines.dialect import Message
 from harness.engines.prometheus import totals
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Probe
+from harness.spec.template import fill
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
 # A scripted server says so in every answer, whatever name it is attached under.
@@ -80,6 +81,15 @@ class Server:
         probe = self.definition.server.version
         return self._probe(probe) if probe else None
 
+    def info(self) -> dict[str, Any]:
+        """The declared facts of [[server.info]] by dotted key, those present."""
+        facts: dict[str, Any] = {}
+        for source in self.definition.server.info:
+            answer = self._ask("GET", source.path)
+            found = _parsed(answer) if answer.is_success else None
+            facts |= {key: value for key in source.keys if (value := lookup(found, key)) is not None}
+        return facts
+
     def check_reachable(self) -> None:
         """Raises SetupError unless the readiness path answers 2xx."""
         answer = self._ask("GET", self.definition.server.ready_path)
@@ -127,9 +137,12 @@ class Server:
             answer = self._ask("POST", ask.path, json={ask.text_field: text, **named, **ask.extra})
             if answer.status_code == httpx.codes.NOT_FOUND:
                 return None
-            tokens = lookup(self._ok(answer), ask.tokens_key)
+            content = self._ok(answer)
+            tokens = lookup(content, ask.tokens_key) if ask.tokens_key else content
             if not isinstance(tokens, list):
-                raise SetupError(f"answers without '{ask.tokens_key}'", where=self.base_url + ask.path)
+                raise SetupError(
+                    f"answers without {ask.tokens_key or 'a list'}", where=self.base_url + ask.path
+                )
             counts.append(len(tokens))
         return counts
 
@@ -143,7 +156,9 @@ class Server:
         slots = int(self.definition.engine.values.get("max_sequences", 1)) if "{slot}" in reset.path else 1
         for slot in range(slots):
             path = reset.path.replace("{slot}", str(slot))
-            answer = self._ask(reset.method, path)
+            answer = self._ask(
+                reset.method, path, json=fill(reset.body, {"served_name": self.served_name}) or None
+            )
             if not answer.is_success:
                 return ResetResult(
                     False, f"{reset.method} {path} answered {answer.status_code}: {answer.text[:200]}"
@@ -154,7 +169,7 @@ class Server:
         return ResetResult(True, done + (f"; leaves {reset.leaves}" if reset.leaves else ""))
 
     def counters(self) -> dict[str, float] | None:
-        """[metrics] by our names, those present: totals since start, or `running`, `waiting`, `kv_use` now.
+        """[metrics] by our names, those present: counters since start, and gauges now.
 
         `prompt_tokens` includes cached ones whatever the engine counts. None when the server has no metrics.
         """
@@ -164,11 +179,7 @@ class Server:
         answer = self._ask("GET", metrics.path)
         if not answer.is_success:
             return None
-        names = {
-            field.name: str(getattr(metrics, field.name))
-            for field in dataclasses.fields(metrics)
-            if field.name not in ("path", "prompt_tokens_exclude_cached")
-        }
+        names = dataclasses.asdict(metrics.counters) | dataclasses.asdict(metrics.gauges)
         sums = totals(answer.text, names.values())
         ours = {name: sums[series] for name, series in names.items() if series in sums}
         if metrics.prompt_tokens_exclude_cached and "prompt_tokens" in ours:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.engines import leftovers
 from harness.engines.cache import Say
-from harness.engines.command import HOST, SERVED_NAME, Value, build_command, configured
+from harness.engines.command import HOST, SERVED_NAME, build_command, configured
 from harness.engines.install import EngineEnv, install_engine, needs_install
 from harness.engines.launch import LaunchChoice
 from harness.engines.models import Weights, ensure_weights
@@ -20,7 +20,7 @@ from harness.engines.ready import failure, wait_ready
 from harness.engines.server import Server, api_key
 from harness.engines.watch import tail
 from harness.errors import SetupError, SpecError
-from harness.spec.backend import Backend, BackendRef
+from harness.spec.backend import Backend, BackendRef, Value
 from harness.spec.models import Model, choose_track
 
 # An engine that is up but cannot generate is found before the first cell.
@@ -109,6 +109,8 @@ def _start(
     port = _port(definition)
     with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
         command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
+        for name, text in command.files.items():
+            Path(scratch, name).write_text(text, encoding="utf-8")
         say(f"{ref.label}: starting")
         started = time.monotonic()
         process = EngineProcess(command.argv, command.env, log)
@@ -119,12 +121,14 @@ def _start(
             try:
                 session.one_chat(_HELLO, max_tokens=4)
             except SetupError as error:
-                raise failure(f"ready, but cannot generate: {error}", ref.label, log) from error
+                what = f"ready, but cannot generate: {error}"
+                raise failure(what, ref.label, log, definition.server.failures) from error
             startup_s = round(time.monotonic() - started, 2)
             say(f"{ref.label}: ready after {startup_s:.1f} s")
             session.facts = _facts(ref, choice, session) | {
                 "command": list(command.argv),
                 "env": command.recorded_env(),
+                "files": command.files,
                 "values": definition.engine.values,
                 "pid": process.pid,
                 "port": port,
@@ -151,6 +155,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dic
         "base_url": session.base_url,
         "served_name": session.served_name,
         "server_version": session.version(),
+        "info": session.info(),
         "prefix_cache": dataclasses.asdict(ref.definition.prefix_cache),
     }
 

@@ -10,7 +10,8 @@ from harness.engines.server import api_key
 from harness.errors import SpecError
 from harness.plan import Block, make_plan
 from harness.run.options import RunOptions
-from harness.spec.backend import BackendRef, parse_backend_list
+from harness.spec.backend import BackendRef
+from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, choose_model, choose_track
 from harness.spec.scenario import Scenario, load_scenario
 from harness.spec.strict import nearest

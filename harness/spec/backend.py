@@ -1,27 +1,20 @@
-"""backends/*.toml: how an engine is started, spoken to and reset. One file per engine.
+"""backends/*.toml: how an engine is started, spoken to, reset and read. One file per engine.
 
-Arguments, programs and environment values may hold `{placeholders}`: those below, and every key of
-[engine.values].
+Arguments, programs, files and environment values may hold `{placeholders}`: those below, and every key of
+[engine.values]. backend_refs.py reads the files and applies variants.
 """
 
-import dataclasses
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Literal
 
-from harness.errors import SpecError
-from harness.spec import files
-from harness.spec.dialect import Dialect, check_dialect
-from harness.spec.strict import build, nearest
-from harness.spec.template import PLACEHOLDER
+from harness.spec.dialect import Dialect, Fields
 
 PLACEHOLDERS = {
     "model": "path of the weights, or their name in the model hub",
     "served_name": "name the server answers to",
     "host": "address to listen on",
     "port": "free port, or the one asked for",
-    "scratch": "empty folder, removed when the engine stops",
+    "scratch": "empty folder for [engine.files] and the engine's own, removed when the engine stops",
     "threads": "CPUs this process may use",
     "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
     "context_total": "context_tokens x max_sequences",
@@ -30,6 +23,8 @@ PLACEHOLDERS = {
     "shims": "folder of the small programs that give a library an engine's command line",
     "harness_python": "interpreter that runs this harness",
 }
+Value = int | float | str
+DEVICES = ("cuda", "rocm", "cpu")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +36,23 @@ class Header:
     weights: Literal["gguf", "hf", "none"]  # the form of a model this engine reads
     default_track: str = ""  # quantisation track chosen when --model names none; "" = the model's first
     note: str = ""
+    status: Literal["active", "maintenance"] = "active"  # of the project
+    bias: tuple[
+        str, ...
+    ] = ()  # its defaults that tilt a comparison, and what this definition does about them
     simulated: bool = False  # a scripted server: every output says so
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    args: tuple[str, ...] = ()  # the server's own flags, the same in every launch mode
-    values: dict[str, int | float | str] = field(default_factory=dict)
+    """The server's own settings, the same in every launch mode."""
+
+    model_args: tuple[str, ...] = ()  # first on the command line: they name the weights
+    hub_model_args: tuple[str, ...] = ()  # instead, for weights the engine fetches itself; (): no difference
+    args: tuple[str, ...] = ()
+    values: dict[str, Value] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)  # name below {scratch} -> text
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +78,57 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """The container image for one kind of device."""
+
+    name: str
+    tag: str
+    args: tuple[str, ...] = ()  # after [engine] args, on this device only
+    remove_args: tuple[str, ...] = ()  # of [engine] and [compose] args, each flag alone
+    env: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """By device; None: the vendor has none."""
+
+    cuda: Image | None = None
+    rocm: Image | None = None
+    cpu: Image | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Compose:
+    """Start in a container; [image] says which. [engine] and this make the service of its Compose profile."""
+
+    port: int  # inside the container
+    healthcheck: tuple[str, ...]  # as Compose takes it (CMD or CMD-SHELL first), of programs the image has
+    program: tuple[str, ...] = ()  # before the arguments, for an image whose entrypoint is not the server
+    entrypoint: tuple[str, ...] | None = None  # replaces the image's; None: the image's own
+    args: tuple[str, ...] = ()  # after [engine] args
+    env: dict[str, str] = field(default_factory=dict)
+    volumes: dict[str, str] = field(default_factory=dict)  # named volume -> where it is mounted: model caches
+    shm_size: str = ""  # "": Docker's 64 MB; not together with ipc
+    ipc: Literal["", "host"] = ""
+    ulimits: dict[str, int] = field(default_factory=dict)
+    start_period_s: int = (
+        1200  # failed health checks do not count for so long: a model may have to be fetched
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     path: str
     key: str = ""  # dotted path into the JSON answer
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What the running server says of its effective settings; recorded."""
+
+    path: str
+    keys: tuple[str, ...]  # dotted paths into the JSON answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +137,31 @@ class Tokenize:
 
     path: str
     text_field: str
-    tokens_key: str = "tokens"
+    tokens_key: str = "tokens"  # "": the answer itself is the list
     model_field: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: Fields = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A request that makes a ready server serve the model; sent in order, each must answer 2xx.
+
+    Texts in `path` and `body` may hold {model}, {served_name} and {model_sha256}.
+    """
+
+    path: str
+    when: Literal["local", "hub", "always"] = "always"  # weights that lie here, or in the model hub
+    body: Fields = field(default_factory=dict)
+    upload: bool = False  # the weights' file itself is the body
+    timeout_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What the engine's log says when it cannot start, and what to do."""
+
+    pattern: str  # regular expression
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +170,10 @@ class Server:
     startup_timeout_s: float
     loading: str = ""  # what a client sees while the model loads
     version: Probe | None = None
+    info: tuple[Info, ...] = ()
     tokenize: Tokenize | None = None
+    prepare: tuple[Step, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +182,7 @@ class Reset:
 
     path: str
     method: Literal["POST", "GET"] = "POST"
+    body: Fields = field(default_factory=dict)  # JSON; may hold {served_name}
     success_key: str = ""  # dotted path that must be true in the answer; "": the status decides
     leaves: str = ""  # what it does not empty; harmless while no cell repeats another's prompts
 
@@ -112,22 +190,68 @@ class Reset:
 @dataclass(frozen=True, slots=True)
 class PrefixCache:
     enabled: bool
+    default: bool | None = None  # what the engine does when it is not told; None: not known
     reset: Reset | None = None  # None: restart the engine for a cold cache
+    matching: Literal["", "blocks", "tokens", "slots"] = (
+        ""  # whole blocks, any prefix, or one prompt per slot
+    )
+    block_tokens: int = 0  # of "blocks"; 0: not known
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """Totals since the start."""
+
+    prompt_tokens: str = ""
+    cached_prompt_tokens: str = ""
+    output_tokens: str = ""
+    preemptions: str = ""
+    draft_tokens: str = ""
+    accepted_tokens: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """Values now."""
+
+    running: str = ""  # requests
+    waiting: str = ""
+    kv_use: str = ""  # 0 to 1
+    cache_hit_rate: str = ""  # 0 to 1, over a window of the engine's choice
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """Seconds; names without _bucket, _sum and _count."""
+
+    ttft: str = ""
+    itl: str = ""
+    tpot: str = ""
+    e2e: str = ""
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMetrics:
+    """A JSON answer beside the Prometheus one; gauges are dotted paths into its last element."""
+
+    path: str
+    gauges: Gauges = Gauges()
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Prometheus series by our names. Counters; a name that stands in no answer is null."""
+    """Prometheus series by our names; one that stands in no answer is null."""
 
     path: str
-    prompt_tokens: str = ""
-    cached_prompt_tokens: str = ""
-    output_tokens: str = ""
+    counters: Counters = Counters()
+    gauges: Gauges = Gauges()
+    histograms: Histograms = Histograms()
     prompt_tokens_exclude_cached: bool = False
-    running: str = ""
-    waiting: str = ""
-    kv_use: str = ""
+    json: JsonMetrics | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +260,11 @@ class Variant:
 
     description: str
     args: tuple[str, ...] = ()  # appended
-    remove_args: tuple[str, ...] = ()  # taken out, each flag alone, of [engine] and of [process]
-    values: dict[str, int | float | str] = field(default_factory=dict)
+    remove_args: tuple[str, ...] = ()  # taken out, each flag alone, of [engine], [process] and [compose]
+    values: dict[str, Value] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     track: str = ""
-    request: dict[str, Any] = field(default_factory=dict)  # added to [dialect].extra
+    request: Fields = field(default_factory=dict)  # added to [dialect] extra
     prefix_cache: bool | None = None
 
 
@@ -150,6 +274,8 @@ class Backend:
     server: Server
     engine: Engine = Engine()
     process: Process | None = None
+    image: Images = Images()
+    compose: Compose | None = None
     dialect: Dialect = field(default_factory=Dialect)
     prefix_cache: PrefixCache = PrefixCache(enabled=False)
     metrics: Metrics | None = None
@@ -171,105 +297,3 @@ class BackendRef:
     @property
     def label(self) -> str:
         return self.definition.name + (f"@{self.variant}" if self.variant else "")
-
-
-def load_backend(name: str) -> Backend:
-    path = files.locate("backends", name)
-    return parse_backend(files.read_toml(path), str(path))
-
-
-def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
-    definition = build(Backend, table, where)
-    for variant in (None, *definition.variants):
-        varied = apply_variant(definition, variant)
-        _check_placeholders(varied, where)
-        check_dialect(varied.dialect, where)
-    return definition
-
-
-def _check_placeholders(definition: Backend, where: str) -> None:
-    engine, process = definition.engine, definition.process
-    known = {*PLACEHOLDERS, *engine.values}
-    places: list[tuple[str, Iterable[str]]] = [
-        ("engine.args", engine.args),
-        ("engine.env", engine.env.values()),
-        ("process.program", process.program if process else ()),
-        ("process.args", process.args if process else ()),
-        ("process.env", process.env.values() if process else ()),
-    ]
-    for place, texts in places:
-        for name in PLACEHOLDER.findall(" ".join(texts)):
-            if name not in known:
-                raise SpecError(f"unknown placeholder '{{{name}}}'", where=f"{where}:{place}",
-                                hint=nearest(name, known))  # fmt: skip
-
-
-def apply_variant(definition: Backend, variant: str | None) -> Backend:
-    """Raises SpecError for a variant the definition does not declare."""
-    if variant is None:
-        return definition
-    if variant not in definition.variants:
-        raise SpecError(f"backend '{definition.name}' has no variant '{variant}'",
-                        hint=nearest(variant, definition.variants))  # fmt: skip
-    change = definition.variants[variant]
-
-    def kept(args: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(arg for arg in args if arg not in change.remove_args)
-
-    process = definition.process
-    if process is not None:
-        process = dataclasses.replace(process, args=kept(process.args))
-    engine = Engine(
-        args=kept(definition.engine.args) + change.args,
-        values={**definition.engine.values, **change.values},
-        env={**definition.engine.env, **change.env},
-    )
-    cache = definition.prefix_cache
-    if change.prefix_cache is not None:
-        cache = dataclasses.replace(cache, enabled=change.prefix_cache)
-    return dataclasses.replace(
-        definition,
-        backend=dataclasses.replace(
-            definition.backend, default_track=change.track or definition.backend.default_track
-        ),
-        engine=engine,
-        process=process,
-        dialect=dataclasses.replace(definition.dialect, extra={**definition.dialect.extra, **change.request}),
-        prefix_cache=cache,
-    )
-
-
-def parse_backend_list(text: str) -> list[BackendRef]:
-    """`NAME[@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
-    refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]
-    if not refs:
-        raise SpecError("no backend given", where="--backends")
-    seen = [(ref.label, ref.url) for ref in refs]
-    for entry in seen:
-        if seen.count(entry) > 1:
-            raise SpecError(f"'{entry[0]}' stands twice", where="--backends",
-                            hint="use --repeats to measure a backend again")  # fmt: skip
-    return refs
-
-
-def _parse_entry(entry: str) -> BackendRef:
-    name_variant, equals, url = entry.partition("=")
-    name, at, variant = name_variant.partition("@")
-    if at and not variant:
-        raise SpecError("a variant is missing after '@'", where=f"--backends {name_variant}")
-    definition = apply_variant(load_backend(name), variant or None)
-    return BackendRef(definition, variant or None, _server_url(url, name_variant) if equals else None)
-
-
-def _server_url(url: str, name: str) -> str:
-    """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
-    where = f"--backends {name}=…"
-    parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise SpecError("the URL holds a user name or password", where=where,
-                        hint="name an environment variable with --api-key-env")  # fmt: skip
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
-    if parts.query or parts.fragment:
-        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
-    return url.rstrip("/").removesuffix("/v1")

@@ -8,7 +8,7 @@ import pytest
 from harness.engines.dialect import render_body
 from harness.engines.launch import resolve_launch
 from harness.engines.session import open_engine
-from harness.spec.backend import parse_backend_list
+from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
 from harness.spec.scenario import Request
 

@@ -12,7 +12,8 @@ from harness.engines.launch import resolve_launch
 from harness.engines.models import local_model
 from harness.engines.session import open_engine
 from harness.errors import SetupError
-from harness.spec.backend import BackendRef, load_backend
+from harness.spec.backend import BackendRef
+from harness.spec.backend_refs import load_backend
 from harness.spec.models import choose_model
 
 pytestmark = pytest.mark.engine

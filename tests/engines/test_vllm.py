@@ -4,7 +4,7 @@ import pytest
 from answers import cached
 
 from harness.engines.install import installed
-from harness.spec.backend import load_backend
+from harness.spec.backend_refs import load_backend
 
 pytestmark = pytest.mark.engine
 

@@ -8,6 +8,7 @@ from harness.engines.session import open_engine
 from harness.spec.backend import (
     Backend,
     BackendRef,
+    Counters,
     Engine,
     Header,
     Metrics,
@@ -114,9 +115,7 @@ def fake_backend(folder: Path, *habits: str, timeout_s: float = 20.0, program: s
         ),
         metrics=Metrics(
             "/metrics",
-            prompt_tokens="fake:fresh",
-            cached_prompt_tokens="fake:cached",
-            output_tokens="fake:absent",
+            Counters("fake:fresh", "fake:cached", "fake:absent"),
             prompt_tokens_exclude_cached=True,
         ),
     )

@@ -7,7 +7,8 @@ from wheels import make_wheel, no_network, only_these
 
 from harness.engines.install import install_engine, installed
 from harness.errors import SetupError, SpecError
-from harness.spec.backend import Backend, Header, Install, Process, Server, load_backend
+from harness.spec.backend import Backend, Header, Install, Process, Server
+from harness.spec.backend_refs import load_backend
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,7 @@ enabled = true
 reset = { path = "/reset_prefix_cache" }
 [metrics]
 path = "/metrics"
+[metrics.counters]
 prompt_tokens = "vllm:prompt_tokens_total"
 cached_prompt_tokens = "vllm:prefix_cache_hits_total"
 output_tokens = "vllm:generation_tokens_total"

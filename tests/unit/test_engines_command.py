@@ -9,7 +9,7 @@ from harness.engines.command import build_command, configured
 from harness.engines.install import EngineEnv
 from harness.engines.models import Weights
 from harness.errors import SpecError
-from harness.spec.backend import load_backend
+from harness.spec.backend_refs import load_backend
 from harness.spec.models import Model
 
 ENV = EngineEnv(Path("/env/bin/python"), {}, "1", "")

@@ -7,7 +7,7 @@ import pytest
 from harness.engines.dialect import can_say, exact_output_possible, render_body, unsaid
 from harness.errors import SpecError
 from harness.prompts.request import Constraint
-from harness.spec.backend import load_backend, parse_backend
+from harness.spec.backend_refs import load_backend, parse_backend
 from harness.spec.scenario import Request
 
 CHAT = [{"role": "user", "content": "Größe?"}]

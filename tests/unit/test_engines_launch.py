@@ -2,7 +2,7 @@ import pytest
 
 from harness.engines.launch import resolve_launch
 from harness.errors import SpecError
-from harness.spec.backend import parse_backend_list
+from harness.spec.backend_refs import parse_backend_list
 
 
 def resolve(entry, mode):

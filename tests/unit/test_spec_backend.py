@@ -5,8 +5,8 @@ import pytest
 
 from harness import paths
 from harness.errors import SpecError
-from harness.spec.backend import apply_variant, load_backend, parse_backend, parse_backend_list
-from harness.spec.models import choose_track, load_models
+from harness.spec.backend_refs import apply_variant, load_backend, parse_backend, parse_backend_list
+from harness.spec.models import load_models
 
 BACKEND = """
 [backend]
@@ -53,14 +53,21 @@ def test_every_shipped_definition_and_variant_is_accepted(name):
         assert apply_variant(definition, variant) != definition
 
 
-def test_every_shipped_variant_can_find_weights_of_the_default_model():
+def test_every_shipped_variant_finds_weights_of_some_model_and_every_backend_of_the_default():
     models = load_models()
-    model = models.models[models.default]
     for name in set(paths.definitions("backends")) - {"models"}:
         for variant in (None, *load_backend(name).variants):
             header = apply_variant(load_backend(name), variant).backend
-            if header.weights != "none":
-                choose_track(models.default, model, header.weights, header.default_track)
+            if header.weights == "none":
+                continue
+            serving = [
+                model
+                for model, known in models.models.items()
+                for track_name, track in known.tracks.items()
+                if track.weights == header.weights and header.default_track in ("", track_name)
+            ]
+            assert serving, f"{name}@{variant}"
+            assert variant or models.default in serving
 
 
 def test_a_variant_changes_declared_keys_only():
@@ -73,10 +80,12 @@ def test_a_variant_changes_declared_keys_only():
     assert bare.engine.args == ("{model}", "--size", "{size}")
     assert bare.process.args == ("--quiet",)
     assert not bare.prefix_cache.enabled
-    unchanged = {"name", "server", "process", "metrics", "variants"}
+    unchanged = {"server", "image", "metrics", "variants"}
     for field in dataclasses.fields(definition):
         if field.name in unchanged:
+            unchanged.remove(field.name)
             assert getattr(big, field.name) == getattr(definition, field.name)
+    assert not unchanged
 
 
 @pytest.mark.parametrize(

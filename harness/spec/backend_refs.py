@@ -1,0 +1,174 @@
+"""Backend definitions read and checked, variants applied, and the list of --backends."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, BackendRef, Compose
+from harness.spec.dialect import check_dialect
+from harness.spec.strict import build, nearest
+from harness.spec.template import placeholders
+
+_STEP_PLACEHOLDERS = ("model", "served_name", "model_sha256")
+
+
+def load_backend(name: str) -> Backend:
+    path = files.locate("backends", name)
+    return parse_backend(files.read_toml(path), str(path))
+
+
+def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
+    definition = build(Backend, table, where)
+    for variant in (None, *definition.variants):
+        varied = apply_variant(definition, variant)
+        _check_placeholders(varied, where)
+        check_dialect(varied.dialect, where)
+    _check_server(definition, where)
+    _check_compose(definition, where)
+    return definition
+
+
+def _check_placeholders(definition: Backend, where: str) -> None:
+    engine, process, compose = definition.engine, definition.process, definition.compose
+    known = {*PLACEHOLDERS, *engine.values}
+    places: list[tuple[str, Iterable[str]]] = [
+        ("engine.model_args", (*engine.model_args, *engine.hub_model_args)),
+        ("engine.args", engine.args),
+        ("engine.env", engine.env.values()),
+        ("engine.files", engine.files.values()),
+        ("process.program", process.program if process else ()),
+        ("process.args", process.args if process else ()),
+        ("process.env", process.env.values() if process else ()),
+        ("compose.program", compose.program if compose else ()),
+        ("compose.args", compose.args if compose else ()),
+        ("compose.env", compose.env.values() if compose else ()),
+    ]
+    for device in DEVICES:
+        image = getattr(definition.image, device)
+        if image:
+            places += [(f"image.{device}.args", image.args), (f"image.{device}.env", image.env.values())]
+    for place, texts in places:
+        _known_only(placeholders(list(texts)), known, f"{where}:{place}")
+
+
+def _known_only(names: Iterable[str], known: Iterable[str], where: str) -> None:
+    for name in names:
+        if name not in known:
+            raise SpecError(f"unknown placeholder '{{{name}}}'", where=where, hint=nearest(name, known))
+
+
+def _check_server(definition: Backend, where: str) -> None:
+    for index, failure in enumerate(definition.server.failures):
+        try:
+            re.compile(failure.pattern)
+        except re.error as error:
+            raise SpecError(
+                f"not a regular expression: {error}", where=f"{where}:server.failures[{index}]"
+            ) from None
+    for index, step in enumerate(definition.server.prepare):
+        names = placeholders([step.path, step.body])
+        _known_only(names, _STEP_PLACEHOLDERS, f"{where}:server.prepare[{index}]")
+    reset = definition.prefix_cache.reset
+    if reset:
+        _known_only(placeholders(reset.path), ("slot",), f"{where}:prefix_cache.reset.path")
+        _known_only(placeholders(reset.body), ("served_name",), f"{where}:prefix_cache.reset.body")
+
+
+def _check_compose(definition: Backend, where: str) -> None:
+    compose: Compose | None = definition.compose
+    images = [device for device in DEVICES if getattr(definition.image, device)]
+    if (compose is None) != (not images):
+        raise SpecError("[compose] and [image.DEVICE] go together", where=where)
+    if compose is None:
+        return
+    if compose.shm_size and compose.ipc:
+        raise SpecError("shm_size has no effect with ipc", where=f"{where}:compose.shm_size")
+    if compose.healthcheck[:1] not in (("CMD",), ("CMD-SHELL",)) or len(compose.healthcheck) < 2:
+        raise SpecError("must be CMD or CMD-SHELL and a command", where=f"{where}:compose.healthcheck")
+
+
+def apply_variant(definition: Backend, variant: str | None) -> Backend:
+    """Raises SpecError for a variant the definition does not declare."""
+    if variant is None:
+        return definition
+    if variant not in definition.variants:
+        raise SpecError(
+            f"backend '{definition.name}' has no variant '{variant}'",
+            hint=nearest(variant, definition.variants),
+        )
+    change = definition.variants[variant]
+
+    def kept(args: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(arg for arg in args if arg not in change.remove_args)
+
+    process, compose = definition.process, definition.compose
+    if process is not None:
+        process = dataclasses.replace(process, args=kept(process.args))
+    if compose is not None:
+        compose = dataclasses.replace(compose, args=kept(compose.args))
+    engine = dataclasses.replace(
+        definition.engine,
+        args=kept(definition.engine.args) + change.args,
+        values={**definition.engine.values, **change.values},
+        env={**definition.engine.env, **change.env},
+    )
+    cache, dialect = definition.prefix_cache, definition.dialect
+    if change.prefix_cache is not None:
+        cache = dataclasses.replace(cache, enabled=change.prefix_cache)
+    return dataclasses.replace(
+        definition,
+        backend=dataclasses.replace(
+            definition.backend, default_track=change.track or definition.backend.default_track
+        ),
+        engine=engine,
+        process=process,
+        compose=compose,
+        dialect=dataclasses.replace(dialect, extra={**dialect.extra, **change.request}),
+        prefix_cache=cache,
+    )
+
+
+def parse_backend_list(text: str) -> list[BackendRef]:
+    """`NAME[@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
+    refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]
+    if not refs:
+        raise SpecError("no backend given", where="--backends")
+    seen = [(ref.label, ref.url) for ref in refs]
+    for entry in seen:
+        if seen.count(entry) > 1:
+            raise SpecError(
+                f"'{entry[0]}' stands twice",
+                where="--backends",
+                hint="use --repeats to measure a backend again",
+            )
+    return refs
+
+
+def _parse_entry(entry: str) -> BackendRef:
+    name_variant, equals, url = entry.partition("=")
+    name, at, variant = name_variant.partition("@")
+    if at and not variant:
+        raise SpecError("a variant is missing after '@'", where=f"--backends {name_variant}")
+    definition = apply_variant(load_backend(name), variant or None)
+    return BackendRef(definition, variant or None, _server_url(url, name_variant) if equals else None)
+
+
+def _server_url(url: str, name: str) -> str:
+    """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
+    where = f"--backends {name}=…"
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise SpecError(
+            "the URL holds a user name or password",
+            where=where,
+            hint="name an environment variable with --api-key-env",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
+    if parts.query or parts.fragment:
+        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
+    return url.rstrip("/").removesuffix("/v1")
