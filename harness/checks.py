@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.fairness.cache import state, verify
+from harness.metrics.arrivals import compare_cell
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import measured, tpot_ms, ttft_ms
 from harness.record import UNKNOWN, Outcome, Records
@@ -58,6 +59,7 @@ def judge(records: Records, facts: Mapping[str, Any], hit_rate: float | None) ->
 def _findings(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
     yield from _client(facts["client"])
     yield from _schedule(records, facts)
+    yield from _arrivals(records, facts["load"])
     yield from _merged(records, facts["client"])
     yield from _requests(records)
     yield from _engine(facts)
@@ -139,7 +141,7 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
             f"{limit_ms:.1f} ms",
             "requests left late: lower the load, add --workers, or free the client's core",
         )
-    if facts["load"]["kind"] != "rate":
+    if facts["load"]["kind"] == "concurrency":
         return
     sent = records.requests[records.requests["sent_ns"] != UNKNOWN]
     if len(sent) >= 2 * MIN_SAMPLES:
@@ -154,6 +156,20 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
                 f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}",
                 "the client could not keep the schedule: lower the rate or raise max_in_flight",
             )
+
+
+def _arrivals(records: Records, load: Mapping[str, Any]) -> Iterator[Finding]:
+    found = compare_cell(records.requests, load)
+    if found and found["verdict"] == "differs":
+        names = found["reason"].split(", ")
+        limits = ", ".join("{} {:.3g} to {:.3g}".format(name, *found["limits"][name]) for name in names)
+        yield Finding(
+            "arrivals-differ",
+            "SUSPECT",
+            ", ".join(f"{name} {found['achieved'][name]:.3g}" for name in names),
+            f"{limits} ({found['against']})",
+            "the server did not see what was asked for: look at lag, drops and the in-flight cap",
+        )
 
 
 def _rate(stamps_ns: np.ndarray) -> float:

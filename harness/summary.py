@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from harness import checks, fairness
 from harness.errors import SpecError
-from harness.metrics import cache, latency, throughput
+from harness.metrics import arrivals, cache, latency, throughput
 from harness.metrics.distribution import describe
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
@@ -38,6 +38,7 @@ def summarise_cell(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate),
         "requests": _counts(requests, facts["planned"]),
+        "arrivals": arrivals.compare_cell(requests, facts["load"]),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
         "itl_ms": statistics("itl_ms", latency.itl_ms(records)),

@@ -5,12 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.metrics.latency import Floats, e2e_ms, itl_ms, ttft_ms
 from harness.record import GENERATED, Outcome, Records
-
-_BIN_NS = 10_000_000
 
 LedgerRecord = Mapping[str, Any]  # one of `records` in the server's /truth
 
@@ -56,12 +53,6 @@ def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) ->
     rows["intended_ns"] = rows["sent_ns"]
     pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
     return Errors(*(Spread.of(measured - happened) for measured, happened in pairs))
-
-
-def dispersion(times_ns: NDArray[np.int64]) -> float:
-    """Variance over mean of the arrivals per 10 ms: 1 for Poisson arrivals, 0 for a metronome."""
-    counts = np.bincount(times_ns // _BIN_NS)[:-1]  # the last bin is not whole
-    return float(counts.var(ddof=1) / counts.mean())
 
 
 def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:

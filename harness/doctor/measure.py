@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from harness.checks import Finding, judge
-from harness.doctor.compare import Errors, dispersion, find_errors
+from harness.doctor.compare import Errors, find_errors
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
 from harness.facts import client_facts
 from harness.load import run_load
+from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates
 from harness.record import Records
 from harness.truth import TruthServer, running
@@ -111,7 +112,7 @@ def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
     """What `judge` looks at in the cell.json of a run."""
     return {
         "client": client,
-        "load": {"kind": load.kind},
+        "load": {"kind": load.kind, "arrival": "poisson" if load.kind == "rate" else None},
         "workload": {"output_tokens": load.tokens, "exact_output": True},
     }
 
@@ -128,4 +129,5 @@ def _server(statistics: dict[str, Any], busy_share: float | None) -> Server:
 
 def _arrivals(records: Records, ledger: list[dict[str, Any]], t0_ns: int) -> Arrivals:
     received = np.array([record["received_ns"] for record in ledger], np.int64) - t0_ns
-    return Arrivals(dispersion(records.requests["intended_ns"]), dispersion(received))
+    drawn = records.requests["intended_ns"]
+    return Arrivals(*(Statistics.of(np.sort(times)).dispersion for times in (drawn, received)))

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from harness.plan import Cell, LoadPoint, seed_for
 from harness.prompts.request import ChatRequest, Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, think_times
+from harness.spec.scenario import Load
 
 # An engine that no longer answers may take so long to be gone.
 DYING_S = 2.0
@@ -71,6 +73,17 @@ def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> 
         repeat_profile=load.repeat_profile,
     )
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
+
+
+def _arrival_facts(load: Load, point: LoadPoint) -> dict[str, Any]:
+    """What the arrivals are tested against."""
+    drawn = point.kind == "rate"
+    return {
+        "arrival": load.arrival if drawn else None,
+        "burstiness": load.burstiness if drawn and load.arrival == "gamma" else None,
+        "profile": [asdict(part) for part in load.profile],
+        "over_cap": None if point.kind == "concurrency" else load.over_cap,
+    }
 
 
 def measure(
@@ -170,8 +183,7 @@ def _facts(
         "load": {
             "kind": cell.load.kind,
             "value": cell.load.value,
-            "arrival": load.arrival if cell.load.kind == "rate" else None,
-            "over_cap": load.over_cap if cell.load.kind == "rate" else None,
+            **_arrival_facts(load, cell.load),
         },
         "workload": {
             "sha256": workload.sha256,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made import MS, records
 
-from harness.doctor.compare import Spread, dispersion, find_errors
+from harness.doctor.compare import Spread, find_errors
 from harness.record import Outcome
 
 T0 = 5_000 * MS
@@ -90,11 +90,3 @@ def test_failed_requests_are_not_compared():
 def test_spread_is_of_sizes():
     spread = Spread.of(np.array([-3.0, 1.0, 2.0]))
     assert (spread.p50, spread.max) == (2, 3)
-
-
-def test_dispersion_tells_a_metronome_from_chance_from_bursts():
-    rng = np.random.default_rng(7)
-    chance = np.cumsum(rng.exponential(2 * MS, 20_000)).astype(np.int64)
-    assert dispersion(np.arange(0, 1000 * MS, 2 * MS)) == 0
-    assert dispersion(chance) == pytest.approx(1, abs=0.1)
-    assert dispersion(chance // (100 * MS) * (100 * MS)) > 10

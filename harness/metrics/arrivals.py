@@ -1,0 +1,166 @@
+"""Whether requests left as the asked process says: spread of gaps, dispersion of counts, Kolmogorov-Smirnov.
+
+A flat Poisson or gamma process is a distribution, and what was sent is tested against that. Everything else
+(constant gaps, a trace, a rate that changes) is its own schedule, and what was sent is tested against it.
+All limits are those of one false alarm in 1,000 cells.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import Floats
+from harness.record import UNKNOWN
+
+Stamps = NDArray[np.int64]
+Limits = tuple[float, float]
+
+# Fewer have no dispersion worth a test: 20 counts of 5.
+MIN_ARRIVALS = 100
+_PER_BIN = 5
+
+_ALPHA = 0.001 / 3  # of each of three tests
+_Z = NormalDist().inv_cdf(1 - _ALPHA / 2)
+_KOLMOGOROV = math.sqrt(-math.log(_ALPHA / 2) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Of arrivals in ascending order."""
+
+    rate_per_s: float
+    gap_cv: float  # standard deviation over mean of the gaps: 1 for Poisson arrivals, 0 for a metronome
+    dispersion: float  # variance over mean of the counts in bins of about 5: likewise
+
+    @classmethod
+    def of(cls, times_ns: Stamps) -> "Statistics":
+        gaps = np.diff(times_ns)
+        mean = float(gaps.mean())
+        return cls(1e9 / mean, float(gaps.std(ddof=1)) / mean, _dispersion(_counts(times_ns, times_ns)))
+
+
+def compare_cell(requests: NDArray[np.void], load: Mapping[str, Any]) -> dict[str, Any] | None:
+    """`arrivals` of a cell; None for a closed loop, which has no schedule. `load` as in its cell.json."""
+    if load["kind"] == "concurrency":
+        return None
+    sent = requests[requests["sent_ns"] != UNKNOWN]
+    flat = load.get("arrival") in ("poisson", "gamma") and not load.get("profile")
+    burstiness = (load.get("burstiness") or 1.0) if load.get("arrival") == "gamma" else 1.0
+    return {
+        "process": load.get("arrival"),
+        **compare(np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"]), burstiness if flat else None),
+    }
+
+
+def compare(asked_ns: Stamps, sent_ns: Stamps, burstiness: float | None) -> dict[str, Any]:
+    """Both ascending. `burstiness`: of a gamma process (1: Poisson); None: only the schedule is known."""
+    count = len(sent_ns)
+    if count < MIN_ARRIVALS or asked_ns[-1] == asked_ns[0] or sent_ns[-1] == sent_ns[0]:
+        too_few = f"{count} arrivals; {MIN_ARRIVALS} are needed"
+        reason = too_few if count < MIN_ARRIVALS else "all at one moment"
+        return {"arrivals": count, "verdict": "not tested", "reason": reason}
+    asked, sent = Statistics.of(asked_ns), Statistics.of(sent_ns)
+    if burstiness is None:
+        sent_dispersion = _dispersion(_counts(sent_ns, asked_ns))
+        sent = Statistics(sent.rate_per_s, sent.gap_cv, sent_dispersion)
+        against, limits = "its schedule", _limits_of_schedule(asked, count)
+        distance = _distance_of_times(asked_ns, sent_ns)
+        farthest = _KOLMOGOROV * math.sqrt(2 / count)
+    else:
+        against = "Poisson" if burstiness == 1 else f"gamma, burstiness {burstiness:g}"
+        limits = _limits_of_process(burstiness, count)
+        distance = _distance_of_gaps(np.diff(sent_ns) / 1e9 * asked.rate_per_s, burstiness)
+        farthest = _KOLMOGOROV / (math.sqrt(count - 1) + 0.12 + 0.11 / math.sqrt(count - 1))
+    found = {"gap_cv": sent.gap_cv, "dispersion": sent.dispersion, "ks": distance}
+    limits["ks"] = (0.0, farthest)
+    wrong = [name for name, value in found.items() if not limits[name][0] <= value <= limits[name][1]]
+    return {
+        "arrivals": count,
+        "against": against,
+        "asked": asdict(asked),
+        "achieved": {**asdict(sent), "ks": distance},
+        "limits": {name: list(limit) for name, limit in limits.items()},
+        "verdict": "differs" if wrong else "kept",
+        "reason": ", ".join(wrong) or None,
+    }
+
+
+def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:
+    """Per bin, between the first and the last of `range_ns`: they set the bins and are not counted."""
+    first, last = int(range_ns[0]), int(range_ns[-1])
+    bins = max(len(range_ns) // _PER_BIN, 1)
+    inner = times_ns[1:-1]
+    inner = inner[(inner >= first) & (inner < last)]
+    places = ((inner - first) / (last - first) * bins).astype(np.int64)
+    return np.bincount(np.minimum(places, bins - 1), minlength=bins)
+
+
+def _dispersion(counts: NDArray[np.int64]) -> float:
+    return float(counts.var(ddof=1) / counts.mean())
+
+
+def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
+    """Asymptotic for the spread of gaps; of the counts Fisher's dispersion test, exact for Poisson."""
+    cv = burstiness**-0.5
+    margin = _Z * cv * math.sqrt((1 + cv**2) / (2 * count))
+    # Variance over mean of a renewal process's counts in bins of t arrivals: cv² + (1 - cv⁴) / 6t.
+    index = cv**2 + (1 - cv**4) / (6 * _PER_BIN)
+    low, high = _fisher(count // _PER_BIN)
+    return {"gap_cv": (max(cv - margin, 0.0), cv + margin), "dispersion": (index * low, index * high)}
+
+
+def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
+    """As far apart as two draws of one process may be. A metronome must stay off what chance could be."""
+    bins = count // _PER_BIN
+    of_gaps = math.exp(_Z * math.sqrt((1 + asked.gap_cv**2) / count))
+    of_counts = math.exp(_Z * 2 / math.sqrt(bins - 1))
+    chance = _limits_of_process(1.0, count)
+    regular = asked.gap_cv < chance["gap_cv"][0]
+    return {
+        "gap_cv": (0.0, chance["gap_cv"][0]) if regular else (asked.gap_cv / of_gaps, asked.gap_cv * of_gaps),
+        "dispersion": (0.0, chance["dispersion"][0])
+        if regular and asked.dispersion < chance["dispersion"][0]
+        else (asked.dispersion / of_counts, asked.dispersion * of_counts),
+    }
+
+
+def _fisher(bins: int) -> Limits:
+    """Of variance over mean for independent counts: chi-square by Wilson and Hilferty."""
+    freedom = bins - 1
+    spread = math.sqrt(2 / (9 * freedom))
+    low, high = ((1 - spread**2 + z * spread) ** 3 for z in (-_Z, _Z))
+    return low, high
+
+
+def _distance_of_gaps(gaps: Floats, burstiness: float) -> float:
+    """Kolmogorov-Smirnov, of gaps in units of the asked mean against the asked distribution."""
+    expected = _gamma_cdf(burstiness, np.sort(gaps) * burstiness)
+    steps = np.arange(len(gaps) + 1) / len(gaps)
+    return float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))
+
+
+def _distance_of_times(asked_ns: Stamps, sent_ns: Stamps) -> float:
+    """Largest share of all arrivals by which one is ahead of the other at any moment."""
+    moments = np.concatenate([asked_ns, sent_ns])
+    asked, sent = (np.searchsorted(times, moments, side="right") for times in (asked_ns, sent_ns))
+    return float(np.abs(asked - sent).max() / len(sent_ns))
+
+
+def _gamma_cdf(shape: float, values: Floats) -> Floats:
+    """Of the gamma distribution of scale 1, by the series of the lower incomplete gamma function."""
+    values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # 1 from there on
+    term = total = np.full(len(values), 1 / shape)
+    step = 0
+    while step < 10_000 and (term > total * 1e-12).any():
+        step += 1
+        term = term * values / (shape + step)
+        total = total + term
+    with np.errstate(divide="ignore"):
+        log = shape * np.log(values) - values - math.lgamma(shape)
+    below: Floats = np.minimum(total * np.exp(log), 1.0)
+    return below
