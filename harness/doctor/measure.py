@@ -113,7 +113,7 @@ def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
     return {
         "client": client,
         "load": {"kind": load.kind, "arrival": "poisson" if load.kind == "rate" else None},
-        "workload": {"output_tokens": load.tokens, "exact_output": True},
+        "workload": {"output_tokens": load.tokens, "exact_output": True, "cold_cache": False},
     }
 
 
