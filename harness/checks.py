@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.metrics.arrivals import compare_cell
 from harness.metrics.distribution import highest_percentile
@@ -48,22 +49,27 @@ class Finding:
     hint: str
 
 
-def judge(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> dict[str, Any]:
+def judge(
+    records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None = None
+) -> dict[str, Any]:
     """The `validity` object of summary.json. `facts` is the content of cell.json."""
-    findings = list(_findings(records, facts, hit_rate))
+    findings = list(_findings(records, facts, hit_rate, asked))
     verdicts = {finding.verdict for finding in findings}
     worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")
     return {"verdict": worst, "reasons": [asdict(finding) for finding in findings]}
 
 
-def _findings(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
+def _findings(
+    records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None
+) -> Iterator[Finding]:
     yield from _client(facts["client"])
     yield from _schedule(records, facts)
     yield from _arrivals(records, facts["load"])
     yield from _merged(records, facts["client"])
     yield from _requests(records)
     yield from _engine(facts)
-    yield from _workload(records, facts, hit_rate)
+    yield from _lengths(records, facts, asked)
+    yield from _cache(records, facts, hit_rate)
 
 
 def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
@@ -220,19 +226,26 @@ def _engine(facts: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _workload(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
+def _lengths(records: Records, facts: Mapping[str, Any], asked: Asked | None) -> Iterator[Finding]:
     rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
-    asked = facts["workload"]["output_tokens"]
-    known = rows["output_tokens"][rows["output_tokens"] != UNKNOWN]
-    if facts["workload"]["exact_output"] and len(known) and (known != asked).any():
-        wrong = int(np.count_nonzero(known != asked))
+    same = facts["workload"]["output_tokens"]  # None: lengths differ
+    wanted = same if asked is None else asked.numbers["max_tokens"][rows["seq"]]
+    known = rows["output_tokens"] != UNKNOWN
+    if not facts["workload"]["exact_output"] or wanted is None:
+        return
+    wrong = int(np.count_nonzero(known & (rows["output_tokens"] != wanted)))
+    if wrong:
+        length = "of the length asked for" if same is None else f"of {same} tokens"
         yield Finding(
             "output-length",
             "SUSPECT",
-            f"{wrong} of {len(known)} answers not of {asked} tokens",
+            f"{wrong} of {np.count_nonzero(known)} answers not {length}",
             "0",
             "this engine did less or more work than asked: compare per token only",
         )
+
+
+def _cache(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
     cache = verify(records.requests, facts, hit_rate)
     if cache.holds is False:
         wanted = state(facts)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import checks, fairness
+from harness.asked import Asked
 from harness.errors import SpecError
 from harness.metrics import arrivals, cache, latency, throughput
 from harness.metrics.distribution import describe
@@ -14,7 +15,7 @@ from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
 
 
-def summarise_cell(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
+def summarise_cell(records: Records, facts: Mapping[str, Any], asked: Asked | None) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
     requests = records.requests
     nulls: dict[str, str] = {}
@@ -36,7 +37,7 @@ def summarise_cell(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]
         **facts["identity"],
         "load": facts["load"],
         "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate),
+        "validity": checks.judge(records, facts, hit_rate, asked),
         "requests": _counts(requests, facts["planned"]),
         "arrivals": arrivals.compare_cell(requests, facts["load"]),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
@@ -135,12 +136,17 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
     return found
 
 
+def _cell(folder: RunFolder, name: str) -> dict[str, Any]:
+    records, facts = folder.read_cell(name)
+    return summarise_cell(records, facts, folder.read_asked(facts))
+
+
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:
     """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run."""
     cells, unreadable = [], []
     for name in folder.cells():
         try:
-            cells.append(summarise_cell(*folder.read_cell(name)))
+            cells.append(_cell(folder, name))
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})

@@ -6,8 +6,10 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
-from harness.prompts.request import ChatRequest, Workload, workload
+from harness.asked import Part
+from harness.prompts.request import ChatRequest
 from harness.prompts.text import TextMaker
+from harness.prompts.workload import Workload, workload
 from harness.spec.scenario import FixedLength, Prompts, SharedPrefix
 
 # Table, number of requests, source of chance, texts: exactly so many requests, in the order of the cell.
@@ -17,7 +19,7 @@ Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
 def generate(prompts: Prompts, count: int, seed: int, texts: TextMaker) -> Workload:
     """Equal arguments and tokenizer give equal bytes on every machine."""
     make = MAKERS[type(prompts)]
-    return workload(list(make(prompts, count, Random(seed), texts)), texts.exact)
+    return workload(make(prompts, count, Random(seed), texts), texts.exact)
 
 
 def _fixed_length(spec: FixedLength, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
@@ -34,9 +36,9 @@ def _shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMa
         yield ChatRequest(
             (("system", systems[group]), ("user", question)),
             spec.output_tokens,
-            group=group,
-            shared_tokens=spec.prefix_tokens,
             content_tokens=spec.prefix_tokens + spec.question_tokens,
+            group=group,
+            shared=(Part(group, spec.prefix_tokens),),
         )
 
 

@@ -1,10 +1,10 @@
 """One chat request as every backend will get it, before any engine's dialect is applied."""
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from harness.asked import Expected, Part
 
 Message = tuple[str, str]  # role, content
 
@@ -28,42 +28,28 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest:
-    messages: tuple[Message, ...]
-    max_tokens: int
-    group: int = -1  # requests of one group share their first `shared_tokens`; -1: nothing shared
-    shared_tokens: int = 0
-    content_tokens: int = 0  # of all messages, without the chat template
+class Tools:
+    """What the model may call: OpenAI's `tools` list, and `tool_choice`."""
+
+    definitions: tuple[Mapping[str, Any], ...]
+    choice: Literal["auto", "required"] = "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
-    """The requests of one cell: equal bytes for every backend."""
+class ChatRequest:
+    """A turn after a session's first holds its new messages only: earlier ones and answers go before.
 
-    requests: tuple[ChatRequest, ...]
-    exact: bool  # lengths were made and checked with the model's tokenizer
-    sha256: str
+    A message of the role `tool` answers the call in the answer before it.
+    """
 
-    def ideal_hit_rate(self, skip: int = 0, *, warm: bool = False) -> float:
-        """Share of content tokens a cache of unlimited size could reuse when requests run one after another.
-
-        From an empty cache, or (`warm`) from one that holds what each group shares. The chat template is left
-        out, blocks are not rounded to. `skip` warm-up requests fill the cache and are not counted.
-        """
-        seen = {request.group for request in self.requests} if warm else set()
-        shared = total = 0
-        for position, request in enumerate(self.requests):
-            if position >= skip:
-                total += request.content_tokens
-                shared += request.shared_tokens if request.group in seen else 0
-            if request.group >= 0:
-                seen.add(request.group)
-        return shared / total if total else 0.0
-
-
-def workload(requests: Sequence[ChatRequest], exact: bool) -> Workload:
-    digest = hashlib.sha256()
-    for request in requests:
-        line = json.dumps([request.messages, request.max_tokens], ensure_ascii=False, separators=(",", ":"))
-        digest.update(line.encode() + b"\n")
-    return Workload(tuple(requests), exact, digest.hexdigest())
+    messages: tuple[Message, ...]
+    max_tokens: int
+    content_tokens: int = 0  # of these messages, without the chat template
+    kind: str = ""  # the class of the request, which is also looked at alone
+    group: int = -1  # of requests that share a prefix; -1: of none
+    shared: tuple[Part, ...] = ()  # how the content begins, where others may begin alike
+    session: int = -1  # requests of one session stand together, in the order of their turns; -1: of none
+    turn: int = 0
+    constraint: Constraint | None = None
+    tools: Tools | None = None
+    expected: Expected | None = None

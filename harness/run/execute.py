@@ -52,7 +52,11 @@ class Run:
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
         manifest = Manifest.resumed(folder, prepared)
         stored = [folder.read_cell(name) for name in folder.cells()]
-        cells = [summarise_cell(records, facts) for records, facts in stored if not facts["interrupted"]]
+        cells = [
+            summarise_cell(records, facts, folder.read_asked(facts))
+            for records, facts in stored
+            if not facts["interrupted"]
+        ]
         return cls(prepared, folder, ui, manifest, cells)
 
     @property
@@ -144,8 +148,10 @@ class Run:
                     self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop
                 )
             self.interrupted = result.interrupted
+            point = f"{cell.load.label}-r{cell.repeat}"
+            facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
             self.folder.write_cell(cell.name, result.records, facts)
-            summary = summarise_cell(result.records, facts)
+            summary = summarise_cell(result.records, facts, workload.asked)
             self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
             self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.engines.dialect import common_fields, exact_output_possible, render_body, unsaid
 from harness.engines.session import EngineSession
@@ -14,8 +15,10 @@ from harness.errors import SetupError
 from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
+from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.plan import Cell, LoadPoint, seed_for
-from harness.prompts.request import ChatRequest, Workload
+from harness.prompts.request import ChatRequest
+from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, think_times
 from harness.spec.scenario import Load
@@ -149,9 +152,14 @@ def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[s
         "seed": request.seed if request.temperature else None,
         "thinking": request.thinking,
         "exact_output": request.exact_output,
-        "fields": common_fields(definition, request, workload.requests[0].max_tokens),
+        "fields": common_fields(definition, request, int(workload.asked.numbers["max_tokens"][0])),
         "unsaid": unsaid(definition, request),
     }
+
+
+def _same(values: NDArray[np.int64]) -> int | None:
+    """None where they differ."""
+    return int(values[0]) if (values == values[0]).all() else None
 
 
 def _facts(
@@ -188,11 +196,11 @@ def _facts(
         "workload": {
             "sha256": workload.sha256,
             "exact_lengths": workload.exact,
-            "output_tokens": prepared.scenario.prompts.output_tokens,
+            "output_tokens": _same(workload.asked.numbers["max_tokens"]),
             "exact_output": prepared.scenario.request.exact_output and exact_output_possible(ref.definition),
-            "content_tokens_mean": float(np.mean([r.content_tokens for r in workload.requests])),
-            "ideal_hit_rate": workload.ideal_hit_rate(load.warmup_requests),
-            "shared_share": workload.ideal_hit_rate(load.warmup_requests, warm=True),
+            "content_tokens_mean": float(reusable(workload.asked)[1].mean()),
+            "ideal_hit_rate": ideal_hit_rate(workload.asked, load.warmup_requests),
+            "shared_share": ideal_hit_rate(workload.asked, load.warmup_requests, warm=True),
             "cold_cache": prepared.scenario.cache.state == "cold",
         },
         "request": _request_facts(prepared, cell, workload),

@@ -4,8 +4,9 @@ import hashlib
 
 from harness.plan import Cell, LoadPoint, load_points, seed_for
 from harness.prompts.generate import generate
-from harness.prompts.request import TokenCounter, Workload
+from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
+from harness.prompts.workload import Workload
 from harness.spec.scenario import Scenario
 
 

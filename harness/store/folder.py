@@ -1,8 +1,9 @@
-"""One folder per run: manifest.json, plan.json, summary.json, cells/*/, logs/, and what reports add.
+"""One folder per run: manifest, plan and summary.json, workloads/, cells/*/, logs/, and what reports add.
 
 Written cell by cell: a crash loses the cell in flight and nothing else.
 """
 
+import gzip
 import json
 import secrets
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness.asked import Asked
 from harness.errors import SpecError
 from harness.record import Records
 from harness.store import atomic, columns
@@ -56,6 +58,31 @@ class RunFolder:
             found = value.get("schema") if isinstance(value, dict) else None
             raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=str(path))
         return value
+
+    def write_asked(self, name: str, asked: Asked) -> str:
+        """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""
+        place = f"workloads/{name}.jsonl.gz"
+        path = self.path / place
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise atomic.storage_error(error, path) from error
+        lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in asked.as_json())
+        # No time stamp inside: equal workloads are equal files.
+        atomic.write_bytes(path, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
+        return place
+
+    def read_asked(self, facts: Mapping[str, Any]) -> Asked | None:
+        """Of the cell with these facts; None where its run kept none."""
+        place = facts["workload"].get("file")
+        if place is None:
+            return None
+        path = self.path / place
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                return Asked.from_json(map(json.loads, file))
+        except (OSError, EOFError, ValueError, KeyError, TypeError, StopIteration) as error:
+            raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
     def cell_path(self, cell: str) -> Path:
         return self.path / "cells" / cell

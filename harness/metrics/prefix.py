@@ -1,0 +1,68 @@
+"""What a prefix cache could reuse of a workload: the ideal that a measured hit rate stands beside."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.asked import Asked, Part
+
+Counts = NDArray[np.int64]
+
+
+def reusable(
+    asked: Asked,
+    *,
+    block: int = 1,
+    warm: bool = False,
+    prompt_tokens: Counts | None = None,
+    output_tokens: Counts | None = None,
+) -> tuple[Counts, Counts]:
+    """Per request the tokens that a cache of unlimited size holds when it comes, and all its prompt tokens.
+
+    Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
+    radix cache); `warm`: it holds what is shared from the start. A later turn may reuse the whole turn before
+    it with its answer. Without `prompt_tokens` (-1: unknown) the chat template is left out; an answer without
+    `output_tokens` has the length asked for. The last token of a prompt is always computed.
+    """
+    tree = _Tree(asked.shared if warm else ())
+    shared, total = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
+    rows = asked.numbers
+    content = before = 0
+    for i in range(len(asked)):
+        if rows["turn"][i] > 0:
+            known, content = before, content + int(rows["content_tokens"][i])
+        else:
+            known, content = tree.walk(asked.shared[i]), int(rows["content_tokens"][i])
+        told = -1 if prompt_tokens is None else int(prompt_tokens[i])
+        total[i] = content if told < 0 else told
+        shared[i] = max(min(known, total[i] - 1), 0) // block * block
+        answer = -1 if output_tokens is None else int(output_tokens[i])
+        answer = int(rows["max_tokens"][i]) if answer < 0 else answer
+        before, content = int(total[i]) + answer, content + answer
+    return shared, total
+
+
+def ideal_hit_rate(asked: Asked, skip: int = 0, *, block: int = 1, warm: bool = False) -> float:
+    """Share of the content tokens of all requests but the first `skip`, which fill the cache only."""
+    shared, total = reusable(asked, block=block, warm=warm)
+    return float(shared[skip:].sum() / max(total[skip:].sum(), 1))
+
+
+class _Tree:
+    """Prefixes that were seen, as paths of parts."""
+
+    def __init__(self, known: Iterable[tuple[Part, ...]]) -> None:
+        self._children: dict[tuple[int, int], int] = {}
+        for path in known:
+            self.walk(path)
+
+    def walk(self, path: tuple[Part, ...]) -> int:
+        """Tokens of the path's beginning that was seen before; now all of it was."""
+        node = known = 0
+        for part in path:
+            unseen = len(self._children) + 1
+            child = self._children.setdefault((node, part.id), unseen)
+            known += part.tokens if child != unseen else 0
+            node = child
+        return known

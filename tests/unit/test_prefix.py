@@ -1,0 +1,46 @@
+import numpy as np
+import pytest
+
+from harness.asked import Part
+from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.prompts.request import ChatRequest
+from harness.prompts.workload import workload
+
+
+def asked(*requests):
+    return workload(requests, exact=True).asked
+
+
+def one(tokens, *shared, **more):
+    return ChatRequest((("user", "x"),), 10, tokens, shared=tuple(Part(*part) for part in shared), **more)
+
+
+def test_the_first_touch_of_each_prefix_is_a_miss():
+    made = asked(*(one(40, (group, 30)) for group in (0, 0, 1, 0)))
+    assert ideal_hit_rate(made) == pytest.approx(2 * 30 / 160)
+    assert ideal_hit_rate(made, skip=1) == pytest.approx(2 * 30 / 120)
+    assert ideal_hit_rate(made, warm=True) == pytest.approx(4 * 30 / 160)
+
+
+def test_nested_prefixes_are_reused_as_far_as_they_agree():
+    paths = [((1, 50), (2, 20)), ((1, 50), (3, 20)), ((1, 50), (2, 20)), ((2, 20),)]
+    made = asked(*(one(100, *path) for path in paths))
+    assert reusable(made)[0].tolist() == [0, 50, 70, 0]
+
+
+def test_whole_blocks_only_and_never_the_last_token():
+    made = asked(one(64, (1, 64)), one(64, (1, 64)), one(50, (1, 50)))
+    assert reusable(made)[0].tolist() == [0, 63, 49]
+    assert reusable(made, block=16)[0].tolist() == [0, 48, 48]
+
+
+def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
+    later = [one(20, session=0, turn=turn) for turn in (1, 2)]
+    made = asked(one(100, (1, 60), session=0), *later, one(100, (1, 60), session=1))
+    shared, total = reusable(made)
+    assert total.tolist() == [100, 130, 160, 100]
+    assert shared.tolist() == [0, 110, 140, 60]
+    told = np.array([104, 140, -1, -1])
+    shared, total = reusable(made, prompt_tokens=told, output_tokens=np.array([6, -1, -1, -1]))
+    assert total[:2].tolist() == [104, 140]
+    assert shared[:3].tolist() == [0, 110, 150]
