@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from harness import checks, fairness
 from harness.asked import Asked
+from harness.compare import compare, rules_of
 from harness.errors import SpecError
 from harness.metrics import arrivals, cache, latency, throughput
 from harness.metrics.distribution import describe
@@ -36,6 +37,7 @@ def summarise_cell(records: Records, facts: Mapping[str, Any], asked: Asked | No
     return {
         **facts["identity"],
         "load": facts["load"],
+        "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked),
         "requests": _counts(requests, facts["planned"]),
@@ -105,9 +107,8 @@ def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         "workload_sha256": manifest["workload_sha256"],
         "simulated": any(cell["simulated"] for cell in cells),
         "cells": list(cells),
-        "comparison": [],
-        "ranking": {},
         "unequal": fairness.unequal(cells),
+        **compare(cells, rules_of(manifest)),
         "warnings": _warnings(manifest, cells),
     }
 

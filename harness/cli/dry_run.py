@@ -53,7 +53,7 @@ class Description:
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         lines = [
             f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
-            f"{model}, seed {options.seed}, {options.repeats} repeat(s)",
+            f"{model}, seed {options.seed}, {prepared.repeats} repeat(s)",
             "",
         ]
         for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):

@@ -63,7 +63,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a key of the backends' [engine.values], e.g. max_sequences=4 (repeatable)",
     )
     parser.add_argument(
-        "--repeats", type=int, default=1, metavar="N", help="engine restarts per backend (default: 1)"
+        "--repeats",
+        type=int,
+        metavar="N",
+        help="engine restarts per backend (default: what a verdict needs, usually 5; 1 for one backend)",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"

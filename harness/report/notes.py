@@ -81,9 +81,19 @@ def same_work(summary: Json) -> bool:
     return all(len(found) == 1 for found in hashes.values())
 
 
+def rank_lines(summary: Json) -> list[str]:
+    """Of the primary metric, one per load point."""
+    return [
+        plain(f"{point_of(found).label} {found['metric']}: {found['line']}", 1000)
+        for found in summary.get("rankings") or ()
+        if found["primary"]
+    ]
+
+
 def no_verdict(summary: Json) -> str:
-    """Empty where there is nothing to compare."""
-    if len(labels(summary)) < 2:
+    """Why nothing could be decided. Empty where something was, and where there is nothing to compare."""
+    found = {finding["verdict"] for finding in summary.get("comparison") or ()}
+    if len(labels(summary)) < 2 or found & {"faster", "slower", "same"}:
         return ""
     return (
         f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "

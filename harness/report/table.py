@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.report.grid import Column, Entry, shown
-from harness.report.notes import Note, banner, no_verdict, notes, odd_tracks, simulated
+from harness.report.notes import Note, banner, no_verdict, notes, odd_tracks, rank_lines, simulated
 from harness.report.text import NOT_KNOWN, counted, plain
 from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
 
@@ -38,7 +38,8 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
         yield from _blocks(group, marks(summary), width, paint)
     yield ""
     yield from _legend(summary, width)
-    yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
+    for line in (*rank_lines(summary), no_verdict(summary)):
+        yield from textwrap.wrap(line, width, subsequent_indent="  ")
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
@@ -156,6 +157,7 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
     for label, cell in first_cells(summary).items():
         yield f"- {_escaped(_name(label, marked))}: {_escaped(engine_words(cell))}"
     yield ""
+    yield from (f"- {_escaped(line)}" for line in rank_lines(summary))
     yield _escaped(no_verdict(summary))
     yield ""
     for note in notes(summary):

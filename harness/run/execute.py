@@ -174,7 +174,7 @@ class Run:
             self.ui.stage("making prompts")
             options = self.prepared.options
             self.workloads = Workloads(
-                self.prepared.scenario, options.repeats, options.seed, _token_counter(engine)
+                self.prepared.scenario, self.prepared.repeats, options.seed, _token_counter(engine)
             )
             if not self.workloads.exact:
                 self.manifest.warn(

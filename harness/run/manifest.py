@@ -51,7 +51,7 @@ class Manifest:
                 )
             },
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
-            "repeats": options.repeats,
+            "repeats": prepared.repeats,
             "order": [cell.name for block in prepared.plan for cell in block.cells],
             "workload_sha256": None,
             "exact_lengths": None,

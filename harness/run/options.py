@@ -20,7 +20,7 @@ class RunOptions:
     launch: LaunchMode = "auto"
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
-    repeats: int = 1
+    repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
     seed: int = 0
     workers: int | None = None
     out: Path = Path("results")

@@ -28,6 +28,7 @@ class Prepared:
     model: Model
     tracks: tuple[str | None, ...]  # per backend; None where the server brings its own model
     engine_values: tuple[dict[str, str], ...]  # per backend, its own of --engine-set
+    repeats: int
     plan: tuple[Block, ...]
 
     @property
@@ -37,7 +38,7 @@ class Prepared:
 
 def prepare(options: RunOptions) -> Prepared:
     """Raises SpecError for everything a user can get wrong on the command line or in a definition."""
-    if options.repeats < 1:
+    if options.repeats is not None and options.repeats < 1:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
@@ -51,8 +52,11 @@ def prepare(options: RunOptions) -> Prepared:
     )
     values = _engine_values(backends, model, options.engine_values)
     labels = tuple(_unique_label(ref, backends) for ref in backends)
-    plan = make_plan(labels, scenario.load, options.repeats)
-    return Prepared(options, scenario, backends, labels, launches, model_name, model, tracks, values, plan)
+    repeats = options.repeats or (scenario.verdict.repeats if len(backends) > 1 else 1)
+    plan = make_plan(labels, scenario.load, repeats)
+    return Prepared(
+        options, scenario, backends, labels, launches, model_name, model, tracks, values, repeats, plan
+    )
 
 
 def _model(given: str | None) -> tuple[str, Model]:

@@ -17,7 +17,7 @@ def run(tmp_path_factory):
     """One run of all three, from an empty directory: (folder, what it printed)."""
     here = tmp_path_factory.mktemp("run")
     asked = ["--scenario", "shared-prefix", "--backends", ",".join(BACKENDS)]
-    small = ["--concurrency", "2", "--requests", "12", "--output-tokens", "8"]
+    small = ["--repeats", "1", "--concurrency", "2", "--requests", "12", "--output-tokens", "8"]
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", *asked, *small],
         cwd=here,

@@ -304,7 +304,9 @@ def test_a_taken_port_is_named(here):
 
 def test_an_engine_that_will_not_start_shows_its_log_and_the_others_are_measured(here):
     define("broken", "--no-such-flag")
-    done = bench("run", "--scenario", "fixed-length", "--backends", "broken,calm", *SMALL, code=3)
+    done = bench(
+        "run", "--scenario", "fixed-length", "--backends", "broken,calm", "--repeats", "1", *SMALL, code=3
+    )
     assert "--no-such-flag" in done.stderr
     result = summary()
     assert [cell["label"] for cell in result["cells"]] == ["calm"]
@@ -320,7 +322,9 @@ def test_the_only_engine_that_will_not_start_is_the_error(here):
 
 def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     define("mortal", "--fault", "die:at=12")
-    done = bench("run", "--scenario", "fixed-length", "--backends", "mortal,calm", *SMALL, code=4)
+    done = bench(
+        "run", "--scenario", "fixed-length", "--backends", "mortal,calm", "--repeats", "1", *SMALL, code=4
+    )
     assert "died" in done.stderr
     mortal, calm = summary()["cells"]
     assert calm["validity"]["verdict"] != "INVALID"
@@ -391,7 +395,7 @@ def test_an_interruption_under_load_keeps_what_was_measured(here, number):
 def test_an_interrupted_run_is_resumed_where_it_stopped(here):
     define("other")
     process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "calm,other", *SMALL),
+        command("run", "--scenario", "fixed-length", "--backends", "calm,other", "--repeats", "1", *SMALL),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -65,6 +65,7 @@ def facts(**changes):
             "cold_cache": True,
         },
         "planned": 10,
+        "t0_unix_ns": 1_795_065_464_000_000_000,
         "unsent": 0,
         "interrupted": False,
         "cache": {},

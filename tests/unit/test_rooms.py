@@ -29,6 +29,8 @@ ALLOWED = {
     "metrics": {"asked", "record"},
     "fairness": {"metrics", "record"},
     "checks": {"asked", "fairness", "metrics", "record"},
+    "stats": set(),
+    "compare": {"fairness", "spec", "stats"},
     "facts": {"load"},
     "doctor": {
         "checks",
@@ -44,7 +46,7 @@ ALLOWED = {
         "truth",
     },
     "peers": {"metrics", "record"},
-    "summary": {"asked", "checks", "errors", "fairness", "metrics", "record", "store"},
+    "summary": {"asked", "checks", "compare", "errors", "fairness", "metrics", "record", "store"},
     "report": {"errors", "metrics", "peers", "plan", "record", "store"},
     "run": {
         "doctor",
@@ -89,6 +91,8 @@ FORBIDDEN = {
     "checks": {"pandas", "matplotlib", "httpx", "pathlib"},
     "peers": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "report": {"httpx", "docker", "socket"},
+    "stats": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
+    "compare": {"pandas", "matplotlib", "httpx", "docker", "socket"},
     "summary": {"httpx", "docker", "pathlib"},
 }
 

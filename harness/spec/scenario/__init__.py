@@ -1,6 +1,6 @@
 """workloads/*.toml: what is asked of a server, in what order and how fast. Complete in itself.
 
-One file per table: `load`, `generators` ([prompts]); `definition` puts them together.
+One file per table: `load`, `generators` ([prompts]), `verdict` (and [slo]); `definition` puts them together.
 """
 
 from harness.spec.scenario.definition import (
@@ -13,6 +13,7 @@ from harness.spec.scenario.definition import (
 )
 from harness.spec.scenario.generators import GENERATORS, FixedLength, Prompts, SharedPrefix
 from harness.spec.scenario.load import Load, Segment
+from harness.spec.scenario.verdict import Verdict
 
 __all__ = [
     "GENERATORS",
@@ -25,6 +26,7 @@ __all__ = [
     "Scenario",
     "Segment",
     "SharedPrefix",
+    "Verdict",
     "load_scenario",
     "parse_scenario",
 ]

@@ -1,13 +1,14 @@
 """A scenario file as a whole."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, Prompts
 from harness.spec.scenario.load import Load, check_load
+from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
 
 
@@ -43,6 +44,8 @@ class Scenario:
     load: Load
     request: Request = Request()
     cache: Cache = Cache()
+    verdict: Verdict = field(default_factory=Verdict)
+    slo: dict[str, dict[str, float]] = field(default_factory=dict)  # latency → share of requests → ms
 
     @property
     def name(self) -> str:
@@ -73,4 +76,6 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     made.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": made}, where)
     check_load(scenario.load, f"{where}:load")
+    check_verdict(scenario.verdict, f"{where}:verdict")
+    check_slo(scenario.slo, f"{where}:slo")
     return scenario

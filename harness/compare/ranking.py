@@ -1,0 +1,107 @@
+"""Verdicts of all pairs to one line: `sglang >> vllm > tgi ≈ lmdeploy`.
+
+`>`: faster. `>>`: faster, and the whole interval says by at least a quarter. `≈`: same. `?`: not decided.
+`∦`: not comparable.
+`≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
+
+from harness.compare.observed import LoadKey
+from harness.compare.rules import Rules
+from harness.compare.verdict import Finding
+from harness.spec.measures import MEASURES
+
+BETTER = (">", ">>")
+APART = "∦"  # not comparable
+
+Signs = Mapping[tuple[str, str], str]
+Groups = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    load: LoadKey
+    metric: str
+    line: str
+    groups: Groups  # best first; inside one nothing is shown to be better
+    primary: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "load": self.load.as_json(),
+            "metric": self.metric,
+            "line": self.line,
+            "primary": self.primary,
+            "groups": [list(group) for group in self.groups],
+        }
+
+
+def rank(
+    findings: Sequence[Finding], estimates: Mapping[str, float], load: LoadKey, metric: str, rules: Rules
+) -> Ranking | None:
+    """`findings` of this load and metric; `estimates` by label give the order. None without two of them."""
+    signs = _signs(findings, rules)
+    labels = [label for label in estimates if any(label in pair for pair in signs)]
+    if len(labels) < 2:
+        return None
+    ordered = sorted(labels, key=estimates.__getitem__, reverse=MEASURES[metric] == "higher")
+    line, groups = _circle(ordered, signs) or _line(ordered, signs)
+    return Ranking(load, metric, line, groups, metric == rules.primary)
+
+
+def _signs(findings: Sequence[Finding], rules: Rules) -> dict[tuple[str, str], str]:
+    """Both ways round, `<` included. Pairs that cannot be compared have none."""
+    signs: dict[tuple[str, str], str] = {}
+    for finding in findings:
+        sign = _sign(finding, rules)
+        if sign:
+            signs[finding.a, finding.b] = sign
+            signs[finding.b, finding.a] = sign.translate(str.maketrans("<>", "><"))
+    return signs
+
+
+def _sign(finding: Finding, rules: Rules) -> str:
+    word, ratio = finding.verdict, finding.ratio
+    if word in ("faster", "slower") and ratio is not None:
+        least = min(max(bound, 1 / bound) for bound in (ratio.low, ratio.high))
+        return (">" if word == "faster" else "<") * (2 if least >= 1 + rules.much else 1)
+    return {"same": "≈", "not enough runs": "?"}.get(word, "")
+
+
+def _line(ordered: Sequence[str], signs: Signs) -> tuple[str, Groups]:
+    between = [signs.get(pair, APART) for pair in pairwise(ordered)]
+    groups, text = [[ordered[0]]], ordered[0]
+    for label, sign in zip(ordered[1:], between, strict=True):
+        text += f" {sign} {label}"
+        if sign in BETTER:
+            groups.append([])
+        groups[-1].append(label)
+    exceptions = [
+        f"{ordered[i]} {sign} {ordered[j]}"
+        for i, j in combinations(range(len(ordered)), 2)
+        if (sign := signs.get((ordered[i], ordered[j]), APART))[0] != _implied(between[i:j])
+    ]
+    return text + (f" ({', '.join(exceptions)})" if exceptions else ""), tuple(map(tuple, groups))
+
+
+def _implied(between: Sequence[str]) -> str:
+    """What a reader concludes about the ends of this stretch of the line."""
+    kinds = {sign[0] for sign in between}
+    return next(kind for kind in (">", APART, "?", "≈") if kind in kinds)
+
+
+def _circle(ordered: Sequence[str], signs: Signs) -> tuple[str, Groups] | None:
+    """Verdicts against the order of the estimates, as unequal sets of runs may give them: no line then."""
+    against = [
+        f"{ordered[j]} {signs[ordered[j], ordered[i]]} {ordered[i]}"
+        for i, j in combinations(range(len(ordered)), 2)
+        if signs.get((ordered[j], ordered[i])) in BETTER
+    ]
+    if not against:
+        return None
+    members = ", ".join(ordered)
+    return f"no order of {members}: the pairs contradict each other ({', '.join(against)})", (tuple(ordered),)

@@ -1,0 +1,53 @@
+"""What a verdict needs, as data: stored in summary.json beside the verdicts."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from harness.spec.scenario import Verdict
+
+DEFAULT_FLOOR = 0.02
+METHOD = (
+    "Student's t over runs on the logarithm of the ratio, runs of the same requests paired, else Welch; "
+    "the hypothesis tested is that the ratio lies within the floor"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    primary: str
+    metrics: tuple[str, ...]
+    alpha: float = 0.05
+    min_runs: int = 3
+    floor: float = DEFAULT_FLOOR  # a smaller difference is no finding, however sure
+    measured_floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # load label → metric
+    measured_by: str | None = None  # the A/A run they come from
+    same_within: float = 0.05  # "same": the whole interval lies within
+    much: float = 0.25  # ">>": the whole interval lies beyond
+
+    def floor_of(self, load: str, metric: str) -> float:
+        return max(self.floor, self.measured_floors.get(load, {}).get(metric, 0.0))
+
+    def same_of(self, load: str, metric: str) -> float:
+        """Where the machine is noisier than the usual margin, no difference below its floor is seen."""
+        return max(self.same_within, self.floor_of(load, metric))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self),
+            "confidence": 1 - self.alpha,
+            "method": METHOD,
+            "family": "the declared metrics of one pair at one load point (Holm)",
+        }
+
+
+def rules_of(manifest: Mapping[str, Any]) -> Rules:
+    """As the run declared them; manifests of earlier versions declare nothing and get the defaults."""
+    declared = manifest["scenario"].get("verdict") or asdict(Verdict())
+    noise = manifest.get("noise_floor") or {}
+    return Rules(
+        primary=declared["primary"],
+        metrics=tuple(dict.fromkeys((declared["primary"], *declared["metrics"]))),
+        measured_floors=noise.get("floors") or {},
+        measured_by=noise.get("run"),
+    )

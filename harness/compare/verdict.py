@@ -1,0 +1,213 @@
+"""One pair of backends at one load: a verdict in one of five words for every declared metric."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from harness.compare.observed import LoadKey, Series, aligned
+from harness.compare.rules import Rules
+from harness.fairness import unequal
+from harness.spec.measures import MEASURES
+from harness.stats.runs import Floats, Interval, Shift, exponential, holm
+from harness.stats.student import t_quantile
+
+Word = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
+
+MOST_RUNS_ADVISED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """About `a` against `b`; ratios and differences are a over b and a minus b."""
+
+    a: str
+    b: str
+    load: LoadKey
+    metric: str
+    verdict: Word
+    why: str
+    runs: tuple[int, int]
+    paired: bool = False
+    ratio: Interval | None = None
+    difference: Interval | None = None
+    p_holm: float | None = None
+    primary: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "load": self.load.as_json(),
+            "metric": self.metric,
+            "better": MEASURES[self.metric],
+            "ratio": triple(self.ratio),
+            "difference": triple(self.difference),
+            "runs": list(self.runs),
+            "paired": self.paired,
+            "verdict": self.verdict,
+            "why": self.why,
+            "primary": self.primary,
+            "p_holm": self.p_holm,
+        }
+
+
+def triple(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.estimate, interval.high]
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Of one metric before the family's correction."""
+
+    a: Floats
+    b: Floats
+    paired: bool
+    shift: Shift | None  # of the logarithm; None with too few runs, or a value that is not above 0
+
+    @property
+    def runs_words(self) -> str:
+        return f"{len(self.a)} pairs of runs" if self.paired else f"{len(self.a)} and {len(self.b)} runs"
+
+
+def judge(a: Series, b: Series, load: LoadKey, rules: Rules) -> list[Finding]:
+    """A finding per declared metric."""
+    pair = _Pair(a, b, load, rules, dict(_refusals(a, b, rules)))
+    tests = {metric: pair.test(metric) for metric in rules.metrics}
+    family = [metric for metric, test in tests.items() if test.shift and not pair.refusal(metric)]
+    p_holm = dict(zip(family, holm([pair.p(metric, tests[metric]) for metric in family]), strict=True))
+    return [pair.finding(metric, test, p_holm.get(metric)) for metric, test in tests.items()]
+
+
+def _refusals(a: Series, b: Series, rules: Rules) -> Iterator[tuple[str, str]]:
+    """Metric, or `*` for all, and why these two cannot be compared in it."""
+    if order := _one_after_the_other(a, b, rules):
+        yield "*", order
+    for found in unequal([*a.cells, *b.cells]):
+        if found["matters"]:
+            yield from ((metric, found["text"]) for metric in found["metrics"] or ("*",))
+
+
+def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
+    """A machine that warms up or slows down would be taken for a difference between the backends."""
+    if min(len(a.cells), len(b.cells)) < rules.min_runs:
+        return None
+    (first_a, last_a), (first_b, last_b) = a.span(), b.span()
+    if last_a < first_b or last_b < first_a:
+        first, second = (a, b) if last_a < first_b else (b, a)
+        return f"all runs of {first.label} came before all runs of {second.label}: drift is not ruled out"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    a: Series
+    b: Series
+    load: LoadKey
+    rules: Rules
+    refused: Mapping[str, str]
+
+    def refusal(self, metric: str) -> str | None:
+        return next(
+            (self.refused[key] for key in ("*", metric, metric.split(".")[0]) if key in self.refused), None
+        )
+
+    def floor(self, metric: str) -> float:
+        return self.rules.floor_of(self.load.label, metric)
+
+    def test(self, metric: str) -> _Test:
+        a, b, paired = aligned(self.a.values(metric), self.b.values(metric))
+        few = min(len(a), len(b)) < self.rules.min_runs
+        if few or (a <= 0).any() or (b <= 0).any():
+            return _Test(a, b, paired, None)
+        return _Test(a, b, paired, (Shift.paired if paired else Shift.welch)(np.log(a), np.log(b)))
+
+    def p(self, metric: str, test: _Test) -> float:
+        edge = math.log1p(self.floor(metric))
+        return 1.0 if test.shift is None else test.shift.p_beyond(-edge, edge)
+
+    def finding(self, metric: str, test: _Test, p_holm: float | None) -> Finding:
+        ratio = difference = None
+        if test.shift is not None:
+            confidence = 1 - self.rules.alpha
+            ratio = exponential(test.shift.interval(confidence))
+            difference = (Shift.paired if test.paired else Shift.welch)(test.a, test.b).interval(confidence)
+        word, why = self._word(metric, test, ratio, p_holm)
+        return Finding(
+            a=self.a.label,
+            b=self.b.label,
+            load=self.load,
+            metric=metric,
+            verdict=word,
+            why=why,
+            runs=(len(test.a), len(test.b)),
+            paired=test.paired,
+            ratio=ratio,
+            difference=difference,
+            p_holm=p_holm,
+            primary=metric == self.rules.primary,
+        )
+
+    def _word(
+        self, metric: str, test: _Test, ratio: Interval | None, p_holm: float | None
+    ) -> tuple[Word, str]:
+        if refusal := self.refusal(metric):
+            return "not comparable", refusal
+        if test.shift is None or ratio is None:
+            return "not enough runs", self._missing(metric, test)
+        floor, same = self.floor(metric), self.rules.same_of(self.load.label, metric)
+        found = f"{span_words(ratio)} over {test.runs_words}"
+        if p_holm is not None and p_holm < self.rules.alpha:
+            better = (ratio.estimate < 1) == (MEASURES[metric] == "lower")
+            return ("faster" if better else "slower"), f"{found}, beyond the floor of {_percent(floor)}"
+        if 1 / (1 + same) <= ratio.low and ratio.high <= 1 + same:
+            return "same", f"{found}, within {_percent(same)}"
+        return "not enough runs", f"{found}: {self._undecided(test, ratio, floor, same)}"
+
+    def _undecided(self, test: _Test, ratio: Interval, floor: float, same: float) -> str:
+        needed = _runs_needed(test, floor, same, self.rules.alpha / len(self.rules.metrics))
+        advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
+        if ratio.low > 1 + floor or ratio.high < 1 / (1 + floor):
+            count = len(self.rules.metrics)
+            return f"beyond {_percent(floor)} by itself, but not as one of {count} metrics; {advice}"
+        return f"neither beyond {_percent(floor)} nor within {_percent(same)}; {advice}"
+
+    def _missing(self, metric: str, test: _Test) -> str:
+        needed = self.rules.min_runs
+        if min(len(test.a), len(test.b)) >= needed:
+            return "a value is 0: there is no ratio"
+        invalid = [f"{one.invalid} of {one.label} INVALID" for one in (self.a, self.b) if one.invalid]
+        nulls = [cell.get("nulls") or {} for one in (self.a, self.b) for cell in one.cells]
+        reasons = [str(null[metric]) for null in nulls if metric in null][:1]
+        counts = f"{len(test.a)} and {len(test.b)} runs, {needed} are needed"
+        return "; ".join([counts, *invalid, *reasons])
+
+
+def _runs_needed(test: _Test, floor: float, same: float, alpha: float) -> int | None:
+    """Were estimate and spread to stay: fewest runs whose interval is clear of a limit."""
+    assert test.shift is not None
+    away, have = abs(test.shift.estimate), min(len(test.a), len(test.b))
+    room = max(away - math.log1p(floor), math.log1p(same) - away)
+    spread = test.shift.error * have**0.5
+    for runs in range(have + 1, MOST_RUNS_ADVISED + 1):
+        freedom = runs - 1 if test.paired else 2 * (runs - 1)
+        if t_quantile(1 - alpha / 2, freedom) * spread / runs**0.5 < room:
+            return runs
+    return None
+
+
+def span_words(ratio: Interval) -> str:
+    """`9.1 % lower (8.0 % lower to 10.2 % lower)`: of a against b."""
+    return f"{_change(ratio.estimate)} ({_change(ratio.low)} to {_change(ratio.high)})"
+
+
+def _change(ratio: float) -> str:
+    if ratio >= 2:
+        return f"{ratio:.3g} times"
+    return f"{_percent(abs(ratio - 1))} {'lower' if ratio < 1 else 'higher'}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share >= 0.1 else f"{100 * share:.2g} %"

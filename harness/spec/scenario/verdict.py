@@ -1,0 +1,49 @@
+"""[verdict] and [slo]: what is to be decided, and what a request must keep to be of use."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.errors import SpecError
+from harness.spec.measures import MEASURES
+from harness.spec.strict import nearest
+
+# `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
+SloTable = Mapping[str, Mapping[str, float]]
+SLO_MEASURES = ("ttft_ms", "ttft_service_ms", "tpot_ms", "e2e_ms")
+SLO_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    primary: str = "ttft_ms.p50"  # what the rank line is about
+    # Declared before the run: only these get verdicts, and each makes the others harder to reach.
+    metrics: tuple[str, ...] = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s")
+    repeats: int = 5  # of `bench run` with two backends or more
+    cool_down_s: float = 2.0  # between two engines
+
+
+def check_verdict(verdict: Verdict, where: str) -> None:
+    for key, names in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
+        for name in names:
+            if name not in MEASURES:
+                raise SpecError(
+                    f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, MEASURES)
+                )
+    if verdict.repeats < 1:
+        raise SpecError(f"must be at least 1, not {verdict.repeats}", where=f"{where}.repeats")
+    if not 0 <= verdict.cool_down_s < float("inf"):
+        raise SpecError(f"must not be negative, not {verdict.cool_down_s}", where=f"{where}.cool_down_s")
+
+
+def check_slo(slo: SloTable, where: str) -> None:
+    for measure, limits in slo.items():
+        if measure not in SLO_MEASURES:
+            raise SpecError(f"unknown latency '{measure}'", where=where, hint=nearest(measure, SLO_MEASURES))
+        for share, limit_ms in limits.items():
+            place = f"{where}.{measure}.{share}"
+            if share not in SLO_SHARES:
+                raise SpecError(
+                    f"'{share}' is not a share of the requests", where=place, hint=nearest(share, SLO_SHARES)
+                )
+            if not 0 < limit_ms < float("inf"):
+                raise SpecError(f"must be above 0, not {limit_ms:g}", where=place)

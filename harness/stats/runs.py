@@ -1,0 +1,96 @@
+"""Intervals and tests from one number per run: the run is the unit, whatever its requests do to each other.
+
+Means over runs with Student's t; ratios on logarithms. Two samples are paired where run i of both had the
+same work, else compared by Welch. No interval below two runs.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.stats.student import t_cdf, t_quantile
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    low: float
+    estimate: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """An estimated difference with its standard error: a mean, of paired differences or of two samples."""
+
+    estimate: float
+    error: float
+    freedom: float
+
+    @classmethod
+    def of_mean(cls, values: Floats) -> Self:
+        """Needs two values or more."""
+        error = float(np.std(values, ddof=1)) / len(values) ** 0.5
+        return cls(float(np.mean(values)), error, len(values) - 1)
+
+    @classmethod
+    def paired(cls, a: Floats, b: Floats) -> Self:
+        return cls.of_mean(a - b)
+
+    @classmethod
+    def welch(cls, a: Floats, b: Floats) -> Self:
+        """Needs two values or more on both sides; Welch–Satterthwaite degrees of freedom."""
+        one, two = cls.of_mean(a), cls.of_mean(b)
+        variance = one.error**2 + two.error**2
+        spread = one.error**4 / one.freedom + two.error**4 / two.freedom
+        # Without any spread on either side the smaller sample decides.
+        freedom = variance**2 / spread if spread > 0 else min(one.freedom, two.freedom)
+        return cls(one.estimate - two.estimate, variance**0.5, freedom)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        reach = t_quantile((1 + confidence) / 2, self.freedom) * self.error
+        return Interval(self.estimate - reach, self.estimate, self.estimate + reach)
+
+    def p_beyond(self, below: float, above: float) -> float:
+        """p of the hypothesis that the truth lies within [below, above], which includes 0.
+
+        Two-sided: the nearer end is tested. At or inside an end it is 1.
+        """
+        outside = max(below - self.estimate, self.estimate - above)
+        if outside <= 0:
+            return 1.0
+        if self.error == 0:
+            return 0.0
+        return 2 * t_cdf(-outside / self.error, self.freedom)
+
+    def detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
+        """Distance beyond the tested end at which so many of repeated experiments would find it."""
+        return (t_quantile(1 - alpha / 2, self.freedom) + t_quantile(power, self.freedom)) * self.error
+
+
+def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:
+    return Shift.of_mean(values).interval(confidence)
+
+
+def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
+    """Of the geometric mean; every value is above 0."""
+    return exponential(Shift.of_mean(np.log(values)).interval(confidence))
+
+
+def exponential(interval: Interval) -> Interval:
+    """An interval of logarithms as one of the values."""
+    low, estimate, high = np.exp((interval.low, interval.estimate, interval.high))
+    return Interval(float(low), float(estimate), float(high))
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's adjusted p values, in the order given: each below α is a finding of a family kept at α."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted, reached = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        reached = max(reached, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = reached
+    return adjusted

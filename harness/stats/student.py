@@ -1,0 +1,58 @@
+"""Student's t without scipy: distribution function and quantile, degrees of freedom may be fractions."""
+
+import math
+from functools import lru_cache
+
+_TINY = 1e-300
+_PRECISION = 1e-14
+_MOST_STEPS = 500
+
+
+def t_cdf(t: float, freedom: float) -> float:
+    """P(T ≤ t). Infinite arguments are allowed."""
+    if math.isinf(t):
+        return 1.0 if t > 0 else 0.0
+    tail = 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    return 1 - tail if t > 0 else tail
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(probability: float, freedom: float) -> float:
+    """The t with P(T ≤ t) = probability, which lies strictly between 0 and 1."""
+    if probability < 0.5:
+        return -t_quantile(1 - probability, freedom)
+    low, high = 0.0, 1.0
+    while t_cdf(high, freedom) < probability:
+        high *= 2
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if t_cdf(middle, freedom) < probability else (low, middle)
+    return (low + high) / 2
+
+
+def _incomplete_beta(a: float, b: float, x: float) -> float:
+    """Regularised I_x(a, b) by Lentz's continued fraction (Numerical Recipes, 6.4)."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _incomplete_beta(b, a, 1 - x)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    fraction = d
+    for m in range(1, _MOST_STEPS):
+        for factor in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / _away_from_zero(1 + factor * d)
+            c = _away_from_zero(1 + factor / c)
+            fraction *= c * d
+        if abs(c * d - 1) < _PRECISION:
+            break
+    return math.exp(log_front) * fraction / a
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY

@@ -1,0 +1,73 @@
+"""Rank lines from hand-made verdicts, and from hand-made runs."""
+
+from harness.compare import Rules, compare
+from harness.compare.observed import LoadKey
+from harness.compare.ranking import rank
+from harness.compare.verdict import Finding
+from harness.stats.runs import Interval
+from tests.unit.test_compare_verdict import cells
+
+LOAD = LoadKey("concurrency", 4)
+METRIC = "ttft_ms.p50"
+RULES = Rules(primary=METRIC, metrics=(METRIC,))
+WORDS = {">": "faster", ">>": "faster", "≈": "same", "?": "not enough runs", "∦": "not comparable"}
+
+
+def line(estimates, signs):
+    """`signs`: {"ab": ">"}, of the first against the second."""
+    ratios = {">": Interval(0.85, 0.9, 0.95), ">>": Interval(0.4, 0.5, 0.6)}
+    findings = [
+        Finding(pair[0], pair[1], LOAD, METRIC, WORDS[sign], "", (5, 5), ratio=ratios.get(sign))
+        for pair, sign in signs.items()
+    ]
+    found = rank(findings, estimates, LOAD, METRIC, RULES)
+    return found and (found.line, ["".join(group) for group in found.groups])
+
+
+def test_the_articles_notation():
+    signs = {"ab": ">>", "ac": ">>", "ad": ">>", "bc": ">", "bd": ">", "cd": "≈"}
+    assert line({"d": 44, "c": 43, "b": 30, "a": 10}, signs) == ("a >> b > c ≈ d", ["a", "b", "cd"])
+
+
+def test_same_does_not_carry_over():
+    signs = {"ab": "≈", "bc": "≈", "ac": ">"}
+    assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a ≈ b ≈ c (a > c)", ["abc"])
+
+
+def test_better_through_a_third_is_not_concluded():
+    signs = {"ab": ">", "bc": "≈", "ac": "≈"}
+    assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a > b ≈ c (a ≈ c)", ["a", "bc"])
+
+
+def test_undecided_and_uncomparable_are_no_order():
+    signs = {"ab": "?", "bc": ">", "ac": ">"}
+    assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a ? b > c", ["ab", "c"])
+    signs = {"ab": ">", "bc": "∦", "ac": ">"}
+    assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a > b ∦ c", ["a", "bc"])
+
+
+def test_a_backend_that_compares_with_none_is_not_ranked():
+    assert line({"a": 1, "b": 2, "c": 3}, {"ab": ">", "ac": "∦", "bc": "∦"}) == ("a > b", ["a", "b"])
+    assert line({"a": 1, "b": 2}, {"ab": "∦"}) is None
+    assert line({"a": 1}, {}) is None
+
+
+def test_a_circle_is_called_one():
+    text, groups = line({"a": 1, "b": 2, "c": 3}, {"ab": ">", "bc": ">", "ac": "≈"} | {"ca": ">"})
+    assert groups == ["abc"]
+    assert text == "no order of a, b, c: the pairs contradict each other (c > a)"
+
+
+def test_lines_of_every_load_and_the_last_as_the_ranking():
+    one, many = ({"kind": "concurrency", "value": value} for value in (1, 16))
+    measured = [
+        *cells("llamacpp", 50, load=one), *cells("vllm", 57, load=one),
+        *cells("llamacpp", 900, load=many), *cells("vllm", 300, load=many),
+    ]  # fmt: skip
+    found = compare(measured, RULES)
+    assert found["ranking"] == {METRIC: "vllm >> llamacpp"}
+    assert [(made["load"]["value"], made["line"]) for made in found["rankings"]] == [
+        (1, "llamacpp > vllm"),
+        (16, "vllm >> llamacpp"),
+    ]
+    assert all(made["primary"] for made in found["rankings"])

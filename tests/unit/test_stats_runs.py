@@ -1,0 +1,74 @@
+import math
+
+import numpy as np
+import pytest
+
+from harness.stats.runs import Shift, geometric_interval, holm, mean_interval
+from harness.stats.student import t_cdf, t_quantile
+
+
+# Two-sided 95 % and 99 % points as printed in any table of Student's t.
+@pytest.mark.parametrize(
+    ("probability", "freedom", "value"),
+    [(0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 4, 2.776), (0.995, 4, 4.604), (0.975, 9, 2.262),
+     (0.95, 30, 1.697), (0.975, 1e5, 1.95999)],
+)  # fmt: skip
+def test_quantiles_are_those_of_the_tables(probability, freedom, value):
+    assert t_quantile(probability, freedom) == pytest.approx(value, abs=6e-4)
+    assert t_quantile(1 - probability, freedom) == pytest.approx(-value, abs=6e-4)
+    assert t_cdf(t_quantile(probability, freedom), freedom) == pytest.approx(probability, abs=1e-9)
+
+
+def test_two_degrees_of_freedom_have_a_closed_form():
+    for t in (-8.0, -1.0, 0.0, 0.3, 20.0):
+        assert t_cdf(t, 2) == pytest.approx(0.5 + t / (2 * math.sqrt(2 + t * t)), abs=1e-13)
+
+
+def test_an_interval_by_hand():
+    made = mean_interval(np.array([1.0, 2.0, 3.0]))
+    reach = 4.30265 / math.sqrt(3)
+    assert (made.low, made.estimate, made.high) == pytest.approx((2 - reach, 2, 2 + reach), abs=1e-4)
+    low, middle, high = (math.log(x) for x in (1.0, 10.0, 100.0))
+    assert geometric_interval(np.array([1.0, 10.0, 100.0])).estimate == pytest.approx(10)
+    assert (low + high) / 2 == pytest.approx(middle)
+
+
+def test_pairing_takes_out_what_both_runs_had_in_common():
+    work = np.array([10.0, 30.0, 20.0, 50.0])
+    one, two = work + np.array([1.0, 1.1, 0.9, 1.0]), work
+    assert Shift.paired(one, two).error < 0.1 < 5 < Shift.welch(one, two).error
+
+
+def test_welch_with_equal_spread_and_size_is_the_pooled_test():
+    shift = Shift.welch(np.array([1.0, 2.0, 3.0]), np.array([11.0, 12.0, 13.0]))
+    assert shift.estimate == -10
+    assert shift.freedom == pytest.approx(4)
+    assert shift.error == pytest.approx(math.sqrt(2 / 3))
+
+
+def test_a_p_value_is_one_inside_the_floor_and_half_a_percent_at_the_half_percent_point():
+    shift = Shift(0.03, 0.001, 4)
+    assert shift.p_beyond(-0.05, 0.05) == 1
+    assert shift.p_beyond(-0.03, 0.03) == 1
+    edge = 0.03 - t_quantile(0.995, 4) * 0.001
+    assert shift.p_beyond(-edge, edge) == pytest.approx(0.01)
+    assert Shift(-0.03, 0.001, 4).p_beyond(-edge, edge) == pytest.approx(0.01)
+
+
+def test_without_any_spread_only_the_floor_decides():
+    same = Shift.paired(np.full(3, 1.5), np.full(3, 1.5))
+    assert same.p_beyond(-0.02, 0.02) == 1
+    apart = Shift.welch(np.full(3, 2.0), np.full(5, 1.0))
+    assert (apart.p_beyond(-0.02, 0.02), apart.freedom) == (0, 2)
+
+
+def test_what_is_detectable_grows_with_the_noise_and_the_power():
+    quiet, loud = Shift(0, 0.01, 4), Shift(0, 0.03, 4)
+    assert loud.detectable() == pytest.approx(3 * quiet.detectable())
+    assert quiet.detectable(power=0.9) > quiet.detectable(power=0.8) > quiet.interval().high
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
