@@ -2,16 +2,16 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 
 from harness.engines.dialect import Message
 from harness.engines.prometheus import totals
 from harness.errors import SetupError, SpecError
-from harness.spec.backend import Backend, Probe
+from harness.spec.backend import Backend, Probe, Step
 from harness.spec.template import fill
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
@@ -146,6 +146,12 @@ class Server:
             counts.append(len(tokens))
         return counts
 
+    def step(self, step: Step, values: Mapping[str, str], upload: BinaryIO | None = None) -> None:
+        """One of [[server.prepare]]; `upload` is sent as it is. Raises SetupError unless accepted."""
+        body = None if upload else fill(step.body, values)
+        path = fill(step.path, values)
+        self._accepted(self._ask("POST", path, json=body, content=upload, timeout_s=step.timeout_s))
+
     def reset_prefix_cache(self) -> ResetResult:
         """Never raises for a refusal: a cell on a warm cache is marked, not lost."""
         reset = self.definition.prefix_cache.reset
@@ -156,13 +162,14 @@ class Server:
         slots = int(self.definition.engine.values.get("max_sequences", 1)) if "{slot}" in reset.path else 1
         for slot in range(slots):
             path = reset.path.replace("{slot}", str(slot))
-            answer = self._ask(
-                reset.method, path, json=fill(reset.body, {"served_name": self.served_name}) or None
-            )
-            if not answer.is_success:
-                return ResetResult(
-                    False, f"{reset.method} {path} answered {answer.status_code}: {answer.text[:200]}"
+            for body in (reset.body, reset.then) if reset.then else (reset.body,):
+                answer = self._ask(
+                    reset.method, path, json=fill(body, {"served_name": self.served_name}) or None
                 )
+                if not answer.is_success:
+                    return ResetResult(
+                        False, f"{reset.method} {path} answered {answer.status_code}: {answer.text[:200]}"
+                    )
             if reset.success_key and lookup(_parsed(answer), reset.success_key) is not True:
                 return ResetResult(False, f"{reset.method} {path} answered {answer.text[:200]}")
         done = f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
@@ -193,9 +200,18 @@ class Server:
         value = lookup(_parsed(answer), probe.key) if probe.key else answer.text.strip()
         return None if value is None else str(value)
 
-    def _ask(self, method: str, path: str, json: Any = None) -> httpx.Response:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        json: Any = None,
+        *,
+        content: BinaryIO | None = None,
+        timeout_s: float | None = None,
+    ) -> httpx.Response:
+        timeout = _TIMEOUT if timeout_s is None else httpx.Timeout(timeout_s, connect=10.0)
         try:
-            answer = self._client.request(method, path, json=json)
+            answer = self._client.request(method, path, json=json, content=content, timeout=timeout)
         except httpx.HTTPError as error:
             raise SetupError(
                 f"no answer to {method} {path}: {error or type(error).__name__}", where=self.base_url

@@ -15,6 +15,7 @@ from harness.engines.install import EngineEnv, install_engine, needs_install
 from harness.engines.launch import LaunchChoice
 from harness.engines.models import Weights, ensure_weights
 from harness.engines.ports import check_port, free_port
+from harness.engines.prepare import first_name, hello, prepare
 from harness.engines.process import EngineProcess
 from harness.engines.ready import failure, wait_ready
 from harness.engines.server import Server, api_key
@@ -22,9 +23,6 @@ from harness.engines.watch import tail
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, BackendRef, Value
 from harness.spec.models import Model, choose_track
-
-# An engine that is up but cannot generate is found before the first cell.
-_HELLO = [{"role": "user", "content": "Say hello."}]
 
 
 class EngineSession(Server):
@@ -85,8 +83,8 @@ def _attach(
     with closing(EngineSession(ref.definition, ref.url, served_name or "", key)) as session:
         session.check_reachable()
         if served_name is None:
-            session.served_name = _first(session.model_names(), ref.url)
-        session.one_chat(_HELLO, max_tokens=4)
+            session.served_name = first_name(session)
+        hello(session)
         session.facts = _facts(ref, choice, session)
         yield session
 
@@ -119,7 +117,7 @@ def _start(
         with leftovers.noted(ref.label, process.pid, log), process, closing(session):
             wait_ready(base_url, definition.server, process, log, say, ref.label)
             try:
-                session.one_chat(_HELLO, max_tokens=4)
+                prepare(session, weights, say, ref.label)
             except SetupError as error:
                 what = f"ready, but cannot generate: {error}"
                 raise failure(what, ref.label, log, definition.server.failures) from error
@@ -182,11 +180,3 @@ def _port(definition: Backend) -> int:
         return free_port(HOST)
     check_port(HOST, int(asked))
     return int(asked)
-
-
-def _first(names: list[str], url: str) -> str:
-    if not names:
-        raise SetupError(
-            "the server lists no model", where=f"{url}/v1/models", hint="name it with --model-name"
-        )
-    return names[0]

@@ -86,6 +86,7 @@ class Image:
     args: tuple[str, ...] = ()  # after [engine] args, on this device only
     remove_args: tuple[str, ...] = ()  # of [engine] and [compose] args, each flag alone
     env: dict[str, str] = field(default_factory=dict)
+    privileged: bool = False
     note: str = ""
 
 
@@ -169,6 +170,7 @@ class Server:
     ready_path: str
     startup_timeout_s: float
     loading: str = ""  # what a client sees while the model loads
+    served_name: Literal["given", "listed"] = "given"  # "listed": it cannot be told, and is asked for its own
     version: Probe | None = None
     info: tuple[Info, ...] = ()
     tokenize: Tokenize | None = None
@@ -183,6 +185,7 @@ class Reset:
     path: str
     method: Literal["POST", "GET"] = "POST"
     body: Fields = field(default_factory=dict)  # JSON; may hold {served_name}
+    then: Fields = field(default_factory=dict)  # body of a second request there, which makes it ready again
     success_key: str = ""  # dotted path that must be true in the answer; "": the status decides
     leaves: str = ""  # what it does not empty; harmless while no cell repeats another's prompts
 

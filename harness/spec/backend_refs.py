@@ -75,7 +75,8 @@ def _check_server(definition: Backend, where: str) -> None:
     reset = definition.prefix_cache.reset
     if reset:
         _known_only(placeholders(reset.path), ("slot",), f"{where}:prefix_cache.reset.path")
-        _known_only(placeholders(reset.body), ("served_name",), f"{where}:prefix_cache.reset.body")
+        for place, body in (("body", reset.body), ("then", reset.then)):
+            _known_only(placeholders(body), ("served_name",), f"{where}:prefix_cache.reset.{place}")
 
 
 def _check_compose(definition: Backend, where: str) -> None:

@@ -1,0 +1,64 @@
+"""From a server that answers to an engine that generates: model brought in, name learned, a first text."""
+
+from pathlib import Path
+
+from harness.engines.cache import Say
+from harness.engines.models import Weights
+from harness.engines.server import Server
+from harness.errors import SetupError
+from harness.spec.backend import Step
+
+# An engine that is up but cannot generate is found before the first cell.
+_HELLO = [{"role": "user", "content": "Say hello."}]
+
+
+def prepare(server: Server, weights: Weights | None, say: Say, label: str) -> None:
+    """`weights` None: the server brings its own model. Raises SetupError with what was answered."""
+    declared = server.definition.server
+    for step in declared.prepare:
+        if step.when in ("always", _where(weights)):
+            say(f"{label}: {step.path.partition('?')[0]}")
+            _take(server, step, weights)
+    if declared.served_name == "listed":
+        server.served_name = first_name(server)
+    hello(server)
+
+
+def hello(server: Server) -> None:
+    """Raises SetupError unless it generates."""
+    server.one_chat(_HELLO, max_tokens=4)
+
+
+def first_name(server: Server) -> str:
+    """Of the models that the server lists."""
+    names = server.model_names()
+    if not names:
+        raise SetupError(
+            "the server lists no model",
+            where=f"{server.base_url}/v1/models",
+            hint="name it with --model-name",
+        )
+    return names[0]
+
+
+def _where(weights: Weights | None) -> str:
+    return "local" if weights and weights.local else "hub"
+
+
+def _take(server: Server, step: Step, weights: Weights | None) -> None:
+    values = {
+        "served_name": server.served_name,
+        "model": weights.model if weights else server.served_name,
+        "model_sha256": (weights.sha256 if weights else None) or "",
+    }
+    if not step.upload:
+        server.step(step, values)
+    elif weights and Path(weights.model).is_file():
+        with Path(weights.model).open("rb") as file:
+            server.step(step, values, file)
+    else:
+        raise SetupError(
+            f"{step.path} takes one file",
+            where=weights.model if weights else server.base_url,
+            hint="give a .gguf file with --model",
+        )
