@@ -1,0 +1,163 @@
+"""Each claim that a run is about: what was stated, what was measured, what follows, what is not the same.
+
+The limits of a claim are held against an interval: inside is reproduced, outside is contradicted, anything
+else decides nothing. So does hardware of another kind than the claim's.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from harness.claims.book import Book, Claim
+from harness.claims.place import Place, place_of
+
+Json = Mapping[str, Any]
+Word = Literal["reproduced", "contradicted", "not decidable here"]
+OPEN: Word = "not decidable here"
+
+
+class Load(NamedTuple):
+    kind: str
+    value: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind[0]}{self.value:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """At one load point, of one pair or one system."""
+
+    about: str
+    load: Load
+    stated: tuple[float, float]
+    measured: tuple[float, float, float] | None
+    verdict: Word
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        low, high = self.stated
+        return {
+            "about": self.about,
+            "load": self.load._asdict(),
+            "stated": [low, None if math.isinf(high) else high],
+            "measured": list(self.measured) if self.measured else None,
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+
+def judge(summary: Json, manifest: Json, book: Book) -> list[dict[str, Any]]:
+    """The `claims` of summary.json; `summary` needs its cells, estimates and comparison.
+
+    Simulated engines reproduce nothing and are not looked at.
+    """
+    place = place_of(summary, manifest, book)
+    return [entry for claim in book.claims if (entry := _entry(claim, place, book))]
+
+
+def _entry(claim: Claim, place: Place, book: Book) -> dict[str, Any] | None:
+    """None where the run is not about it."""
+    if claim.needs is not None or not place.is_about(claim):
+        return None
+    found = list(_found(claim, place))
+    if not found:
+        return None
+    elsewhere = place.elsewhere(claim)
+    verdict, why = (OPEN, elsewhere) if elsewhere else _together(found)
+    return {
+        "id": claim.id,
+        "says": claim.says,
+        "source": book.sources[claim.source].title,
+        "url": book.sources[claim.source].url,
+        "kind": claim.kind,
+        "measure": claim.measure,
+        "verdict": verdict,
+        "why": why,
+        "found": [one.as_json() for one in found],
+        "stated_under": place.stated_under(claim),
+        "differs": place.differs(claim),
+        "conflicts": [conflict.topic for conflict in book.conflicts_of(claim.id)],
+    }
+
+
+def _together(found: Sequence[Found]) -> tuple[Word, str]:
+    words = {one.verdict for one in found}
+    if len(words) == 1:
+        return found[0].verdict, found[0].why if len(found) == 1 else _places(found, found[0].verdict)
+    parts = [_places(found, word) for word in ("reproduced", "contradicted", OPEN) if word in words]
+    if "contradicted" in words and "reproduced" not in words:
+        return "contradicted", "; ".join(parts)
+    if "reproduced" in words and "contradicted" not in words:
+        return "reproduced", "; ".join(parts)
+    return OPEN, "; ".join(parts)
+
+
+def _places(found: Sequence[Found], word: Word) -> str:
+    """Which pairs at which loads, by verdict."""
+    mine: dict[str, list[str]] = {}
+    for one in found:
+        if one.verdict == word:
+            mine.setdefault(one.about, []).append(one.load.label)
+    return f"{word}: " + ", ".join(f"{about} at {' '.join(loads)}" for about, loads in mine.items())
+
+
+def _found(claim: Claim, place: Place) -> Iterator[Found]:
+    assert claim.measure is not None
+    for load in map(Load._make, place.loads):
+        if not claim.takes(*load):
+            continue
+        if claim.kind in ("ratio", "order"):
+            yield from _pairs(claim, place, load)
+            continue
+        (system,) = claim.of
+        label = place.label(system)
+        if label is None:
+            continue
+        measured = place.estimate(label, load, claim.measure)
+        if claim.kind == "scaling":
+            measured = _over(measured, place.estimate(label, Load("concurrency", 1), claim.measure))
+        yield _one(label, load, claim.limits, measured)
+
+
+def _pairs(claim: Claim, place: Place, load: Load) -> Iterator[Found]:
+    assert claim.measure is not None
+    for better, worse, low, high in claim.pairs(place.present):
+        a, b = place.label(better), place.label(worse)
+        if a is None or b is None:
+            continue
+        about, finding = f"{a} / {b}", place.finding(a, b, load, claim.measure)
+        if finding and finding["verdict"] == "not comparable":
+            yield Found(about, load, (low, high), None, OPEN, f"not comparable: {finding['why']}")
+            continue
+        measured = place.gain(a, b, load, claim.measure)
+        if finding and finding["verdict"] == "same" and (low, high) == (1.0, math.inf):
+            yield Found(about, load, (low, high), measured, "contradicted", "the same within the noise")
+            continue
+        yield _one(about, load, (low, high), measured)
+
+
+def _one(
+    about: str, load: Load, stated: tuple[float, float], measured: tuple[float, float, float] | None
+) -> Found:
+    low, high = stated
+    if measured is None:
+        word, why = OPEN, "no interval: too few runs, or not reported"
+    elif measured[0] >= low and measured[2] <= high:
+        word, why = "reproduced", "the whole interval fits the claim"
+    elif measured[2] < low or measured[0] > high:
+        word, why = "contradicted", "the whole interval lies outside the claim"
+    else:
+        word, why = OPEN, "the interval reaches over the limit of the claim: more runs are needed"
+    return Found(about, load, stated, measured, word, why)
+
+
+def _over(
+    high: tuple[float, float, float] | None, low: tuple[float, float, float] | None
+) -> tuple[float, float, float] | None:
+    """The widest interval that both allow."""
+    if high is None or low is None or low[0] <= 0:
+        return None
+    return high[0] / low[2], high[1] / low[1], high[2] / low[0]

@@ -1,0 +1,144 @@
+"""A run as the claims need it: which systems, figures and conditions it has."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.claims.book import Book, Claim
+
+Json = Mapping[str, Any]
+Triple = tuple[float, float, float]
+LOWER_IS_BETTER = ("_ms", "cost_", "joules_")
+
+# hardware of a claim → what the names of this machine's GPUs must hold; an empty pattern: none may be there
+HARDWARE = {
+    "cpu": "",
+    "gpu": ".",
+    "nvidia": ".",
+    "h100": "H100",
+    "h200": "H200",
+    "a100": "A100",
+    "rtx4090": "4090",
+    "consumer-gpu": "GeForce|RTX [2-5]0",
+    "amd": "AMD|Instinct|Radeon",
+    "apple": "Apple",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    labels: Mapping[str, Json]  # label → a cell that is not simulated
+    estimates: Mapping[tuple[str, tuple[str, float], str], Triple]
+    findings: Mapping[tuple[str, str, tuple[str, float], str], Json]
+    loads: Sequence[tuple[str, float]]
+    scenario: str
+    kinds: frozenset[str]  # of work
+    model: str
+    gpus: str
+
+    @property
+    def present(self) -> set[str]:
+        """Systems by the names that claims use: with the variant, and plain where it is the plain engine."""
+        return {name for name in self._names()}
+
+    def label(self, system: str) -> str | None:
+        return self._names().get(system)
+
+    def _names(self) -> dict[str, str]:
+        """A variant stands for its engine where the plain one was not measured, unless it takes something away."""
+        names = {label: label for label in self.labels}
+        for label, cell in self.labels.items():
+            if not str(cell.get("variant") or "").startswith("no-"):
+                names.setdefault(str(cell["backend"]), label)
+        return names
+
+    def is_about(self, claim: Claim) -> bool:
+        fits = claim.workload is None or claim.workload in self.kinds
+        return fits and len(self.present & set(claim.systems)) >= (1 if len(claim.systems) == 1 else 2)
+
+    def estimate(self, label: str, load: tuple[str, float], measure: str) -> Triple | None:
+        return self.estimates.get((label, tuple(load), measure))  # type: ignore[arg-type]  # a named tuple is one
+
+    def finding(self, a: str, b: str, load: tuple[str, float], measure: str) -> Json | None:
+        """Of the comparison, whichever way round it was made."""
+        key = (load[0], load[1])
+        return self.findings.get((a, b, key, measure)) or self.findings.get((b, a, key, measure))
+
+    def gain(self, a: str, b: str, load: tuple[str, float], measure: str) -> Triple | None:
+        """How many times better a is than b: more of a rate, less of a latency or a price."""
+        finding = self.finding(a, b, load, measure)
+        lower = any(mark in measure for mark in LOWER_IS_BETTER)
+        if finding and finding.get("ratio"):
+            low, middle, high = finding["ratio"]
+            turned = (finding["a"] == b) != lower
+            return (1 / high, 1 / middle, 1 / low) if turned and low > 0 else (low, middle, high)
+        one, other = self.estimate(a, load, measure), self.estimate(b, load, measure)
+        if one is None or other is None:
+            return None
+        top, bottom = (other, one) if lower else (one, other)
+        return (top[0] / bottom[2], top[1] / bottom[1], top[2] / bottom[0]) if bottom[0] > 0 else None
+
+    def elsewhere(self, claim: Claim) -> str:
+        """Why this machine or model cannot decide it; empty where it can."""
+        if claim.hardware is not None and not self._meets(claim.hardware):
+            return f"claimed for {claim.hardware}, measured on {self.gpus or 'a CPU'}"
+        if claim.model is not None and claim.model.lower() not in self.model.lower():
+            return f"claimed for a {claim.model} model, measured with {self.model or 'an unnamed one'}"
+        return ""
+
+    def _meets(self, hardware: str) -> bool:
+        pattern = HARDWARE[hardware]
+        return bool(re.search(pattern, self.gpus)) if pattern else not self.gpus
+
+    def stated_under(self, claim: Claim) -> str:
+        load = claim.load
+        users = None
+        if load is not None:
+            low, high = load
+            users = f"concurrency {low:g}" + ("" if low == high else " and more" if high > 1e6 else f" to {high:g}")
+        return "; ".join(
+            filter(None, (claim.where, claim.hardware, claim.model, claim.workload, users))
+        ) or "nothing stated"
+
+    def differs(self, claim: Claim) -> list[str]:
+        """What a reader must know before taking the verdict for the claim's."""
+        found = []
+        if claim.hardware is None:
+            found.append(f"hardware not stated; here {self.gpus or 'a CPU'}")
+        if claim.model is None:
+            found.append(f"model not stated; here {self.model or 'not known'}")
+        if claim.workload is None:
+            found.append(f"workload not stated; here {self.scenario}")
+        shown = {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
+        versions = [f"{label} {cell.get('engine_version') or 'of unknown version'}" for label, cell in shown.items()]
+        found.append(f"versions not stated; here {', '.join(versions)}")
+        tracks = {str(cell.get("track")) for cell in shown.values()}
+        if len(tracks) > 1:
+            found.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
+        return found
+
+
+def place_of(summary: Json, manifest: Json, book: Book) -> Place:
+    cells = [cell for cell in summary.get("cells") or () if not cell.get("simulated")]
+    host, model = manifest.get("host") or {}, summary.get("model") or manifest.get("model") or {}
+    apple = ["Apple silicon"] if host.get("system") == "Darwin" else []
+    scenario = str(summary.get("scenario") or "")
+    return Place(
+        labels={cell["label"]: cell for cell in reversed(cells)},
+        estimates={
+            (one["label"], _load(one), one["metric"]): tuple(map(float, one["interval"]))
+            for one in summary.get("estimates") or ()
+            if None not in one["interval"]
+        },
+        findings={(one["a"], one["b"], _load(one), one["metric"]): one for one in summary.get("comparison") or ()},
+        loads=sorted({_load(cell) for cell in cells}),
+        scenario=scenario,
+        kinds=frozenset(book.workloads.get(scenario, ())),
+        model=str(model.get("title") or model.get("name") or ""),
+        gpus=", ".join(dict.fromkeys([*(host.get("gpus") or []), *apple])),
+    )
+
+
+def _load(entry: Json) -> tuple[str, float]:
+    return entry["load"]["kind"], float(entry["load"]["value"])
