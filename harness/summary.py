@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import checks, fairness
+from harness import checks, claims, fairness
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.errors import SpecError
@@ -98,7 +98,7 @@ def _output_tokens(records: Records) -> dict[str, Any]:
 def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
     state = manifest["state"]
-    return {
+    summary = {
         "run": manifest["run"],
         "state": "invalid" if state == "complete" and invalid else state,
         "scenario": manifest["scenario"]["scenario"]["name"],
@@ -111,6 +111,7 @@ def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         **compare(cells, rules_of(manifest)),
         "warnings": _warnings(manifest, cells),
     }
+    return {**summary, "claims": claims.judge(summary, manifest, claims.load_book())}
 
 
 def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -1,4 +1,7 @@
-"""What others have claimed about serving engines, held against what a run measured. Pure but for one data file."""
+"""What others have claimed about serving engines, held against what a run measured.
+
+Pure but for one data file.
+"""
 
 from harness.claims.book import Book, Claim, load_book
 from harness.claims.judge import judge

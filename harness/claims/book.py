@@ -9,7 +9,9 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any
 
+from harness.claims.hardware import HARDWARE
 from harness.errors import SpecError
+from harness.spec.measures import MEASURES
 from harness.spec.strict import build
 
 FILE = "claims.toml"
@@ -105,6 +107,10 @@ def read_book(table: Mapping[str, Any], where: str) -> Book:
         given = [kind for kind in KINDS if getattr(claim, kind) is not None]
         if len(given) != 1:
             raise SpecError(f"needs one of {', '.join(KINDS)}, not {given}", where=f"{where}:{claim.id}")
+        if claim.needs is None and claim.measure not in MEASURES:
+            raise SpecError(f"{claim.measure} is no measure", where=f"{where}:{claim.id}")
+        if claim.hardware is not None and claim.hardware not in HARDWARE:
+            raise SpecError(f"unknown hardware '{claim.hardware}'", where=f"{where}:{claim.id}")
         if claim.source not in book.sources:
             raise SpecError(f"source {claim.source} is not listed", where=f"{where}:{claim.id}")
     return book

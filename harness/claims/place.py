@@ -6,29 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.claims.book import Book, Claim
+from harness.claims.hardware import HARDWARE
+from harness.spec.measures import MEASURES
 
 Json = Mapping[str, Any]
 Triple = tuple[float, float, float]
-LOWER_IS_BETTER = ("_ms", "cost_", "joules_")
 
-# hardware of a claim → what the names of this machine's GPUs must hold; an empty pattern: none may be there
-HARDWARE = {
-    "cpu": "",
-    "gpu": ".",
-    "nvidia": ".",
-    "h100": "H100",
-    "h200": "H200",
-    "a100": "A100",
-    "rtx4090": "4090",
-    "consumer-gpu": "GeForce|RTX [2-5]0",
-    "amd": "AMD|Instinct|Radeon",
-    "apple": "Apple",
-}
+RATES = ("prefix_cache_hit_rate", "structured_valid_rate")  # shares: comparable between models
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     labels: Mapping[str, Json]  # label → a cell that is not simulated
+    names: Mapping[str, str]  # system as claims call it → label
     estimates: Mapping[tuple[str, tuple[str, float], str], Triple]
     findings: Mapping[tuple[str, str, tuple[str, float], str], Json]
     loads: Sequence[tuple[str, float]]
@@ -39,19 +29,10 @@ class Place:
 
     @property
     def present(self) -> set[str]:
-        """Systems by the names that claims use: with the variant, and plain where it is the plain engine."""
-        return {name for name in self._names()}
+        return set(self.names)
 
     def label(self, system: str) -> str | None:
-        return self._names().get(system)
-
-    def _names(self) -> dict[str, str]:
-        """A variant stands for its engine where the plain one was not measured, unless it takes something away."""
-        names = {label: label for label in self.labels}
-        for label, cell in self.labels.items():
-            if not str(cell.get("variant") or "").startswith("no-"):
-                names.setdefault(str(cell["backend"]), label)
-        return names
+        return self.names.get(system)
 
     def is_about(self, claim: Claim) -> bool:
         fits = claim.workload is None or claim.workload in self.kinds
@@ -68,7 +49,7 @@ class Place:
     def gain(self, a: str, b: str, load: tuple[str, float], measure: str) -> Triple | None:
         """How many times better a is than b: more of a rate, less of a latency or a price."""
         finding = self.finding(a, b, load, measure)
-        lower = any(mark in measure for mark in LOWER_IS_BETTER)
+        lower = MEASURES[measure] == "lower"
         if finding and finding.get("ratio"):
             low, middle, high = finding["ratio"]
             turned = (finding["a"] == b) != lower
@@ -82,13 +63,15 @@ class Place:
     def elsewhere(self, claim: Claim) -> str:
         """Why this machine or model cannot decide it; empty where it can."""
         if claim.hardware is not None and not self._meets(claim.hardware):
-            return f"claimed for {claim.hardware}, measured on {self.gpus or 'a CPU'}"
+            return f"claimed for {HARDWARE[claim.hardware][0]}, measured on {self.gpus or 'a CPU'}"
         if claim.model is not None and claim.model.lower() not in self.model.lower():
             return f"claimed for a {claim.model} model, measured with {self.model or 'an unnamed one'}"
+        if claim.value is not None and claim.model is None and claim.measure not in RATES:
+            return "an absolute figure claimed without naming a model"
         return ""
 
     def _meets(self, hardware: str) -> bool:
-        pattern = HARDWARE[hardware]
+        _, pattern = HARDWARE[hardware]
         return bool(re.search(pattern, self.gpus)) if pattern else not self.gpus
 
     def stated_under(self, claim: Claim) -> str:
@@ -96,10 +79,12 @@ class Place:
         users = None
         if load is not None:
             low, high = load
-            users = f"concurrency {low:g}" + ("" if low == high else " and more" if high > 1e6 else f" to {high:g}")
-        return "; ".join(
-            filter(None, (claim.where, claim.hardware, claim.model, claim.workload, users))
-        ) or "nothing stated"
+            users = f"concurrency {low:g}" + (
+                "" if low == high else " and more" if high > 1e6 else f" to {high:g}"
+            )
+        hardware = HARDWARE[claim.hardware][0] if claim.hardware else None
+        known = filter(None, (claim.where, hardware, claim.model, claim.workload, users))
+        return "; ".join(known) or "nothing stated"
 
     def differs(self, claim: Claim) -> list[str]:
         """What a reader must know before taking the verdict for the claim's."""
@@ -111,7 +96,9 @@ class Place:
         if claim.workload is None:
             found.append(f"workload not stated; here {self.scenario}")
         shown = {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
-        versions = [f"{label} {cell.get('engine_version') or 'of unknown version'}" for label, cell in shown.items()]
+        versions = [
+            f"{label} {cell.get('engine_version') or 'of unknown version'}" for label, cell in shown.items()
+        ]
         found.append(f"versions not stated; here {', '.join(versions)}")
         tracks = {str(cell.get("track")) for cell in shown.values()}
         if len(tracks) > 1:
@@ -124,20 +111,38 @@ def place_of(summary: Json, manifest: Json, book: Book) -> Place:
     host, model = manifest.get("host") or {}, summary.get("model") or manifest.get("model") or {}
     apple = ["Apple silicon"] if host.get("system") == "Darwin" else []
     scenario = str(summary.get("scenario") or "")
+    labels = {cell["label"]: cell for cell in reversed(cells)}
     return Place(
-        labels={cell["label"]: cell for cell in reversed(cells)},
+        labels=labels,
+        names=_names(labels),
         estimates={
-            (one["label"], _load(one), one["metric"]): tuple(map(float, one["interval"]))
+            (one["label"], _load(one), one["metric"]): _triple(one["interval"])
             for one in summary.get("estimates") or ()
             if None not in one["interval"]
         },
-        findings={(one["a"], one["b"], _load(one), one["metric"]): one for one in summary.get("comparison") or ()},
+        findings={
+            (one["a"], one["b"], _load(one), one["metric"]): one for one in summary.get("comparison") or ()
+        },
         loads=sorted({_load(cell) for cell in cells}),
         scenario=scenario,
         kinds=frozenset(book.workloads.get(scenario, ())),
         model=str(model.get("title") or model.get("name") or ""),
         gpus=", ".join(dict.fromkeys([*(host.get("gpus") or []), *apple])),
     )
+
+
+def _names(labels: Mapping[str, Json]) -> dict[str, str]:
+    """A variant stands for an engine that was not measured plain, unless it takes something away."""
+    names = {label: label for label in labels}
+    for label, cell in labels.items():
+        if not str(cell.get("variant") or "").startswith("no-"):
+            names.setdefault(str(cell["backend"]), label)
+    return names
+
+
+def _triple(interval: Sequence[float]) -> Triple:
+    low, middle, high = interval
+    return float(low), float(middle), float(high)
 
 
 def _load(entry: Json) -> tuple[str, float]:

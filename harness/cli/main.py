@@ -17,6 +17,7 @@ COMMANDS = {
     "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
     "validate": ("harness.cli.validate", "check scenario and backend files"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
+    "claims": ("harness.cli.claims", "what others claim about engines, held against a run"),
     "engines": ("harness.cli.engines", "install engines, each into an environment of its own"),
     "doctor": ("harness.cli.doctor", "how exact the client is on this machine, in under a minute"),
     "truth": ("harness.truth.cli", "scripted server of known timing, to check a harness against"),

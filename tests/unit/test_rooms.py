@@ -46,7 +46,8 @@ ALLOWED = {
         "truth",
     },
     "peers": {"metrics", "record"},
-    "summary": {"asked", "checks", "compare", "errors", "fairness", "metrics", "record", "store"},
+    "claims": {"errors", "spec"},
+    "summary": {"asked", "checks", "claims", "compare", "errors", "fairness", "metrics", "record", "store"},
     "report": {"errors", "metrics", "peers", "plan", "record", "store"},
     "run": {
         "doctor",
@@ -64,6 +65,7 @@ ALLOWED = {
         "summary",
     },
     "cli": {
+        "claims",
         "doctor",
         "engines",
         "errors",

@@ -1,0 +1,15 @@
+"""On which hardware a claim was made, as far as the names of GPUs tell."""
+
+# hardware of a claim → how it is called, what the names of this machine's GPUs must hold; none where empty
+HARDWARE = {
+    "cpu": ("a CPU", ""),
+    "gpu": ("a GPU", "."),
+    "nvidia": ("an NVIDIA GPU", "."),
+    "h100": ("an H100", "H100"),
+    "h200": ("an H200", "H200"),
+    "a100": ("an A100", "A100"),
+    "rtx4090": ("an RTX 4090", "4090"),
+    "consumer-gpu": ("a consumer GPU", "GeForce|RTX [2-5]0"),
+    "amd": ("an AMD GPU", "AMD|Instinct|Radeon"),
+    "apple": ("Apple silicon", "Apple"),
+}

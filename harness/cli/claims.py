@@ -1,0 +1,84 @@
+"""`bench claims`: what others have published about engines; with a run, whether it holds there."""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.claims import Book, Claim
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", metavar="RUN", help="run folder, or the name of a run under --out")
+    parser.add_argument("--system", metavar="NAME", help="only claims about this engine")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.claims import load_book
+
+    width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
+    book = load_book()
+    known = {name.partition("@")[0] for claim in book.claims for name in claim.systems}
+    if arguments.system and arguments.system not in known:
+        raise SpecError(f"no claim is about '{arguments.system}'", hint=f"known: {', '.join(sorted(known))}")
+    chosen = [claim for claim in book.claims if _is_about(claim, arguments.system)]
+    if arguments.run is None:
+        _list(book, chosen, width, as_json=arguments.json)
+    else:
+        _held_against(arguments, {claim.id for claim in chosen}, width)
+    return ExitCode.OK
+
+
+def _is_about(claim: "Claim", system: str | None) -> bool:
+    return system is None or any(name.partition("@")[0] == system for name in claim.systems)
+
+
+def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -> None:
+    from harness.report.claims import terminal
+    from harness.store import open_run
+    from harness.summary import summarise_folder
+
+    summary = summarise_folder(open_run(arguments.run, arguments.out))
+    entries = [entry for entry in summary["claims"] if entry["id"] in wanted]
+    print(json.dumps(entries, indent=1) if arguments.json else terminal(entries, width), end="")
+
+
+def _list(book: "Book", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([_plain(claim) for claim in chosen], indent=1))
+        return
+    for key, source in book.sources.items():
+        mine = [claim for claim in chosen if claim.source == key]
+        if mine:
+            print(f"{key}  {source.title}\n    {source.url}")
+        for claim in mine:
+            decides = f" (needs {claim.needs})" if claim.needs else ""
+            for line in textwrap.wrap(
+                f"{claim.id:<7} {claim.says}{decides}", width, subsequent_indent=" " * 8
+            ):
+                print(line)
+        print()
+    decidable = sum(claim.needs is None for claim in chosen)
+    print(
+        f"{len(chosen)} claims, {decidable} of them decidable by a run; {len(book.conflict)} contradictions"
+    )
+
+
+def _plain(claim: "Claim") -> dict[str, object]:
+    """Keys that it has; a limit without an end is null."""
+    given = {key: value for key, value in dataclasses.asdict(claim).items() if value is not None}
+    return {
+        key: [None if end == float("inf") else end for end in value] if isinstance(value, tuple) else value
+        for key, value in given.items()
+    }

@@ -1,0 +1,240 @@
+"""The list of claims as data, and what a run says about them."""
+
+import math
+
+import pytest
+
+from harness.claims import judge, load_book
+from harness.claims.book import read_book
+from harness.errors import SpecError
+
+INF = math.inf
+SOURCES = {
+    "A0": {"title": "T", "url": "https://example.org"},
+    "A1": {"title": "U", "url": "https://example.org"},
+}
+
+
+def book(*claims, conflict=()):
+    table = {
+        "claims": [{"id": f"A0-{number:03d}", "says": "…", **claim} for number, claim in enumerate(claims)],
+        "sources": SOURCES,
+        "workloads": {"shared-prefix": ["prefix", "chat"]},
+        "conflict": list(conflict),
+    }
+    return read_book(table, "test")
+
+
+def cell(label, value=1, **changes):
+    backend, _, variant = label.partition("@")
+    made = {"label": label, "backend": backend, "variant": variant or None, "simulated": False}
+    return {
+        **made,
+        "load": {"kind": "concurrency", "value": value},
+        "engine_version": "1",
+        "track": "t",
+        **changes,
+    }
+
+
+def estimate(label, low, middle, high, metric="output_tokens_per_s", value=1):
+    load = {"kind": "concurrency", "value": value}
+    return {"label": label, "load": load, "metric": metric, "interval": [low, middle, high], "runs": 5}
+
+
+def finding(a, b, ratio, verdict="faster", metric="output_tokens_per_s", why="", value=1):
+    load = {"kind": "concurrency", "value": value}
+    return {"a": a, "b": b, "load": load, "metric": metric, "ratio": ratio, "verdict": verdict, "why": why}
+
+
+def judged(claims, *, cells=None, estimates=(), comparison=(), gpus=None, scenario="shared-prefix"):
+    cells = cells or [cell("vllm"), cell("llamacpp")]
+    summary = {
+        "scenario": scenario,
+        "cells": cells,
+        "estimates": list(estimates),
+        "comparison": list(comparison),
+        "model": {"title": "SmolLM2 135M"},
+    }
+    return judge(summary, {"host": {"gpus": gpus, "system": "Linux"}}, book(*claims))
+
+
+FASTER = {"of": ["llamacpp", "vllm"], "measure": "output_tokens_per_s", "ratio": [1.0, INF]}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "word"),
+    [
+        ([1.2, 1.3, 1.4], "reproduced"),
+        ([0.7, 0.8, 0.9], "contradicted"),
+        ([0.9, 1.1, 1.3], "not decidable here"),
+    ],
+)
+def test_an_interval_inside_outside_and_across_the_limit(ratio, word):
+    (entry,) = judged([FASTER], comparison=[finding("llamacpp", "vllm", ratio)])
+    assert entry["verdict"] == word
+    assert entry["found"][0]["measured"] == ratio
+
+
+def test_the_comparison_may_have_been_made_the_other_way_round():
+    (entry,) = judged([FASTER], comparison=[finding("vllm", "llamacpp", [0.5, 0.8, 0.9])])
+    assert entry["found"][0]["measured"] == pytest.approx([1 / 0.9, 1.25, 2.0])
+
+
+def test_less_waiting_is_better():
+    claim = {**FASTER, "measure": "ttft_ms.p50", "ratio": [2.0, 4.0]}
+    found = finding("llamacpp", "vllm", [0.3, 1 / 3, 0.4], metric="ttft_ms.p50")
+    (entry,) = judged([claim], comparison=[found])
+    assert entry["found"][0]["measured"] == pytest.approx([2.5, 3.0, 1 / 0.3])
+    assert entry["verdict"] == "reproduced"
+
+
+def test_the_same_within_noise_is_not_better():
+    (entry,) = judged([FASTER], comparison=[finding("llamacpp", "vllm", [1.01, 1.02, 1.03], "same")])
+    assert (entry["verdict"], entry["why"]) == ("contradicted", "the same within the noise")
+
+
+def test_what_cannot_be_compared_decides_nothing():
+    refused = finding("llamacpp", "vllm", [1.2, 1.3, 1.4], "not comparable", why="other prompts")
+    (entry,) = judged([FASTER], comparison=[refused])
+    assert (entry["verdict"], entry["why"]) == ("not decidable here", "not comparable: other prompts")
+
+
+def test_figures_that_were_not_compared_are_held_by_their_estimates():
+    (entry,) = judged([FASTER], estimates=[estimate("llamacpp", 90, 100, 110), estimate("vllm", 40, 50, 60)])
+    assert entry["found"][0]["measured"] == pytest.approx([1.5, 2.0, 2.75])
+
+
+def test_one_run_has_no_interval():
+    single = {**estimate("llamacpp", 0, 0, 0), "interval": [None, 100.0, None]}
+    (entry,) = judged([FASTER], estimates=[single])
+    assert entry["verdict"] == "not decidable here"
+    assert entry["found"][0]["measured"] is None
+
+
+def test_hardware_elsewhere_decides_nothing_but_is_shown():
+    claim = {**FASTER, "hardware": "h100"}
+    compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]
+    (here,) = judged([claim], comparison=compared)
+    assert (here["verdict"], here["why"]) == ("not decidable here", "claimed for an H100, measured on a CPU")
+    assert here["found"][0]["measured"]
+    (there,) = judged([claim], comparison=compared, gpus=["NVIDIA H100 80GB HBM3"])
+    assert there["verdict"] == "reproduced"
+
+
+def test_a_claim_about_users_takes_only_its_loads():
+    claim = {**FASTER, "load": [8, INF]}
+    cells = [cell(label, value) for label in ("vllm", "llamacpp") for value in (1, 8, 32)]
+    compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4], value=value) for value in (1, 8, 32)]
+    (entry,) = judged([claim], cells=cells, comparison=compared)
+    assert [found["load"]["value"] for found in entry["found"]] == [8, 32]
+    assert judged([claim], comparison=compared) == []
+
+
+def test_loads_that_disagree_decide_nothing():
+    cells = [cell(label, value) for label in ("vllm", "llamacpp") for value in (1, 8)]
+    compared = [
+        finding("llamacpp", "vllm", [1.2, 1.3, 1.4]),
+        finding("llamacpp", "vllm", [0.2, 0.3, 0.4], "slower", value=8),
+    ]
+    (entry,) = judged([FASTER], cells=cells, comparison=compared)
+    assert entry["verdict"] == "not decidable here"
+    assert entry["why"] == "reproduced: llamacpp / vllm at c1; contradicted: llamacpp / vllm at c8"
+
+
+def test_an_order_is_held_pair_by_pair_over_the_systems_at_hand():
+    claim = {"order": "sglang >> trt > vllm ≈ tgi >> llamacpp", "measure": "output_tokens_per_s"}
+    (made,) = book(claim).claims
+    assert made.pairs({"sglang", "vllm", "llamacpp"}) == [
+        ("sglang", "vllm", 1.25, INF),
+        ("vllm", "llamacpp", 1.25, INF),
+    ]
+    assert made.pairs({"vllm", "tgi"}) == [("vllm", "tgi", 0.9, 1.1)]
+    (entry,) = judged([claim], comparison=[finding("vllm", "llamacpp", [1.5, 2.0, 3.0])])
+    assert entry["verdict"] == "reproduced"
+
+
+def test_scaling_is_against_one_user():
+    claim = {"of": ["llamacpp"], "measure": "output_tokens_per_s", "scaling": [0.0, 2.0], "load": [8, INF]}
+    estimates = [estimate("llamacpp", 95, 100, 105), estimate("llamacpp", 110, 120, 130, value=8)]
+    (entry,) = judged([claim], cells=[cell("llamacpp"), cell("llamacpp", 8)], estimates=estimates)
+    assert entry["verdict"] == "reproduced"
+    assert entry["found"][0]["measured"] == pytest.approx([110 / 105, 1.2, 130 / 95])
+
+
+def test_an_absolute_speed_needs_a_model():
+    claim = {"of": ["llamacpp"], "measure": "output_tokens_per_s", "value": [5, 30]}
+    measured = [estimate("llamacpp", 95, 100, 105)]
+    (entry,) = judged([claim], estimates=measured)
+    assert entry["why"] == "an absolute figure claimed without naming a model"
+    (named,) = judged([{**claim, "model": "135M"}], estimates=measured)
+    assert named["verdict"] == "contradicted"
+    (larger,) = judged([{**claim, "model": "70B"}], estimates=measured)
+    assert larger["verdict"] == "not decidable here"
+
+
+def test_work_of_another_kind_is_another_matter():
+    claim = {**FASTER, "workload": "structured"}
+    assert judged([claim], comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]) == []
+
+
+def test_simulated_engines_reproduce_nothing():
+    cells = [cell("vllm", simulated=True), cell("llamacpp", simulated=True)]
+    assert judged([FASTER], cells=cells, comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]) == []
+
+
+def test_a_crippled_variant_does_not_stand_for_its_engine():
+    compared = [finding("llamacpp@no-prefix-cache", "vllm", [0.2, 0.3, 0.4])]
+    assert judged([FASTER], cells=[cell("vllm"), cell("llamacpp@no-prefix-cache")], comparison=compared) == []
+    quantised = [finding("llamacpp@bf16", "vllm", [1.2, 1.3, 1.4])]
+    (entry,) = judged([FASTER], cells=[cell("vllm"), cell("llamacpp@bf16")], comparison=quantised)
+    assert entry["found"][0]["about"] == "llamacpp@bf16 / vllm"
+
+
+def test_conditions_that_differ_are_named():
+    cells = [cell("vllm", track="bf16", engine_version="0.32"), cell("llamacpp", track="q4")]
+    (entry,) = judged([FASTER], cells=cells, comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])])
+    assert entry["differs"] == [
+        "hardware not stated; here a CPU",
+        "model not stated; here SmolLM2 135M",
+        "workload not stated; here shared-prefix",
+        "versions not stated; here llamacpp 1, vllm 0.32",
+        "the weights are not the same here: bf16, q4",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("claim", "complaint"),
+    [
+        ({"needs": "x", "ratio": [1, 2], "measure": "e2e_ms.p50"}, "needs one of"),
+        ({"of": ["a", "b"], "ratio": [1, 2], "measure": "speed"}, "no measure"),
+        (
+            {"of": ["a", "b"], "ratio": [1, 2], "measure": "e2e_ms.p50", "hardware": "abacus"},
+            "unknown hardware",
+        ),
+        ({"needs": "x", "because": "y"}, "unknown key 'because'"),
+    ],
+)
+def test_a_claim_that_cannot_be_is_refused(claim, complaint):
+    with pytest.raises(SpecError, match=complaint):
+        book(claim)
+
+
+def test_the_shipped_list():
+    shipped = load_book()
+    known = {claim.id for claim in shipped.claims}
+    assert len(known) == len(shipped.claims)
+    assert {
+        source: sum(c.source == source for c in shipped.claims) > 20 for source in shipped.sources
+    } == dict.fromkeys(("A0", "A1", "A2", "A3", "A4"), True)
+    for conflict in shipped.conflict:
+        assert set(conflict.claims) <= known, conflict.topic
+    for claim in shipped.claims:
+        assert claim.needs or claim.systems, claim.id
+        assert claim.load is None or len(claim.load) == 2, claim.id
+        assert claim.kind != "ratio" or len(claim.of) == 2, claim.id
+        assert claim.kind not in ("value", "scaling") or len(claim.of) == 1, claim.id
+        low, high = claim.limits
+        assert low <= high, claim.id
+        kinds = {kind for found in shipped.workloads.values() for kind in found}
+        assert claim.workload is None or claim.workload in kinds, claim.id
