@@ -19,6 +19,7 @@ COMMANDS = {
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
     "claims": ("harness.cli.claims", "what others claim about engines, held against a run"),
     "engines": ("harness.cli.engines", "install engines, each into an environment of its own"),
+    "probe": ("harness.cli.probe", "what a running engine does, held against its definition"),
     "doctor": ("harness.cli.doctor", "how exact the client is on this machine, in under a minute"),
     "truth": ("harness.truth.cli", "scripted server of known timing, to check a harness against"),
 }

@@ -45,7 +45,7 @@ def render_body(
     """
     dialect = definition.dialect
     body: dict[str, Any] = {"model": served_name, "messages": list(messages), "max_tokens": max_tokens}
-    body |= common_fields(definition, request, max_tokens)
+    body |= common_fields(definition, request, max_tokens, shaped=constraint is not None)
     if salt:
         body |= fill(dialect.cache_salt, {"salt": salt})
     if tools:
@@ -55,13 +55,18 @@ def render_body(
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def common_fields(definition: Backend, request: Request, max_tokens: int) -> dict[str, Any]:
-    """What all requests of a scenario say alike: sampling, length, streaming, thinking, the engine's own."""
+def common_fields(
+    definition: Backend, request: Request, max_tokens: int, *, shaped: bool = False
+) -> dict[str, Any]:
+    """What all requests of a scenario say alike: sampling, length, streaming, thinking, the engine's own.
+
+    An answer with a shape (`shaped`) ends where the shape does: its length is never forced.
+    """
     dialect = definition.dialect
     fields = _sampling(dialect, request) | {"stream": True}
     if dialect.stream_usage:
         fields["stream_options"] = {"include_usage": True}
-    if request.exact_output:
+    if request.exact_output and not shaped:
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
     return fields | dialect.extra

@@ -16,7 +16,7 @@ from harness.engines.pip import Pip
 from harness.engines.watch import run_logged, tail
 from harness.errors import SetupError, SpecError
 from harness.spec.files import fingerprint
-from harness.spec.models import Model, Track
+from harness.spec.models import Model, Track, choose_model
 
 _CONVERTER = Path(__file__).parent / "shims" / "convert_gguf.py"
 
@@ -36,6 +36,13 @@ class Weights:
     @property
     def local(self) -> bool:
         return self.sha256 is not None
+
+
+def find_model(given: str | None) -> tuple[str, Model]:
+    """What `--model` says: a name of models.toml, or what looks like a path; None: the default model."""
+    if given is not None and (given.endswith(".gguf") or "/" in given):
+        return local_model(given)
+    return choose_model(given)
 
 
 def local_model(path: str) -> tuple[str, Model]:

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
-from harness.engines.models import local_model
+from harness.engines.models import find_model
 from harness.engines.server import api_key
 from harness.errors import SpecError
 from harness.plan import Block, make_plan
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
-from harness.spec.models import Model, choose_model, choose_track
+from harness.spec.models import Model, choose_track
 from harness.spec.scenario import Scenario, load_scenario
 from harness.spec.strict import nearest
 
@@ -46,7 +46,7 @@ def prepare(options: RunOptions) -> Prepared:
     scenario = load_scenario(options.scenario, options.overrides)
     backends = tuple(parse_backend_list(options.backends))
     launches = tuple(resolve_launch(ref, options.launch) for ref in backends)
-    model_name, model = _model(options.model)
+    model_name, model = find_model(options.model)
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
@@ -57,13 +57,6 @@ def prepare(options: RunOptions) -> Prepared:
     return Prepared(
         options, scenario, backends, labels, launches, model_name, model, tracks, values, repeats, plan
     )
-
-
-def _model(given: str | None) -> tuple[str, Model]:
-    """A name of models.toml, or a path when it looks like one."""
-    if given is not None and (given.endswith(".gguf") or "/" in given):
-        return local_model(given)
-    return choose_model(given)
 
 
 def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:

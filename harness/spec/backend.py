@@ -192,7 +192,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class PrefixCache:
-    enabled: bool
+    enabled: bool | None  # None: not known
     default: bool | None = None  # what the engine does when it is not told; None: not known
     reset: Reset | None = None  # None: restart the engine for a cold cache
     matching: Literal["", "blocks", "tokens", "slots"] = (
@@ -280,7 +280,7 @@ class Backend:
     image: Images = Images()
     compose: Compose | None = None
     dialect: Dialect = field(default_factory=Dialect)
-    prefix_cache: PrefixCache = PrefixCache(enabled=False)
+    prefix_cache: PrefixCache = PrefixCache(enabled=None)
     metrics: Metrics | None = None
     variants: dict[str, Variant] = field(default_factory=dict)
 

@@ -64,6 +64,7 @@ ALLOWED = {
         "store",
         "summary",
     },
+    "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
     "cli": {
         "claims",
         "doctor",
@@ -73,6 +74,7 @@ ALLOWED = {
         "paths",
         "peers",
         "plan",
+        "probe",
         "report",
         "run",
         "spec",
@@ -144,7 +146,15 @@ def test_files_stay_small():
 
 
 @pytest.mark.parametrize(
-    "command", [["--help"], ["run", "--help"], ["--version"], ["list", "--help"], ["doctor", "--help"]]
+    "command",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["--version"],
+        ["list", "--help"],
+        ["doctor", "--help"],
+        ["probe", "--help"],
+    ],
 )
 def test_help_loads_nothing_heavy(command):
     code = (

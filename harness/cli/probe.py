@@ -1,0 +1,117 @@
+"""`bench probe`: what a running engine does, held against its definition."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from harness.engines.cache import Say
+    from harness.engines.session import EngineSession
+    from harness.probe import Finding, Probed
+    from harness.spec.backend import BackendRef
+
+EPILOG = """A dozen short requests in the dialect of the definition: streaming, exact length, unknown fields,
+structured output, cached tokens, cache reset, template, metrics. `bench run` does the same, with what its
+scenario needs, before the first cell of each backend. The prefix cache is emptied.
+
+Exit codes: 0 all that is declared holds; 1 something does not; 3 the engine cannot be started or reached."""
+
+_MARKS = {True: "ok", False: "no", None: "–"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "backend",
+        metavar="NAME[@VARIANT][=URL]",
+        help="=URL attaches; else the engine is started and stopped",
+    )
+    parser.add_argument(
+        "--model", metavar="NAME|PATH", help="`bench list models`; or a GGUF file or model folder"
+    )
+    parser.add_argument("--model-name", metavar="NAME", help="what an attached server calls its model")
+    parser.add_argument("--launch", choices=("auto", "compose", "process", "attach"), default="auto")
+    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+    parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="for all requests (120)")
+    parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.output import progress_display
+    from harness.probe import examine
+    from harness.spec.backend_refs import parse_backend_list
+
+    if not arguments.timeout > 0:
+        raise SpecError(f"must be above 0, not {arguments.timeout:g}", where="--timeout")
+    ref, *others = parse_backend_list(arguments.backend)
+    if others:
+        raise SpecError("one backend at a time", where=f"bench probe {arguments.backend}")
+    ui = progress_display()
+    try:
+        with _engine(ref, arguments, ui.stage) as engine:
+            ui.stage(f"{ref.label}: probing")
+            probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
+    finally:
+        ui.close()
+    print(json.dumps(probed.as_json(), indent=1) if arguments.json else as_text(probed))
+    return ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK
+
+
+def _engine(
+    ref: "BackendRef", arguments: argparse.Namespace, say: "Say"
+) -> "AbstractContextManager[EngineSession]":
+    from harness import paths
+    from harness.engines.launch import resolve_launch
+    from harness.engines.models import find_model
+    from harness.engines.session import open_engine
+
+    logs = paths.cache_dir() / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    return open_engine(
+        ref,
+        resolve_launch(ref, arguments.launch),
+        *find_model(arguments.model),
+        log_path=logs / f"probe-{ref.label}.log",
+        progress=say,
+        api_key_env=arguments.api_key_env,
+        served_name=arguments.model_name,
+    )
+
+
+def as_text(probed: "Probed") -> str:
+    version = f" {probed.version}" if probed.version else ""
+    label = probed.backend + (f"@{probed.variant}" if probed.variant else "")
+    lines = [f"{label}{version} at {probed.base_url}, model {probed.served_name}"]
+    if probed.simulated:
+        lines.append("SIMULATED: no inference engine answered")
+    lines += ["", *_table(probed), ""]
+    differ, matter = len(probed.mismatches), sum(finding.matters for finding in probed.findings)
+    lines.append(
+        f"{probed.requests} requests in {probed.wall_s:.1f} s: "
+        + (
+            f"{differ} of {len(probed.findings)} are not as declared, {matter} of them matter"
+            if differ
+            else "all that is declared holds"
+        )
+    )
+    return "\n".join(lines)
+
+
+def _table(probed: "Probed") -> list[str]:
+    rows = [("", "what", "declared", "seen"), *(_row(finding) for finding in probed.findings)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = []
+    for row, finding in zip(rows, (None, *probed.findings), strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
+        lines.append("  ".join(cells).rstrip())
+        if finding and finding.then:
+            lines.append(" " * (widths[0] + widths[1] + widths[2] + 6) + f"→ {finding.then}")
+    return lines
+
+
+def _row(finding: "Finding") -> tuple[str, str, str, str]:
+    return _MARKS[finding.holds], finding.topic, finding.declared or "–", finding.seen or "–"

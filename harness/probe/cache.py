@@ -1,0 +1,104 @@
+"""Whether the prefix cache is used, told of and emptied: one long prompt, sent again and again."""
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.engines.server import Server
+from harness.probe.asker import Asker
+from harness.probe.exchange import Seen
+from harness.probe.finding import Finding
+from harness.probe.streaming import refusal
+from harness.record import UNKNOWN
+
+_LINES = 60  # about 600 tokens: several of the largest blocks that engines cache in
+_HIT, _MISS = 0.5, 0.1  # shares of the prompt: more is found again, less is the template's own
+
+
+@dataclass(slots=True)
+class LongPrompt:
+    """New to every server, and as long for each of them."""
+
+    asker: Asker
+    text: str
+
+    @classmethod
+    def new(cls, asker: Asker) -> "LongPrompt":
+        lines = [f"Line {number} of this ledger says nothing of the others." for number in range(_LINES)]
+        return cls(asker, f"{secrets.token_hex(8)}\n" + "\n".join(lines))
+
+    def send(self, salt: str = "") -> tuple[Seen, float | None]:
+        """The answer, and the share of the prompt that was found cached; None where nobody tells."""
+        before = _cached(self.asker.server)
+        seen = self.asker.ask(self.text, 1, salt=salt)
+        prompt, cached = seen.count("prompt_tokens"), seen.count("cached_tokens")
+        if cached == UNKNOWN and before is not None:
+            after = _cached(self.asker.server)
+            cached = UNKNOWN if after is None else round(after - before)
+        return seen, cached / prompt if cached != UNKNOWN and prompt > 0 else None
+
+
+def _cached(server: Server) -> float | None:
+    return (server.counters() or {}).get("cached_prompt_tokens")
+
+
+def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
+    """`first` is the answer to the prompt's first sending. The last finding leaves the cache empty."""
+    server = prompt.asker.server
+    declared = server.definition.prefix_cache
+    if not first.ok:
+        yield Finding("prefix cache", "", refusal(first), None)
+        return
+    seen, share = prompt.send()
+    if share is None:
+        then = "the cache state of cells cannot be verified"
+        yield Finding("prefix cache", _on(declared.enabled), "cached tokens are not told", None, then)
+    else:
+        used = share >= _HIT
+        differs = declared.enabled is not None and used != declared.enabled
+        yield Finding(
+            "prefix cache",
+            _on(declared.enabled),
+            f"{share:.0%} of a repeated prompt of {seen.count('prompt_tokens')} tokens was cached",
+            None if declared.enabled is None else used == declared.enabled,
+            "cells are measured with it as it is: compare hit rates" if differs else "",
+            differs,
+        )
+    if not declared.enabled:
+        return
+    if prompt.asker.dialect.cache_salt:
+        yield _salt(prompt)
+    yield _reset(prompt, before=share)
+
+
+def _salt(prompt: LongPrompt) -> Finding:
+    seen, share = prompt.send(salt=secrets.token_hex(8))
+    if not seen.ok or share is None:
+        return Finding("cache salt", "yes", "cannot be seen" if seen.ok else refusal(seen), None)
+    apart = share <= _MISS
+    then = "" if apart else "a salt does not keep cells apart here"
+    return Finding("cache salt", "yes", f"{share:.0%} cached under a new salt", apart, then, not apart)
+
+
+def _reset(prompt: LongPrompt, before: float | None) -> Finding:
+    server = prompt.asker.server
+    if server.definition.prefix_cache.reset is None:
+        return Finding(
+            "cache reset", "none", "not asked", None, "cold cells restart the engine, or are salted"
+        )
+    done = server.reset_prefix_cache()
+    if not done.done:
+        then = "cold cells cannot be had from a reset: restart the server for each"
+        return Finding("cache reset", "works", f"refused: {done.how}", False, then, matters=True)
+    _, share = prompt.send()
+    server.reset_prefix_cache()
+    if share is None or before is None or before < _HIT:
+        return Finding("cache reset", "works", f"accepted, not seen to work ({done.how})", None)
+    gone = share <= _MISS
+    then = "" if gone else "cells are not cold by it: their hit rate is held against a cold start's"
+    seen = f"{before:.0%} cached before, {share:.0%} after {done.how}"
+    return Finding("cache reset", "works", seen, gone, then, matters=not gone)
+
+
+def _on(enabled: bool | None) -> str:
+    return "" if enabled is None else "on" if enabled else "off"

@@ -1,0 +1,78 @@
+"""What the server tells beside its answers: version, tokens, counters, and what its template adds."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from harness.errors import SetupError
+from harness.probe.asker import Asker
+from harness.probe.finding import Finding
+from harness.record import UNKNOWN
+
+_SYSTEM, _USER = "You are a geographer.", "Name three rivers."
+
+
+def version(asker: Asker) -> Iterator[Finding]:
+    declared = asker.server.definition.server.version
+    if declared is None:
+        yield Finding("version", "none", "not asked", None, "the version is that of the package or image")
+        return
+    found = asker.server.version()
+    yield Finding(
+        "version",
+        declared.path,
+        found or "not told",
+        found is not None,
+        "" if found else "the version is that of the package or image",
+    )
+
+
+def tokenizer(asker: Asker) -> Iterator[Finding]:
+    declared = asker.server.definition.server.tokenize
+    if declared is None:
+        yield Finding(
+            "tokenizer",
+            "none",
+            "not asked",
+            None,
+            "input lengths made with this server alone are approximate",
+        )
+        return
+    try:
+        counts = asker.server.count_tokens([_USER, f"{_USER} {_USER}"])
+        found = "404" if counts is None else f"{counts[0]} tokens for {_USER!r}"
+        right = counts is not None and 0 < counts[0] < counts[1]
+    except SetupError as error:
+        found, right = str(error), False
+    then = "" if right else "input lengths are approximate, one word a token"
+    yield Finding("tokenizer", declared.path, found, right, then, not right)
+
+
+def metrics(asker: Asker) -> Iterator[Finding]:
+    """After some traffic: some series appear with the first request."""
+    declared = asker.server.definition.metrics
+    if declared is None:
+        yield Finding(
+            "metrics", "none", "not asked", None, "no counters: cached tokens come from usage alone"
+        )
+        return
+    named = dataclasses.asdict(declared.counters) | dataclasses.asdict(declared.gauges)
+    series = {name: text for name, text in named.items() if text}
+    counters = asker.server.counters()
+    if counters is None:
+        yield Finding("metrics", declared.path, "no answer", False, "server counters are null", matters=True)
+        return
+    missing = [f"{name} ({series[name]})" for name in series if name not in counters]
+    found = f"{len(series) - len(missing)} of {len(series)} series"
+    then = f"null: {', '.join(missing)}" if missing else ""
+    yield Finding("metrics", declared.path, found, not missing, then, bool(missing))
+
+
+def template(asker: Asker) -> tuple[Finding, dict[str, int | None]]:
+    """Prompt tokens of two fixed chats: equal for engines that render the same template."""
+    user, both = asker.ask(_USER, 1), asker.ask(_USER, 1, system=_SYSTEM)
+    found = {
+        name: None if seen.count("prompt_tokens") == UNKNOWN else seen.count("prompt_tokens")
+        for name, seen in (("user", user), ("system + user", both))
+    }
+    words = ", ".join(f"{'n/a' if count is None else count} ({name})" for name, count in found.items())
+    return Finding("prompt tokens", "", words, None), found

@@ -1,0 +1,84 @@
+"""The probe: a few short requests in the declared dialect, side by side, then those on the cache."""
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+from harness.engines.server import Server
+from harness.probe import cache, endpoints, streaming, structured
+from harness.probe.asker import Asker
+from harness.probe.exchange import Line
+from harness.probe.finding import Finding, Probed
+from harness.probe.shapes import TRIALS
+from harness.spec.dialect import Dialect
+
+LIMIT_S = 120.0
+_SIDE_BY_SIDE = 4  # requests in flight: what every engine takes at once, or queues
+
+Check = Callable[[Asker], Iterator[Finding]]
+
+
+def examine(
+    server: Server,
+    *,
+    variant: str | None = None,
+    shapes: Collection[str] = tuple(TRIALS),
+    tools: bool = True,
+    limit_s: float = LIMIT_S,
+) -> Probed:
+    """Leaves the prefix cache empty where it can. Raises SetupError when the server stops answering at all.
+
+    Of structured output and tools only what is named is tried. What was not reached within `limit_s` says so.
+    """
+    started = time.monotonic()
+    with closing(Line(server.chat_url, server.headers(), started + limit_s)) as line:
+        asker = Asker(server, line)
+        findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
+        requests = line.requests
+    return Probed(
+        backend=server.definition.name,
+        variant=variant,
+        base_url=server.base_url,
+        served_name=server.served_name,
+        version=server.version(),
+        simulated=server.simulated,
+        findings=tuple(findings),
+        prompt_tokens=prompt_tokens,
+        requests=requests,
+        wall_s=round(time.monotonic() - started, 2),
+    )
+
+
+def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[Check]:
+    said = [name for name in shapes if getattr(dialect.structured, name)]
+    checks: list[Check] = [
+        endpoints.version,
+        streaming.stream,
+        streaming.exact_output,
+        streaming.unknown_field,
+        streaming.thinking,
+        *(_shape(name) for name in said),
+        lambda asker: structured.unsaid(asker, [name for name in shapes if name not in said]),
+    ]
+    return [*checks, structured.tools] if tools else checks
+
+
+def _shape(name: str) -> Check:
+    return lambda asker: structured.shape(asker, name)
+
+
+def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:
+    prompt = cache.LongPrompt.new(asker)
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        first = pool.submit(asker.ask, prompt.text, 1)
+        template = pool.submit(endpoints.template, asker)
+        side_by_side = [pool.submit(_found, check, asker) for check in checks]
+        found = [finding for check in side_by_side for finding in check.result()]
+        counted, prompt_tokens = template.result()
+    found += [counted, *endpoints.tokenizer(asker), *cache.findings(prompt, first.result())]
+    return [*found, *endpoints.metrics(asker)], prompt_tokens
+
+
+def _found(check: Check, asker: Asker) -> list[Finding]:
+    return list(check(asker))

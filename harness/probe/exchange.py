@@ -1,0 +1,180 @@
+"""One chat request to a running server, and everything a client could see of the answer."""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from harness.load.payload import Payload, error_message
+from harness.load.sse import read_block
+from harness.record import GENERATED, UNKNOWN, EventKind
+
+_BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
+_ERROR_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An answer as it came. Token counts are UNKNOWN where no usage block gives them."""
+
+    status: int
+    events: tuple[Payload, ...] = ()
+    documents: tuple[Mapping[str, Any], ...] = ()  # of the events that are JSON objects
+    error: str = ""
+    lead_ms: float = 0.0  # from the first event to the first text
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300 and not self.error
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if event.kind is EventKind.TEXT)
+
+    @property
+    def text_events(self) -> int:
+        return sum(event.kind in GENERATED for event in self.events)
+
+    @property
+    def first(self) -> str | None:
+        """`role` where an event without text comes ahead of the first text."""
+        for event in self.events:
+            if event.kind in GENERATED:
+                return "text"
+            if event.kind is EventKind.OTHER:
+                return "role"
+        return None
+
+    @property
+    def usage(self) -> str:
+        """In which event the usage block comes: `last` is one of its own, `finish` that with the reason."""
+        blocks = [
+            bool(event.get("choices")) and any(choice.get("finish_reason") for choice in event["choices"])
+            for event in self.documents
+            if event.get("usage")
+        ]
+        own = [event for event in self.documents if event.get("usage") and not event.get("choices")]
+        if not blocks:
+            return "never"
+        if len(blocks) > 2:
+            return "each"
+        return "last" if own else "finish"
+
+    def count(self, name: str) -> int:
+        """`prompt_tokens`, `cached_tokens` or `output_tokens` as the last event that has it says."""
+        found = [getattr(event, name) for event in self.events if getattr(event, name) != UNKNOWN]
+        return int(found[-1]) if found else UNKNOWN
+
+    @property
+    def finish_reason(self) -> str:
+        return next((event.finish_reason for event in reversed(self.events) if event.finish_reason), "")
+
+    def has(self, kind: EventKind) -> bool:
+        return any(event.kind is kind for event in self.events)
+
+    def reasoning_fields(self) -> set[str]:
+        """Names of the fields that carried reasoning text."""
+        return {
+            name
+            for document in self.documents
+            for choice in document.get("choices") or ()
+            for name, value in (choice.get("delta") or {}).items()
+            if name.startswith("reasoning") and value
+        }
+
+
+@dataclass(slots=True)
+class Line:
+    """To one server. Safe to use from several threads."""
+
+    url: str
+    headers: Mapping[str, str]
+    deadline: float  # time.monotonic()
+    requests: int = 0
+    _client: httpx.Client = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        # A connection of its own for each: one kept alive may be closed by the server just then.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.Client(headers=dict(self.headers), trust_env=False, limits=limits)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self, body: bytes) -> Seen:
+        """Never raises for what the server does: no answer in time is an answer with an error."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            return Seen(0, error="not asked: the time for this probe is over")
+        with self._lock:
+            self.requests += 1
+        try:
+            return self._exchange(body, left)
+        except httpx.HTTPError as error:
+            return Seen(0, error=f"no complete answer: {error or type(error).__name__}")
+
+    def _exchange(self, body: bytes, left: float) -> Seen:
+        pieces: list[tuple[float, int]] = []
+        whole = bytearray()
+        with self._client.stream("POST", self.url, content=body, timeout=left) as response:
+            for piece in response.iter_bytes():
+                whole += piece
+                pieces.append((time.monotonic(), len(whole)))
+                if time.monotonic() > self.deadline:
+                    return Seen(response.status_code, error="the answer did not end in time")
+            stream = "event-stream" in response.headers.get("content-type", "")
+        if not response.is_success:
+            return Seen(response.status_code, error=_message(bytes(whole)))
+        return _read(response.status_code, bytes(whole), pieces, stream=stream)
+
+
+def _message(body: bytes) -> str:
+    try:
+        found = error_message(json.loads(body))
+    except ValueError:
+        found = ""
+    return " ".join((found or body.decode("utf-8", "replace")).split())[:_ERROR_CHARS]
+
+
+def _read(status: int, body: bytes, pieces: list[tuple[float, int]], *, stream: bool) -> Seen:
+    events: list[Payload] = []
+    documents: list[Mapping[str, Any]] = []
+    first = text = None
+    end = 0
+    for block in _BLANK.split(body) if stream else [b"data: " + body.strip()]:
+        end += len(block)
+        payload = read_block(block)
+        if payload is None:
+            continue
+        events.append(payload)
+        document = _document(block)
+        if document is not None:
+            documents.append(document)
+        if payload.kind is not EventKind.COMMENT:
+            first = first or _arrival(pieces, end)
+        if payload.kind in GENERATED:
+            text = text or _arrival(pieces, end)
+    error = next((event.error or event.malformed for event in events if event.error or event.malformed), "")
+    lead_ms = (text - first) * 1e3 if text and first else 0.0
+    return Seen(status, tuple(events), tuple(documents), error, lead_ms)
+
+
+def _arrival(pieces: list[tuple[float, int]], end: int) -> float:
+    return next((moment for moment, length in pieces if length >= end), pieces[-1][0])
+
+
+def _document(block: bytes) -> Mapping[str, Any] | None:
+    data = b"".join(
+        line.removeprefix(b"data:").strip() for line in block.splitlines() if line.startswith(b"data:")
+    )
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,61 @@
+"""Constraints whose effect cannot come by chance: no model gives these answers unless it is made to."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.prompts.request import Constraint
+
+PROMPT = "Write a short poem about the sea, in plain words."
+_COLOURS = ("teal", "ochre")
+_SCHEMA = {
+    "type": "object",
+    "properties": {"colour": {"enum": list(_COLOURS)}, "calm": {"type": "boolean"}},
+    "required": ["colour", "calm"],
+    "additionalProperties": False,
+}
+_CHOICES = ("zebra-7", "quokka-9")
+_REGEX = "[A-F]{3}-[0-9]{4}"
+_GRAMMAR = 'root ::= "<" [0-9] [0-9] [0-9] ">"'
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    constraint: Constraint
+    fits: Callable[[str], bool]
+    opening: str = ""  # how every fitting answer begins; "": its end comes well within any limit
+
+    def begins(self, text: str) -> bool:
+        return bool(self.opening) and text.lstrip().startswith(self.opening)
+
+
+def _loaded(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _fits_schema(text: str) -> bool:
+    found = _loaded(text)
+    return (
+        isinstance(found, dict)
+        and set(found) == {"colour", "calm"}
+        and found["colour"] in _COLOURS
+        and isinstance(found["calm"], bool)
+    )
+
+
+TRIALS: dict[str, Trial] = {
+    trial.constraint.shape: trial
+    for trial in (
+        Trial(Constraint("json_schema", _SCHEMA), _fits_schema, "{"),
+        Trial(Constraint("json_object"), lambda text: isinstance(_loaded(text), dict), "{"),
+        Trial(Constraint("regex", _REGEX), lambda text: re.fullmatch(_REGEX, text.strip()) is not None),
+        Trial(Constraint("choice", _CHOICES), lambda text: text.strip() in _CHOICES),
+        Trial(
+            Constraint("grammar", _GRAMMAR), lambda text: re.fullmatch(r"<\d{3}>", text.strip()) is not None
+        ),
+    )
+}

@@ -1,0 +1,162 @@
+"""How an answer streams, how long it is, what the engine makes of a field it does not know."""
+
+from collections.abc import Iterator
+
+from harness.probe.asker import FORCED, FREE, Asker
+from harness.probe.exchange import Seen
+from harness.probe.finding import Finding, held
+from harness.record import UNKNOWN, EventKind
+from harness.spec.dialect import Habits
+from harness.spec.scenario import Request
+
+COUNT = "Count from one to twenty in words."
+_TOKENS = 16
+_ONE_WORD = "Answer with the single word yes, and nothing else."
+_FORCED_TOKENS = 48  # more than one word has
+_SEVERAL = 1.1  # a token that ends inside a character waits for the next one
+
+
+def stream(asker: Asker) -> Iterator[Finding]:
+    seen, habits = asker.ask(COUNT, _TOKENS, FORCED), asker.dialect.habits
+    if not seen.ok:
+        yield Finding("chat", "answered", refusal(seen), False, "nothing can be measured", matters=True)
+        return
+    yield Finding("chat", "answered", f"{seen.text_events} events with text", True)
+    yield from _shape(seen, habits)
+    yield from _usage(seen, habits)
+    yield from _tokens_per_event(seen, habits)
+    yield _reasoning("thinking off", seen, habits, wanted=False)
+
+
+def _shape(seen: Seen, habits: Habits) -> Iterator[Finding]:
+    yield held(
+        "first event",
+        habits.first_chunk,
+        seen.first,
+        more=f"{seen.lead_ms:.0f} ms ahead of the text" if seen.first == "role" else "",
+        then="none needed: TTFT is taken at the first text",
+        matters=False,
+    )
+    yield held(
+        "[DONE]",
+        habits.done,
+        seen.has(EventKind.DONE),
+        then="none needed: an answer is complete with its finish reason and its framing",
+        matters=False,
+    )
+    yield held(
+        "comments",
+        habits.comments,
+        seen.has(EventKind.COMMENT) or (False if habits.comments is False else None),  # few silences are long
+        then="none needed: comments are not text",
+        matters=False,
+    )
+
+
+def _usage(seen: Seen, habits: Habits) -> Iterator[Finding]:
+    never = seen.usage == "never"
+    yield held(
+        "usage block",
+        habits.usage,
+        seen.usage,
+        then="output tokens are not known: token rates are null"
+        if never
+        else "none needed: it is found anywhere",
+        matters=never,
+    )
+    cached = seen.count("cached_tokens") != UNKNOWN
+    yield held(
+        "cached tokens",
+        habits.cached_tokens,
+        cached,
+        then="" if cached else "the hit rate is taken from the engine's counters, where it has them",
+    )
+
+
+def _tokens_per_event(seen: Seen, habits: Habits) -> Iterator[Finding]:
+    tokens = seen.count("output_tokens")
+    if tokens == UNKNOWN or not seen.text_events:
+        return
+    each = tokens / seen.text_events
+    yield held(
+        "tokens per event",
+        habits.tokens_per_event,
+        "several" if each > _SEVERAL else "one",
+        more=f"{tokens} tokens in {seen.text_events} events",
+        then="gaps are between events, not tokens: compare TPOT, not ITL",
+    )
+
+
+def _reasoning(topic: str, seen: Seen, habits: Habits, *, wanted: bool) -> Finding:
+    fields = sorted(seen.reasoning_fields())
+    inline = "<think>" in seen.text
+    if not fields and not inline:
+        return Finding(topic, "", "no reasoning text", None if wanted else True)
+    found = f"reasoning in {', '.join(fields)}" if fields else "reasoning inside the content"
+    if not wanted:
+        then = "TTFT and length include the reasoning; cells say so"
+        return Finding(topic, "no reasoning text", found, False, then, matters=True)
+    declared = habits.reasoning_field
+    if declared is None or inline:
+        return Finding(topic, declared or "", found, None)
+    return held(topic, declared, ", ".join(fields), then="none needed: both names are read", matters=False)
+
+
+def thinking(asker: Asker) -> Iterator[Finding]:
+    """Switched on, where that is declared."""
+    if asker.dialect.thinking.on:
+        seen = asker.ask(COUNT, _TOKENS, Request(exact_output=False, thinking="on"))
+        if not seen.ok:
+            yield Finding(
+                "thinking on", "accepted", refusal(seen), False, "requests with thinking fail", matters=True
+            )
+        else:
+            yield _reasoning("thinking on", seen, asker.dialect.habits, wanted=True)
+
+
+def exact_output(asker: Asker) -> Iterator[Finding]:
+    """A one-word answer, asked for at many tokens."""
+    topic = f"exactly {_FORCED_TOKENS} tokens"
+    if not asker.dialect.exact_output:
+        then = "lengths are as the model ends: compared per token"
+        yield Finding(topic, "cannot", "not asked", None, then)
+        return
+    seen = asker.ask(_ONE_WORD, _FORCED_TOKENS, FORCED)
+    tokens = seen.count("output_tokens")
+    if not seen.ok or tokens == UNKNOWN:
+        why = refusal(seen) if not seen.ok else "no usage block to count by"
+        yield Finding(topic, "yes", why, None if seen.ok else False, matters=not seen.ok)
+        return
+    free = asker.ask(_ONE_WORD, _FORCED_TOKENS, FREE).count("output_tokens")
+    unforced = f"{free} when not forced" if free != UNKNOWN else ""
+    then = "lengths differ from those asked for: cells are SUSPECT, compare per token"
+    right = tokens == _FORCED_TOKENS
+    yield Finding(
+        topic,
+        "yes",
+        ", ".join(filter(None, [f"{tokens} tokens", unforced])),
+        right if not right or free != _FORCED_TOKENS else None,
+        "" if right else then,
+        matters=not right,
+    )
+
+
+def unknown_field(asker: Asker) -> Iterator[Finding]:
+    seen = asker.ask(COUNT, 1, added={"bench_unknown_field": True})
+    if seen.ok:
+        found: str | None = "ignored"
+    else:
+        found = "rejected" if seen.status in (400, 422) else None
+    yield held(
+        "unknown field",
+        asker.dialect.habits.unknown_fields,
+        found,
+        more="" if seen.ok else refusal(seen),
+        then="a field this engine does not know is "
+        + ("ignored without a word" if seen.ok else "an error: all requests fail"),
+        matters=False,
+    )
+
+
+def refusal(seen: Seen) -> str:
+    return f"{seen.status}: {seen.error}" if seen.status else seen.error

@@ -1,0 +1,62 @@
+"""Whether a declared constraint constrains, or is only accepted."""
+
+from collections.abc import Collection, Iterator
+
+from harness.probe.asker import Asker
+from harness.probe.exchange import Seen
+from harness.probe.finding import Finding
+from harness.probe.shapes import PROMPT, TRIALS, Trial
+from harness.probe.streaming import refusal
+
+_ROOM = 160  # tokens: more than any of the shapes needs
+_IGNORED = (
+    "answers are not constrained: validity rates say so, compare with engines that obey in nothing else"
+)
+_TOOL = {
+    "type": "function",
+    "function": {
+        "name": "look_up_river",
+        "description": "Looks a river up.",
+        "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+    },
+}
+
+
+def unsaid(asker: Asker, names: Collection[str]) -> Iterator[Finding]:
+    if names:
+        then = "cells that ask for it say that they were not constrained"
+        yield Finding(f"structured: {', '.join(names)}", "cannot", "not asked", None, then)
+
+
+def shape(asker: Asker, name: str) -> Iterator[Finding]:
+    topic, trial = f"structured: {name}", TRIALS[name]
+    seen = asker.ask(PROMPT, _ROOM, constraint=trial.constraint)
+    if not seen.ok:
+        yield Finding(topic, "yes", refusal(seen), False, "requests with it fail", matters=True)
+        return
+    holds = _constrained(trial, seen)
+    said = repr(seen.text if len(seen.text) <= 40 else f"{seen.text[:39]}…")
+    if holds is None:
+        yield Finding(topic, "yes", f"cut off at {_ROOM} tokens: {said}", None)
+    elif holds:
+        yield Finding(topic, "yes", said, True)
+    else:
+        yield Finding(topic, "yes", f"accepted and ignored: {said}", False, _IGNORED, matters=True)
+
+
+def _constrained(trial: Trial, seen: Seen) -> bool | None:
+    """An answer cut off at the limit may be the beginning of the right one."""
+    if trial.fits(seen.text):
+        return True
+    may_go_on = seen.finish_reason == "length" and trial.begins(seen.text)
+    return None if may_go_on else False
+
+
+def tools(asker: Asker) -> Iterator[Finding]:
+    if not asker.dialect.tools:
+        yield Finding("tools", "cannot", "not asked", None, "scenarios with tools measure plain chat")
+        return
+    seen = asker.ask("What is the longest river of France?", 32, tools=[_TOOL])
+    then = "" if seen.ok else "scenarios with tools fail on this server"
+    found = "accepted" if seen.ok else refusal(seen)
+    yield Finding("tools", "accepted", found, seen.ok, then)

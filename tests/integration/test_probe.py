@@ -1,0 +1,183 @@
+"""The probe against the scripted server: each declaration that holds, and each trap it is there to catch."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from harness.engines.server import Server
+from harness.probe import examine
+from harness.spec.backend_refs import parse_backend
+from harness.truth import running
+
+HABITS = {
+    "unknown_fields": "ignored",
+    "first_chunk": "role",
+    "tokens_per_event": "one",
+    "usage": "last",
+    "cached_tokens": True,
+    "done": True,
+    "comments": False,
+}
+SCHEMA_FIELDS = {"response_format": {"type": "json_schema", "json_schema": {"schema": "{schema}"}}}
+
+
+def definition(dialect=None, **tables):
+    table = {
+        "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
+        "server": {
+            "ready_path": "/health",
+            "startup_timeout_s": 5,
+            "version": {"path": "/version", "key": "version"},
+            "tokenize": {"path": "/tokenize", "text_field": "prompt"},
+        },
+        "dialect": {"exact_output": {"ignore_eos": True}, "habits": HABITS} | (dialect or {}),
+        "prefix_cache": {"enabled": True, "reset": {"path": "/reset_prefix_cache", "success_key": "success"}},
+        "metrics": {"path": "/metrics", "counters": {"cached_prompt_tokens": "vllm:prefix_cache_hits_total"}},
+    }
+    return parse_backend(table | tables, "x.toml")
+
+
+def probed(server, made=None, **limits):
+    with closing(Server(made or definition(), server.url, "simulated")) as asked:
+        return examine(asked, **limits)
+
+
+def finding(found, topic):
+    (one,) = [finding for finding in found.findings if finding.topic.startswith(topic)]
+    return one
+
+
+@pytest.fixture(scope="module")
+def plain():
+    with running(ttft_ms=5, gap_ms=1, stop_after_tokens=3) as server:
+        yield server
+
+
+def test_all_that_is_declared_holds(plain):
+    found = probed(plain)
+    assert found.mismatches == ()
+    assert found.simulated
+    assert found.version.endswith("+simulated")
+    assert finding(found, "exactly 48 tokens").seen == "48 tokens, 3 when not forced"
+    assert finding(found, "prefix cache").holds
+    assert finding(found, "cache reset").seen.startswith(
+        "99% cached before, 0% after POST /reset_prefix_cache"
+    )
+    assert finding(found, "metrics").seen == "1 of 1 series"
+    assert all(count > 5 for count in found.prompt_tokens.values())
+    json.dumps(found.as_json())
+
+
+@pytest.mark.parametrize(
+    ("flags", "topic", "seen", "matters"),
+    [
+        ({"role": "none"}, "first event", "text", False),
+        ({"no_done": True}, "[DONE]", "no", False),
+        ({"usage": "never"}, "usage block", "never", True),
+        ({"usage": "each"}, "usage block", "each", False),
+        ({"tokens_per_event": 4}, "tokens per event", "several, 16 tokens in 5 events", True),
+        ({"keepalive_ms": 2}, "comments", "yes", False),
+        ({"reasoning_tokens": 4}, "thinking off", "reasoning in reasoning_content", True),
+        ({"no_prefix_cache": True}, "prefix cache", "0% of a repeated prompt", True),
+    ],
+)
+def test_a_habit_other_than_declared_is_found(flags, topic, seen, matters):
+    with running(ttft_ms=5, gap_ms=1, **flags) as server:
+        one = finding(probed(server), topic)
+    assert one.holds is False
+    assert one.seen.startswith(seen)
+    assert one.matters is matters
+    assert one.then
+
+
+def test_a_constraint_that_is_accepted_and_ignored_is_caught(plain):
+    made = definition({"structured": {"json_schema": SCHEMA_FIELDS, "regex": {"regex": "{regex}"}}})
+    found = probed(plain, made)
+    for topic in ("structured: json_schema", "structured: regex"):
+        one = finding(found, topic)
+        assert one.holds is False
+        assert one.matters
+        assert one.seen.startswith("accepted and ignored: ")
+    unsaid = finding(found, "structured: json_object, choice, grammar")
+    assert (unsaid.declared, unsaid.holds) == ("cannot", None)
+
+
+def test_only_the_shapes_that_are_wanted_are_tried(plain):
+    made = definition({"structured": {"json_schema": SCHEMA_FIELDS, "regex": {"regex": "{regex}"}}})
+    topics = {one.topic for one in probed(plain, made, shapes=["regex"], tools=False).findings}
+    assert "structured: regex" in topics
+    assert not topics & {"structured: json_schema", "tools"}
+
+
+def test_a_length_that_is_not_kept_is_caught(plain):
+    one = finding(probed(plain, definition({"exact_output": {"does_nothing": 1}})), "exactly 48 tokens")
+    assert (one.seen, one.holds, one.matters) == ("3 tokens, 3 when not forced", False, True)
+
+
+def test_a_reset_that_answers_200_and_empties_nothing_is_caught(plain):
+    lying = {"enabled": True, "reset": {"path": "/health", "method": "GET"}}
+    one = finding(probed(plain, definition(prefix_cache=lying)), "cache reset")
+    assert one.holds is False
+    assert one.seen.startswith("99% cached before, 99% after GET /health")
+    refused = {"enabled": True, "reset": {"path": "/nowhere"}}
+    one = finding(probed(plain, definition(prefix_cache=refused)), "cache reset")
+    assert "answered 404" in one.seen
+    assert one.matters
+
+
+def test_series_and_endpoints_that_are_not_there_are_named(plain):
+    made = definition(
+        metrics={"path": "/metrics", "counters": {"prompt_tokens": "no:such"}},
+        server={
+            "ready_path": "/health",
+            "startup_timeout_s": 5,
+            "version": {"path": "/nowhere"},
+            "tokenize": {"path": "/nowhere", "text_field": "prompt"},
+        },
+    )
+    found = probed(plain, made)
+    assert finding(found, "metrics").then == "null: prompt_tokens (no:such)"
+    assert finding(found, "version").holds is False
+    assert finding(found, "tokenizer").seen == "404"
+
+
+def test_a_server_that_refuses_every_request_is_told_in_its_own_words(plain):
+    one = finding(probed(plain, definition({"extra": {"max_tokens": "many"}})), "chat")
+    assert one.holds is False
+    assert one.seen.startswith("400: ")
+
+
+def test_a_server_that_hangs_costs_no_more_than_the_limit():
+    with running(ttft_ms=5, gap_ms=1, fault=["stall"]) as server:
+        found = probed(server, limit_s=1.0)
+    assert found.wall_s < 5
+    assert finding(found, "chat").holds is False
+
+
+def bench(*arguments, code):
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "probe", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"NO_COLOR": "1"},
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    table = bench(f"truth={plain.url}", code=0).stdout
+    assert "SIMULATED" in table
+    assert "all that is declared holds" in table
+    document = json.loads(bench(f"truth={plain.url}", "--json", code=0).stdout)
+    assert {"findings", "prompt_tokens", "version"} <= set(document)
+    assert "structured: regex" in bench(f"vllm={plain.url}", code=1).stdout
+    assert "error: http://127.0.0.1:9" in bench("truth=http://127.0.0.1:9", code=3).stderr
+    assert "one backend at a time" in bench("truth,vllm", code=2).stderr
