@@ -1,7 +1,7 @@
 """How exact and how cheap the load engine is, against a server whose timing is known.
 
     python -m tests.bench.exactness [--server TRUTHSERVER] [--c-client CCLIENT] [--tokenizer FOLDER]
-                                    [--peer NAME=EXECUTABLE]... [--loads A,B,C] [--repeat 3]
+                                    [--peer NAME=FILE]... [--loads A,B,C] [--repeat 3]
 
 Prints one markdown table: medians over the repeats of (what the client says - what the server did) for the
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
@@ -245,7 +245,7 @@ def main() -> None:
         action="append",
         type=_peer,
         default=[],
-        metavar="NAME=EXECUTABLE",
+        metavar="NAME=FILE",
         help=f"of {', '.join(peer.name for peer in PEERS)}; repeatable",
     )
     parser.add_argument("--loads", default="A,B,C,E,U,T,F,D,P,K", help=f"of {', '.join(LOADS)}")

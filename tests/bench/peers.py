@@ -39,9 +39,12 @@ class Peer:
     environment: Mapping[str, str] = field(default_factory=dict)
     config: str = ""  # written to {out}/config.yml, with the same fields as [name]
     wants_tokenizer: bool = True
+    runner: tuple[str, ...] = ()  # what runs it, where it is not a program by itself
 
     def found(self, elsewhere: Mapping[str, str]) -> str | None:
-        """Its executable: where it was said to be, else on PATH."""
+        """Where it was said to be, else its program on PATH."""
+        if self.runner:
+            return elsewhere.get(self.name)
         return shutil.which(elsewhere.get(self.name, self.program))
 
     def run(
@@ -56,7 +59,7 @@ class Peer:
                 config = config.replace(f"[{name}]", str(value))
             Path(out, "config.yml").write_text(config)
             log = Path(out, "log")
-            cpu = _run([executable, *words], {**os.environ, **self.environment}, Path(out), log)
+            cpu = _run([*self.runner, executable, *words], {**os.environ, **self.environment}, Path(out), log)
             try:
                 document = json.loads(next(Path(out).rglob(self.result)).read_text())
                 return self.read(document), cpu
@@ -100,7 +103,7 @@ def _read_own(document: Row) -> Row:
 
 def _read_serve(document: Row) -> Row:
     return {
-        "ttft_p50": document["p50_ttft_ms"],
+        "ttft_p50": document["median_ttft_ms"],
         "ttft_p99": document["p99_ttft_ms"],
         "itl_p99": document["p99_itl_ms"],
     }
@@ -133,6 +136,12 @@ _SERVE = (
     " --metric-percentiles 50,99 --save-result --result-dir {out} --result-filename r.json --disable-tqdm"
     " --ready-check-timeout-sec 0"
 )
+_SGLANG = (
+    "--backend sglang-oai-chat --base-url {url} --dataset-name random-ids --random-input-len 16"
+    " --random-output-len {tokens} --random-range-ratio 1 --num-prompts {n} --max-concurrency {c}"
+    " --output-file {out}/r.json --disable-tqdm --model truth --tokenizer {tokenizer} --worker-threads 1"
+    " --disable-retokenize --warmup-requests 0"
+)
 _AIPERF = (
     "profile -m truth --url {url} --endpoint-type chat --streaming --concurrency {c} --request-count {n}"
     " --output-tokens-mean {tokens} --synthetic-input-tokens-mean 16 --tokenizer {tokenizer}"
@@ -163,6 +172,8 @@ report:
 storage: {local_storage: {path: "[out]"}}
 """
 
+_THIS_PROJECT = {"PYTHONPATH": str(Path(__file__).parents[2])}
+
 PEERS = (
     Peer(
         "httpx",
@@ -170,11 +181,20 @@ PEERS = (
         "-m tests.bench.httpx_lines {url} {n} {c} {tokens} {out}/r.json",
         "r.json",
         _read_own,
-        {"PYTHONPATH": str(Path(__file__).parents[2])},
+        _THIS_PROJECT,
         wants_tokenizer=False,
     ),
     Peer("vllm", "vllm", _SERVE, "r.json", _read_serve),
     Peer("vllm-rs", "vllm-rs", _SERVE + " --no-steady-state", "r.json", _read_serve),
+    Peer(
+        "sglang-rs",
+        "",
+        _SGLANG,
+        "r.json",
+        _read_serve,
+        _THIS_PROJECT,
+        runner=(sys.executable, "-m", "tests.bench.sglang_rust"),
+    ),
     Peer("aiperf", "aiperf", _AIPERF, "profile_export_aiperf.json", _read_aiperf),
     Peer(
         "guidellm", "guidellm", _GUIDELLM, "r.json", _read_guidellm, {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}
