@@ -1,17 +1,83 @@
-"""The Prometheus text format, as far as reading totals needs it."""
+"""The Prometheus text format, as far as reading totals, gauges and histograms of known names needs it.
 
+One pass of a compiled pattern: on 60 kB of vLLM's metrics this takes a fraction of a millisecond where
+prometheus_client's parser takes tens, and it is done beside a running measurement.
+"""
+
+import functools
+import math
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-_SAMPLE = re.compile(r"([a-zA-Z_:][\w:]*)(?:\{.*\})?\s+(\S+)(?:\s+\d+)?")
+# Ratios: one engine per label set, and their mean is the whole's.
+_RATIOS = ("kv_use", "cache_hit_rate")
 
 
-def totals(text: str, series: Iterable[str]) -> Mapping[str, float]:
+def totals(text: str, series: Iterable[str]) -> dict[str, float]:
     """Sum over all label sets of each of `series` that occurs. Raises ValueError for what is no number."""
-    wanted = set(series)
-    sums: dict[str, float] = {}
-    for line in text.splitlines():
-        match = _SAMPLE.fullmatch(line.strip())
-        if match and match[1] in wanted:
-            sums[match[1]] = sums.get(match[1], 0.0) + float(match[2])
-    return sums
+    return {name: sum(values) for name, values in _samples(text, series).items()}
+
+
+def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str]) -> dict[str, float]:
+    """Values by our names, those present: `counters` and `gauges` map our names to the engine's series.
+
+    A sample that is not a number counts as not there.
+    """
+    try:
+        found = _samples(text, [*counters.values(), *gauges.values()])
+    except ValueError:
+        return {}
+    values = {}
+    for name, series in {**counters, **gauges}.items():
+        if series in found:
+            total = sum(found[series])
+            values[name] = total / len(found[series]) if name in _RATIOS else total
+    return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def histogram(text: str, series: str) -> list[tuple[float, float]]:
+    """(upper bound, count up to it) over all label sets, bounds ascending; [] when it does not occur."""
+    buckets: dict[float, float] = {}
+    for labels, value in _labelled(f"{series}_bucket").findall(text):
+        bound = re.search(r'\ble="([^"]+)"', labels)
+        if bound:
+            buckets[float(bound[1])] = buckets.get(float(bound[1]), 0.0) + float(value)
+    return sorted(buckets.items())
+
+
+def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:
+    """Of the last element of a list of objects, or of the one object; `a/b` is a quotient of two paths."""
+    latest = answer[-1] if isinstance(answer, list) and answer else answer
+    found = {}
+    for name, path in paths.items():
+        parts = [_number_at(latest, part.strip()) for part in path.split("/")]
+        if None not in parts and (len(parts) == 1 or parts[1]):
+            found[name] = parts[0] if len(parts) == 1 else parts[0] / parts[1]  # type: ignore[operator]  # no None
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _number_at(value: Any, path: str) -> float | None:
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for name, value in _unlabelled(frozenset(filter(None, series))).findall(text):
+        found.setdefault(name, []).append(float(value))
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _unlabelled(names: frozenset[str]) -> re.Pattern[str]:
+    if not names:
+        return re.compile(r"(?!)()()")
+    choice = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return re.compile(rf"^({choice})(?:\{{.*\}})?[ \t]+(\S+)(?:[ \t]+-?\d+)?[ \t]*$", re.MULTILINE)
+
+
+@functools.lru_cache(maxsize=64)
+def _labelled(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^{re.escape(name)}(\{{.*\}})[ \t]+(\S+)", re.MULTILINE)

@@ -1,17 +1,13 @@
 """The worker processes of one window, seen from the parent: started, followed, never waited for forever."""
 
-import os
 import subprocess
-import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
 
-import harness
+from harness.child import spawn
 from harness.load.worker import READY, Facts, Pulse, Share
 
 # glibc gives large freed blocks back to the kernel at once and faults them in again for the next answer,
@@ -46,18 +42,7 @@ class Crew:
         self._recent_events: deque[tuple[float, int]] = deque(maxlen=64)  # when heard, text events
 
     def start(self, share: Share) -> None:
-        """A fresh interpreter, not a fork: the caller may have threads, and its heap must not be ours."""
-        here, there = Pipe()
-        package = str(Path(harness.__file__).parent.parent)
-        path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "harness.load", str(there.fileno()), str(os.getpid())],
-            pass_fds=[there.fileno()],
-            env={**os.environ, **_KEEP_FREED_MEMORY, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the parent, which tells the workers
-        )
-        there.close()
+        process, here = spawn("harness.load", _KEEP_FREED_MEMORY)
         worker = Worker(share, process, here)
         self.workers.append(worker)
         self._send(worker, share)

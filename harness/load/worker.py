@@ -6,9 +6,7 @@ means stop. The worker dies with its parent and leaves Ctrl-C to it.
 
 import ctypes
 import gc
-import os
 import resource
-import signal
 import sys
 import time
 from collections import deque
@@ -21,6 +19,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.child import settle
 from harness.load.carrier import Carrier
 from harness.load.flow import resolve
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
-_PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
 _SPARE_DESCRIPTORS = 64
 
@@ -215,18 +213,10 @@ def _raise_descriptor_limit(connections: int) -> str:
     return f"file descriptor limit raised from {soft} to {granted}"
 
 
-def _settle_into_machine(parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        libc.prctl(_PR_SET_TIMERSLACK, 1)  # sleeps end when asked, not up to 50 microseconds later
-    if os.getppid() != parent:  # it died before the kernel knew that we want to follow
-        sys.exit(1)
-
-
 def main() -> None:
     descriptor, parent = map(int, sys.argv[1:])
-    _settle_into_machine(parent)
+    settle(parent)
+    if sys.platform == "linux":  # sleeps end when asked, not up to 50 microseconds later
+        ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
     with Connection(descriptor) as pipe:
         pipe.send(run_share(pipe.recv(), pipe))

@@ -37,9 +37,9 @@ def write_records(records: Records, folder: Path) -> None:
     requests = _frame(records.requests)
     for name, values in zip(_TEXTS, (records.texts, records.finish_reasons, records.errors), strict=True):
         requests[name] = np.array(values, dtype=object)
-    _write(folder / "requests.parquet", [requests])
+    write_frames(folder / "requests.parquet", [requests])
     groups = range(0, max(1, len(records.events)), EVENTS_PER_ROW_GROUP)
-    _write(
+    write_frames(
         folder / "events.parquet",
         (_frame(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups),
     )
@@ -47,8 +47,8 @@ def write_records(records: Records, folder: Path) -> None:
 
 def read_records(folder: Path) -> Records:
     """Raises FileNotFoundError for a cell that was never finished."""
-    requests = _read(folder / "requests.parquet")
-    events = _read(folder / "events.parquet")
+    requests = read_frame(folder / "requests.parquet")
+    events = read_frame(folder / "events.parquet")
     return Records(
         requests=_array(requests, REQUEST_DTYPE),
         events=_array(events, EVENT_DTYPE),
@@ -82,7 +82,7 @@ def _array(frame: pd.DataFrame, dtype: np.dtype[np.void]) -> NDArray[np.void]:
     return rows
 
 
-def _write(path: Path, frames: Iterable[pd.DataFrame]) -> None:
+def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:
     import fastparquet  # 0.3 s to import; only needed once a cell is done
 
     partial = path.with_name(f".{path.name}.partial")
@@ -104,7 +104,7 @@ def _write(path: Path, frames: Iterable[pd.DataFrame]) -> None:
         raise storage_error(error, path) from error
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_frame(path: Path) -> pd.DataFrame:
     import fastparquet
 
     with path.open("rb") as file:

@@ -1,0 +1,46 @@
+"""A helper process of ours: a fresh interpreter with a pipe, that dies with its parent and leaves Ctrl-C to it."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import harness
+
+_PR_SET_PDEATHSIG = 1
+
+
+def spawn(
+    module: str, env: Mapping[str, str] | None = None
+) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
+    """Not a fork: the caller may have threads, and its heap must not be the child's.
+
+    `module` gets two arguments, the pipe's descriptor and the parent's pid, and calls `settle` first.
+    """
+    here, there = Pipe()
+    package = str(Path(harness.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, str(there.fileno()), str(os.getpid())],
+        pass_fds=[there.fileno()],
+        env={**os.environ, **(env or {}), "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the parent, which tells its children
+    )
+    there.close()
+    return process, here
+
+
+def settle(parent: int) -> None:
+    """In the child, before anything else."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the kernel knew that we want to follow
+        sys.exit(1)

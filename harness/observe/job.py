@@ -1,0 +1,62 @@
+"""What the sampler is asked to watch and what it says of itself: plain data, picklable."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# At this rate GPUs are read; everything that costs more or changes less is read at a fixed part of it.
+DEFAULT_HZ = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """An engine's metrics: our names → its series."""
+
+    url: str
+    headers: Mapping[str, str]
+    counters: Mapping[str, str] = field(default_factory=dict)
+    gauges: Mapping[str, str] = field(default_factory=dict)
+    prompt_tokens_exclude_cached: bool = False
+    json_url: str = ""  # of a JSON answer that has the gauges which the Prometheus one lacks
+    json_gauges: Mapping[str, str] = field(default_factory=dict)  # our names → dotted paths
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """`engine_pid` None: look for whoever listens on `engine_port` of this machine, if that is set."""
+
+    folder: Path  # where samples are spilled; must exist
+    bench_pid: int
+    hz: float = DEFAULT_HZ
+    exporter: Exporter | None = None
+    engine_pid: int | None = None
+    engine_port: int | None = None
+    engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
+    container_id: str | None = None
+    gpus: bool = True  # False: the engine runs on another machine
+
+
+@dataclass(slots=True)
+class SourceFacts:
+    """How one source fared. `missing` gives the reason for each series that could not be read."""
+
+    period_s: float = 0.0
+    reads: int = 0
+    failures: int = 0
+    last_failure: str = ""
+    failing_since_ns: int | None = None  # CLOCK_MONOTONIC; None: the last read worked, or none was tried
+    longest_read_ms: float = 0.0
+    unavailable: str = ""  # why there is nothing from this source at all
+    missing: dict[str, str] = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The sampler's last word."""
+
+    sources: Mapping[str, SourceFacts]
+    cpu_s: float  # of the sampler, between its first and its last sample
+    wall_s: float
+    peak_rss_bytes: int

@@ -1,0 +1,36 @@
+"""Where samples come from. A source that is not there says why; one that fails is asked again."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Put = Callable[..., None]  # Spill.put
+
+
+class Unavailable(Exception):
+    """This machine, driver or engine does not offer the source; the text is shown."""
+
+
+class Unreadable(Exception):
+    """This time it could not be read."""
+
+
+class Source(Protocol):
+    """Lives in a thread of its own, from `open` to `close`."""
+
+    period_s: float
+
+    def open(self) -> None:
+        """Raises Unavailable."""
+
+    def read(self, put: Put) -> None:
+        """Raises Unreadable when nothing could be read; what is partly there is put, the rest in `missing`."""
+
+    def close(self) -> None: ...
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Series that cannot be read, with the reason; a `*` in a name stands for the rest of it."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Facts about what is read: devices, processes."""

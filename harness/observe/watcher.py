@@ -1,0 +1,98 @@
+"""The sampler seen from the run: started before the window, stopped after it, never waited for forever.
+
+Without samples a cell is still a cell: whatever happens to the sampler is a reason, not an error.
+"""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from harness.child import spawn
+from harness.observe.job import Report, SourceFacts, Watch
+from harness.observe.spill import NAMES, ROWS
+from harness.telemetry import Samples, Telemetry
+
+IDLE_S = 2.0  # how long an idle engine is looked at before the load, where energy can be measured
+_START_S = 15.0
+_STOP_S = 10.0
+_ROW = np.dtype([("series", "<u4"), ("at_ns", "<i8"), ("value", "<f8")])  # as spill.py packs it
+
+
+class Watcher:
+    """Of one cell. `facts` is what cell.json keeps: how each source fared, and why what is missing is so."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="samples-")
+        self._watch = replace(watch, folder=Path(self._folder.name))
+        self.facts: dict[str, Any] = {"problem": "the sampler did not start", "sources": {}}
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._process, self._pipe = spawn("harness.observe")
+        with contextlib.suppress(OSError, EOFError):
+            self._pipe.send(self._watch)
+            if self._pipe.poll(_START_S):
+                _ready, sources = self._pipe.recv()
+                self.facts = _facts(sources, problem="the sampler was killed")
+                self._began = time.monotonic()
+        return self
+
+    def idle(self) -> None:
+        """Returns when enough of the idle engine was seen; at once where no energy can be measured."""
+        with contextlib.suppress(OSError):
+            names = (self._watch.folder / NAMES).read_text(encoding="utf-8").splitlines()
+            if any(name.endswith((".energy_j", ".power_w")) for name in names):
+                time.sleep(max(0.0, self._began + IDLE_S - time.monotonic()))
+
+    def stop(self, t0_ns: int) -> Telemetry:
+        """What was sampled, on the clock of the cell; the sampler's own cost is then in `facts`."""
+        with contextlib.suppress(OSError, EOFError):
+            self._pipe.send("stop")
+            if self._pipe.poll(_STOP_S):
+                report: Report = self._pipe.recv()
+                own = {name: getattr(report, name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
+                self.facts = _facts(report.sources, problem=None, t0_ns=t0_ns) | {"sampler": own}
+        return read_spill(self._watch.folder, t0_ns)
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._pipe.close()
+        self._folder.cleanup()
+
+
+def _facts(
+    sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int | None = None
+) -> dict[str, Any]:
+    """Times of failures become seconds from the first request."""
+    found = {}
+    for name, facts in sources.items():
+        found[name] = asdict(facts)
+        since = found[name].pop("failing_since_ns")
+        found[name]["failing_since_s"] = None if since is None or t0_ns is None else (since - t0_ns) / 1e9
+    return {"problem": problem, "sources": found}
+
+
+def read_spill(folder: Path, t0_ns: int) -> Telemetry:
+    """Empty where the sampler never wrote; a torn last row is left out."""
+    try:
+        names = (folder / NAMES).read_text(encoding="utf-8").splitlines()
+        data = (folder / ROWS).read_bytes()
+    except FileNotFoundError:
+        return Telemetry()
+    rows = np.frombuffer(data[: len(data) // _ROW.itemsize * _ROW.itemsize], _ROW)
+    rows = rows[np.lexsort((rows["at_ns"], rows["series"]))]
+    bounds = np.searchsorted(rows["series"], np.arange(len(names) + 1))
+    return Telemetry(
+        {
+            name: Samples(rows["at_ns"][start:stop] - t0_ns, rows["value"][start:stop].copy())
+            for name, start, stop in zip(names, bounds[:-1], bounds[1:], strict=True)
+            if stop > start
+        }
+    )

@@ -1,0 +1,42 @@
+"""What was sampled beside the load: named series on the cell's clock.
+
+Times are nanoseconds on CLOCK_MONOTONIC from the cell's t0, like those of the records; a negative time lies
+before the first request, when the engine was up and idle. docs/telemetry.md lists the series.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Samples(NamedTuple):
+    """One series, times ascending. What could not be read has no sample: unknown is not zero."""
+
+    at_ns: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def between(self, start_ns: int, end_ns: int) -> "Samples":
+        """Both ends included."""
+        first, last = np.searchsorted(self.at_ns, (start_ns, end_ns + 1))
+        return Samples(self.at_ns[first:last], self.values[first:last])
+
+
+NOTHING = Samples(np.zeros(0, np.int64), np.zeros(0, np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    series: Mapping[str, Samples] = field(default_factory=dict)
+
+    def get(self, name: str) -> Samples:
+        """Empty for a series that was never read."""
+        return self.series.get(name, NOTHING)
+
+    def matching(self, prefix: str, suffix: str) -> Iterator[tuple[str, Samples]]:
+        """What stands between `prefix.` and `.suffix` in each name that has both, and its samples."""
+        for name, samples in self.series.items():
+            if name.startswith(f"{prefix}.") and name.endswith(f".{suffix}"):
+                yield name[len(prefix) + 1 : -len(suffix) - 1], samples
