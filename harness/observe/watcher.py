@@ -18,7 +18,7 @@ from harness.observe.job import Report, SourceFacts, Watch
 from harness.observe.spill import NAMES, ROWS
 from harness.telemetry import Samples, Telemetry
 
-IDLE_S = 2.0  # how long an idle engine is looked at before the load, where energy can be measured
+IDLE_S = 3.0  # how long an idle engine is looked at before the load, where energy can be measured
 _START_S = 15.0
 _STOP_S = 10.0
 _ROW = np.dtype([("series", "<u4"), ("at_ns", "<i8"), ("value", "<f8")])  # as spill.py packs it

@@ -74,10 +74,11 @@ class Tree:
         put(f"{name}.written_bytes", sum(one.write_bytes for one in counted))
         return ""
 
-    def names(self) -> Iterable[tuple[int, str]]:
+    def names(self) -> Iterable[tuple[str, str]]:
+        """Of each process by its pid, which JSON keeps as a text."""
         for pid, process in self.processes.items():
             try:
-                yield pid, process.name()
+                yield str(pid), process.name()
             except psutil.Error:
                 continue
 

@@ -1,0 +1,58 @@
+"""Money per token, from a price that was given and the throughput that was measured. No price, no cost."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+_HOUR_S, _MILLION = 3600, 1_000_000
+NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices"
+
+
+def price(prices: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> tuple[Json | None, str]:
+    """What an hour of what the engine ran on costs, or why that is not known. A machine's price comes first."""
+    if not prices:
+        return None, NO_PRICE
+    if prices["machine_per_hour"] is not None:
+        return _priced(prices, prices["machine_per_hour"], "the machine"), ""
+    by_name = prices["gpu_per_hour"]
+    if gpu is None:
+        return None, "a price per GPU was given and no GPU was seen"
+    used = [device["name"] for device in gpu["devices"] if device["index"] in gpu["engine_gpus"]]
+    unknown = sorted({name for name in used if name not in by_name and "*" not in by_name})
+    if unknown:
+        return None, f"no price for {', '.join(unknown)}; there is one for {', '.join(by_name)}"
+    amount = sum(by_name[name if name in by_name else "*"] for name in used)
+    return _priced(prices, amount, f"{len(used)} × {', '.join(sorted(set(used)))}"), ""
+
+
+def _priced(prices: Mapping[str, Any], amount: float, of: str) -> Json:
+    return {
+        "per_hour": amount,
+        "currency": prices["currency"],
+        "of": of,
+        "source": prices["source"],
+    }
+
+
+def per_million(per_hour: float, per_s: float | None) -> float | None:
+    """The whole hour charged to what comes out at this rate."""
+    return per_hour / _HOUR_S / per_s * _MILLION if per_s else None
+
+
+def describe(priced: Mapping[str, Any], rates: Mapping[str, float | None], good_share: float | None) -> Json:
+    """The `cost` object. Each figure charges the whole price to its own tokens: they do not add up.
+
+    `good_share` is that of the output tokens whose request met the SLO; None where there is none.
+    """
+    output, prompt = rates["output_tokens_per_s"], rates["input_tokens_per_s"]
+    both = output + prompt if output is not None and prompt is not None else None
+    good = output * good_share if output is not None and good_share is not None else None
+    return {
+        "price": dict(priced),
+        "per_million_output_tokens": per_million(priced["per_hour"], output),
+        "per_million_input_tokens": per_million(priced["per_hour"], prompt),
+        "per_million_tokens": per_million(priced["per_hour"], both),
+        "per_million_good_output_tokens": per_million(priced["per_hour"], good),
+        "output_tokens_per_day": None if output is None else output * 24 * _HOUR_S,
+    }

@@ -1,0 +1,71 @@
+"""Energy of a cell from counters where there are some, else from power; and what was used above idle.
+
+Idle is the started engine without a request, in the seconds before the first one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness.metrics import series
+from harness.metrics.throughput import Window
+from harness.telemetry import Telemetry
+
+Json = dict[str, Any]
+
+IDLE_NS = 2_000_000_000
+_IDLE = Window(-IDLE_NS, 0, "whole")
+
+
+def watts(telemetry: Telemetry, device: str, window: Window) -> float | None:
+    """Mean power of `gpu.0` or `cpu.0` over the window."""
+    counted = series.rate(telemetry.get(f"{device}.energy_j"), window)
+    return counted if counted is not None else series.mean(telemetry.get(f"{device}.power_w"), window)
+
+
+def idle_watts(telemetry: Telemetry, device: str) -> float | None:
+    return watts(telemetry, device, _IDLE)
+
+
+def idle_mean(telemetry: Telemetry, name: str) -> float | None:
+    return series.mean(telemetry.get(name), _IDLE)
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """None where one part is unknown: a sum that leaves it out would be too small."""
+    found = list(values)
+    return sum(value for value in found if value is not None) if found and None not in found else None
+
+
+def describe(
+    telemetry: Telemetry, gpus: Iterable[int], rates: Mapping[str, float | None], window: Window
+) -> tuple[Json | None, str]:
+    """The `energy` object, or why there is none. Of the engine's GPUs where it has some, else of the CPU packages.
+
+    Both parts are given where both are measured; the rest of the machine (memory, fans, losses) is in neither.
+    """
+    gpu_devices = [f"gpu.{index}" for index in gpus]
+    packages = sorted({name.rpartition(".")[0] for name in telemetry.series if name.startswith("cpu.")})
+    parts: Json = {}
+    for part, devices in (("gpu", gpu_devices), ("cpu", packages)):
+        parts[f"{part}_w"] = total(watts(telemetry, device, window) for device in devices)
+        parts[f"{part}_idle_w"] = total(idle_watts(telemetry, device) for device in devices)
+    scope = "gpu" if gpu_devices else "cpu"
+    busy_w, idle_w = parts[f"{scope}_w"], parts[f"{scope}_idle_w"]
+    if busy_w is None:
+        return None, f"no energy counter or power of the {'GPUs' if gpu_devices else 'CPU packages'} over the window"
+    tokens_per_s, requests_per_s = rates["output_tokens_per_s"], rates["requests_per_s"]
+    above_w = None if idle_w is None else max(0.0, busy_w - idle_w)
+    return {
+        "scope": scope,
+        **parts,
+        "window_s": window.seconds,
+        "joules": busy_w * window.seconds,
+        "joules_per_output_token": _per(busy_w, tokens_per_s),
+        "joules_per_output_token_above_idle": _per(above_w, tokens_per_s),
+        "joules_per_request": _per(busy_w, requests_per_s),
+        "output_tokens_per_s_per_watt": _per(tokens_per_s, busy_w),
+    }, ""
+
+
+def _per(amount: float | None, of: float | None) -> float | None:
+    return amount / of if amount is not None and of else None

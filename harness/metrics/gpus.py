@@ -1,0 +1,115 @@
+"""What the GPUs did in the measured window, each on its own and the engine's together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics import energy, series
+from harness.metrics.throughput import Window
+from harness.telemetry import Telemetry
+
+Json = dict[str, Any]
+
+# nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are no throttling.
+THROTTLE_REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "software thermal",
+    0x40: "hardware thermal",
+    0x80: "power brake",
+}
+_SUMMED = ("memory_used_bytes", "engine_memory_bytes", "other_memory_bytes", "power_w")
+_AVERAGED = (
+    "utilisation_pct",
+    "memory_utilisation_pct",
+    "sm_active_pct",
+    "tensor_active_pct",
+    "dram_active_pct",
+)
+_OWN = (
+    "sm_clock_mhz",
+    "memory_clock_mhz",
+    "temperature_c",
+    "pcie_sent_bytes_per_s",
+    "pcie_received_bytes_per_s",
+)
+
+
+def describe(
+    telemetry: Telemetry, sources: Mapping[str, Any], window: Window
+) -> tuple[Json | None, str]:
+    """The `gpu` object, or why there is none.
+
+    The engine's GPUs are those on which its processes hold memory; where none can be seen to, all it was given.
+    """
+    about, reason = _about(sources)
+    if about is None:
+        return None, reason
+    devices = [_device(telemetry, device, window) for device in about["devices"]]
+    seen = [device for device in devices if (device["engine_memory_bytes"] or {}).get("max")]
+    used = seen or devices
+    return {
+        "chosen": about["chosen"],
+        "engine_gpus": [device["index"] for device in used],
+        "seen_using_them": bool(seen),
+        **{name: _together(used, name, of=1) for name in _SUMMED},
+        **{name: _together(used, name, of=len(used)) for name in _AVERAGED},
+        "idle_utilisation_pct": _highest(device["idle_utilisation_pct"] for device in used),
+        "devices": devices,
+    }, ""
+
+
+def _about(sources: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
+    asked = {name: sources[name] for name in ("nvidia", "amd") if name in sources}
+    for source in asked.values():
+        if not source["unavailable"]:
+            return source["about"], ""
+    reasons = [source["unavailable"] for source in asked.values()]
+    return None, "; ".join(reasons) or "not sampled: the engine runs on another machine, or sampling is off"
+
+
+def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> Json:
+    name = f"gpu.{about['index']}"
+    bits = telemetry.get(f"{name}.throttle_bits").between(window.start_ns, window.end_ns).values
+    return {
+        **{key: about[key] for key in ("index", "name", "uuid", "memory_bytes", "power_limit_w")},
+        **{
+            gauge: series.describe(telemetry.get(f"{name}.{gauge}"), window)
+            for gauge in (*_SUMMED, *_AVERAGED, *_OWN)
+        },
+        "idle_power_w": energy.idle_watts(telemetry, name),
+        "idle_utilisation_pct": energy.idle_mean(telemetry, f"{name}.utilisation_pct"),
+        "throttled_share": _throttled(bits),
+        "mig": [
+            {
+                **instance,
+                "memory_used_bytes": series.describe(
+                    telemetry.get(f"{name}.mig.{instance['number']}.memory_used_bytes"), window
+                ),
+            }
+            for instance in about["mig"]
+        ],
+    }
+
+
+def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
+    """Share of the samples by reason; None when it was never read."""
+    if not len(bits):
+        return None
+    codes = bits.astype(np.int64)
+    shares = {name: float(np.mean(codes & bit != 0)) for bit, name in THROTTLE_REASONS.items()}
+    return {name: share for name, share in shares.items() if share}
+
+
+def _together(devices: Sequence[Json], name: str, of: int) -> series.Range | None:
+    found = [device[name] for device in devices]
+    if not found or None in found:
+        return None
+    return {"mean": sum(one["mean"] for one in found) / of, "max": sum(one["max"] for one in found) / of}
+
+
+def _highest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,147 @@
+"""What kept a cell from being faster: fixed rules over measured numbers, the first that holds.
+
+They name what was full, not what would help most; a GPU's counters of its SMs and memory come before NVML's
+utilisation, which only says that some kernel was running.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+Numbers = dict[str, float | None]
+
+CLIENT_BUSY = 0.9  # of a core, by the busiest load process
+KV_FULL = 0.95
+DRAM_FULL_PCT, SM_FULL_PCT = 75.0, 80.0  # of what the chip could do: real kernels reach little more
+MEMORY_BUSY_PCT = 70.0  # NVML: share of time in which memory was read or written
+GPU_BUSY_PCT = 90.0  # NVML: share of time in which a kernel was running
+CPU_FULL = 0.85  # of the cores that the engine may use
+PROCESS_FULL = 0.9  # of a core, by one process of an engine whose GPU is not busy
+QUEUED = 0.5  # requests, on average
+
+
+def limiter(cell: Json, threads: float | None) -> tuple[dict[str, Any] | None, str]:
+    """`code`, `sentence` and `numbers`, or why it cannot be told.
+
+    `cell` has the keys load, client, gpu, server and host of summary.json; `threads` is how many the engine
+    was started with, where that is known.
+    """
+    seen = numbers(cell, threads)
+    for rule in _RULES:
+        for code, sentence in rule(seen, cell):
+            known = {name: value for name, value in seen.items() if value is not None}
+            return {"code": code, "sentence": sentence, "numbers": known}, ""
+    return None, "neither the engine's GPUs nor its processes could be watched"
+
+
+def numbers(cell: Json, threads: float | None) -> Numbers:
+    """The rules see these and nothing else."""
+    gpu, server, host = cell["gpu"] or {}, cell["server"] or {}, cell["host"] or {}
+
+    def mean(table: Json, name: str) -> float | None:
+        return (table.get(name) or {}).get("mean")
+
+    cpus = host.get("cpus")
+    return {
+        "client_busy": cell["client"]["busy_share"],
+        "gpu_pct": mean(gpu, "utilisation_pct"),
+        "gpu_memory_pct": mean(gpu, "memory_utilisation_pct"),
+        "sm_active_pct": mean(gpu, "sm_active_pct"),
+        "dram_active_pct": mean(gpu, "dram_active_pct"),
+        "kv_use": (server.get("kv_use") or {}).get("max"),
+        "running": mean(server, "running"),
+        "waiting": mean(server, "waiting"),
+        "preemptions": server.get("preemptions"),
+        "cpus": cpus,
+        "engine_cores": server.get("cpu_cores"),
+        "engine_cores_limit": min(filter(None, (cpus, threads)), default=None),
+        "busiest_process_cores": (server.get("busiest_process") or {}).get("cores"),
+        "busy_cores": host.get("busy_cores"),
+        "other_cores": host.get("other_cores"),
+    }
+
+
+Rule = Callable[[Numbers, Json], Iterator[tuple[str, str]]]
+
+
+def _client(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+    busy = seen["client_busy"]
+    if busy is not None and busy >= CLIENT_BUSY:
+        yield "client", f"the load generator: one of its processes used {busy:.0%} of a core"
+
+
+def _kv_cache(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+    full, waiting, preempted = seen["kv_use"], seen["waiting"] or 0.0, seen["preemptions"] or 0.0
+    if full is not None and full >= KV_FULL and (waiting >= QUEUED or preempted):
+        lost = f" and {preempted:.0f} were preempted" if preempted else ""
+        yield "kv-cache", f"the KV cache: up to {full:.0%} full while {waiting:.1f} requests waited{lost}"
+
+
+def _gpu_inside(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+    dram, compute, rough = seen["dram_active_pct"], seen["sm_active_pct"], seen["gpu_memory_pct"]
+    if dram is not None and dram >= DRAM_FULL_PCT:
+        yield "gpu-memory-bandwidth", f"GPU memory bandwidth: {dram:.0f} % of the peak in use"
+    if compute is not None and compute >= SM_FULL_PCT:
+        yield "gpu-compute", f"GPU compute: {compute:.0f} % of the SMs busy"
+    if dram is None and rough is not None and rough >= MEMORY_BUSY_PCT:
+        yield (
+            "gpu-memory-bandwidth",
+            f"GPU memory bandwidth, as far as NVML tells: memory in use {rough:.0f} % of the time",
+        )
+
+
+def _cpu(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
+    used, limit, gpu_pct = seen["engine_cores"], seen["engine_cores_limit"], seen["gpu_pct"]
+    busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
+    if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
+        yield "cpu", f"the CPU: the engine used {used:.1f} of {limit:g} cores"
+    if busy is not None and cpus is not None and others is not None and used is not None:
+        if busy >= 0.95 * cpus and others >= 0.1 * cpus:
+            yield (
+                "cpu-contended",
+                f"the CPU, shared: {busy:.1f} of {cpus:g} cores busy, {others:.1f} of them with other work",
+            )
+    alone = seen["busiest_process_cores"]
+    if gpu_pct is not None and gpu_pct < GPU_BUSY_PCT and alone is not None and alone >= PROCESS_FULL:
+        process = cell["server"]["busiest_process"]
+        name = process["name"] or f"process {process['pid']}"
+        yield (
+            "engine-process",
+            f"the engine's own CPU work: {name} used {alone:.2f} of a core, the GPU was busy {gpu_pct:.0f} %",
+        )
+
+
+def _queue(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+    waiting, running = seen["waiting"], seen["running"]
+    if waiting is not None and waiting >= QUEUED:
+        ran = "" if running is None else f" while {running:.1f} ran"
+        yield "queue", f"the engine's queue: {waiting:.1f} requests waited{ran}{_busy(seen)}"
+
+
+def _gpu(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+    gpu_pct = seen["gpu_pct"]
+    if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
+        yield "gpu", f"the GPU: a kernel was running {gpu_pct:.0f} % of the time, what limits it inside is not known"
+
+
+def _load(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
+    if seen["gpu_pct"] is None and seen["engine_cores"] is None:
+        return
+    value = cell["load"]["value"]
+    offered = f"{value:g} in flight" if cell["load"]["kind"] == "concurrency" else f"{value:g} requests/s"
+    yield "load", f"the load: with {offered} nothing was full{_busy(seen)}"
+
+
+def _busy(seen: Numbers) -> str:
+    parts = []
+    if seen["gpu_pct"] is not None:
+        parts.append(f"GPU busy {seen['gpu_pct']:.0f} %")
+    if seen["engine_cores"] is not None:
+        limit = "" if seen["engine_cores_limit"] is None else f" of {seen['engine_cores_limit']:g}"
+        parts.append(f"engine on {seen['engine_cores']:.1f}{limit} cores")
+    if seen["kv_use"] is not None:
+        parts.append(f"KV cache up to {seen['kv_use']:.0%}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+_RULES: tuple[Rule, ...] = (_client, _kv_cache, _gpu_inside, _cpu, _queue, _gpu, _load)

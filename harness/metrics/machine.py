@@ -1,0 +1,64 @@
+"""Who used the machine's CPUs in the measured window: the engine, the load generator, and everybody else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.metrics import series
+from harness.metrics.throughput import Window
+from harness.telemetry import Telemetry
+
+Json = dict[str, Any]
+
+_HOST_RATES = ("disk_read", "disk_written", "net_received", "net_sent")
+_ENGINE_GAUGES = ("running", "waiting", "kv_use", "cache_hit_rate")
+
+
+def host(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> Json | None:
+    """The `host` object; None where nothing was sampled. CPU in cores: 1.0 is one core kept busy."""
+    busy = series.rate(telemetry.get("host.cpu_busy_s"), window)
+    if busy is None:
+        return None
+    own = [cores(telemetry, name, window) for name in ("server", "client", "sampler")]
+    return {
+        "cpus": sources["system"]["about"]["cpus"],
+        "busy_cores": busy,
+        "server_cores": own[0],
+        "client_cores": own[1],
+        # Time that a hypervisor took is among the others'. Nobody's where the engine's own is not known.
+        "other_cores": None if None in own[:2] else max(0.0, busy - sum(filter(None, own))),
+        "stolen_cores": series.rate(telemetry.get("host.cpu_stolen_s"), window),
+        "memory_used_bytes": series.describe(telemetry.get("host.memory_used_bytes"), window),
+        **{
+            f"{name}_bytes_per_s": series.rate(telemetry.get(f"host.{name}_bytes"), window)
+            for name in _HOST_RATES
+        },
+    }
+
+
+def cores(telemetry: Telemetry, name: str, window: Window) -> float | None:
+    return series.rate(telemetry.get(f"{name}.cpu_s"), window)
+
+
+def server(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> Json:
+    """What the engine's processes used, and the gauges it gives about itself."""
+    names = sources.get("processes", {}).get("about", {}).get("engine_processes", {})
+    single = {
+        pid: used
+        for pid, samples in telemetry.matching("server.process", "cpu_s")
+        if (used := series.rate(samples, window)) is not None
+    }
+    busiest = max(single, key=single.__getitem__, default=None)
+    return {
+        "cpu_cores": cores(telemetry, "server", window),
+        "busiest_process": None
+        if busiest is None
+        else {"pid": int(busiest), "name": names.get(busiest), "cores": single[busiest]},
+        "rss_bytes": series.describe(telemetry.get("server.rss_bytes"), window),
+        "threads": series.describe(telemetry.get("server.threads"), window),
+        "read_bytes_per_s": series.rate(telemetry.get("server.read_bytes"), window),
+        "written_bytes_per_s": series.rate(telemetry.get("server.written_bytes"), window),
+        **{
+            name: series.describe(telemetry.get(f"engine.{name}"), window)
+            for name in _ENGINE_GAUGES
+        },
+    }

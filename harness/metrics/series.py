@@ -1,0 +1,68 @@
+"""Sampled series to figures over a window. A figure needs samples over most of it; else it is unknown."""
+
+from typing import TypedDict
+
+import numpy as np
+
+from harness.metrics.throughput import Window
+from harness.telemetry import Samples
+
+# Of the window, between the first and the last sample inside or around it.
+MIN_COVERED = 0.8
+
+
+class Range(TypedDict):
+    mean: float
+    max: float
+
+
+def describe(samples: Samples, window: Window) -> Range | None:
+    """Of a gauge: the mean over time, and the highest sample."""
+    found = _clipped(samples, window)
+    if found is None:
+        return None
+    span = found.at_ns[-1] - found.at_ns[0]
+    mean = float(np.trapezoid(found.values, found.at_ns) / span) if span else float(found.values[0])
+    return {"mean": mean, "max": float(found.values.max())}
+
+
+def mean(samples: Samples, window: Window) -> float | None:
+    found = describe(samples, window)
+    return found["mean"] if found else None
+
+
+def rate(samples: Samples, window: Window) -> float | None:
+    """Of a counter, per second. A fall is a restart: what it counted since is not lost."""
+    found = _clipped(Samples(samples.at_ns, unbroken(samples.values)), window)
+    if found is None or found.at_ns[-1] == found.at_ns[0]:
+        return None
+    return float((found.values[-1] - found.values[0]) / (found.at_ns[-1] - found.at_ns[0]) * 1e9)
+
+
+def unbroken(values: np.ndarray) -> np.ndarray:
+    """A counter that starts again at zero, as one that goes on."""
+    if not len(values):
+        return values
+    steps = np.diff(values)
+    steps = np.where(steps < 0, values[1:], steps)
+    joined: np.ndarray = values[0] + np.concatenate([[0.0], np.cumsum(steps)])
+    return joined
+
+
+def restarts(values: np.ndarray) -> int:
+    return int(np.count_nonzero(np.diff(values) < 0))
+
+
+def _clipped(samples: Samples, window: Window) -> Samples | None:
+    """Its samples inside the window, with values interpolated at its ends; None where too little is covered."""
+    at_ns, values = samples
+    if not len(at_ns):
+        return None
+    start, end = max(window.start_ns, int(at_ns[0])), min(window.end_ns, int(at_ns[-1]))
+    if end < start or end - start < MIN_COVERED * (window.end_ns - window.start_ns):
+        return None
+    inside = samples.between(start, end)
+    edges = np.interp([start, end], at_ns, values)
+    return Samples(
+        np.concatenate([[start], inside.at_ns, [end]]), np.concatenate([edges[:1], inside.values, edges[1:]])
+    )
