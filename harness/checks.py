@@ -5,19 +5,19 @@ SUSPECT: usable with the stated doubt.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
+from harness import surroundings
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
+from harness.findings import Finding
 from harness.metrics.arrivals import compare_cell
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import measured, tpot_ms, ttft_ms
 from harness.record import UNKNOWN, Outcome, Records
-
-Verdict = Literal["VALID", "SUSPECT", "INVALID"]
 
 # Sending later than this shows in the response time. The relative limit lets slow servers be measured
 # by slow clients: 5 % of the median TTFT.
@@ -40,20 +40,21 @@ _CACHE_HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    code: str
-    verdict: Verdict
-    measured: str
-    limit: str
-    hint: str
-
-
 def judge(
-    records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None = None
+    records: Records,
+    facts: Mapping[str, Any],
+    hit_rate: float | None,
+    asked: Asked | None = None,
+    watched: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The `validity` object of summary.json. `facts` is the content of cell.json."""
-    findings = list(_findings(records, facts, hit_rate, asked))
+    """The `validity` object of summary.json.
+
+    `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load.
+    """
+    findings = [
+        *_findings(records, facts, hit_rate, asked),
+        *surroundings.findings(records, facts, watched or {}),
+    ]
     verdicts = {finding.verdict for finding in findings}
     worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")
     return {"verdict": worst, "reasons": [asdict(finding) for finding in findings]}

@@ -1,4 +1,4 @@
-"""A helper process of ours: a fresh interpreter with a pipe, that dies with its parent and leaves Ctrl-C to it."""
+"""A helper process of ours: a fresh interpreter with a pipe, that dies with its parent."""
 
 import ctypes
 import os
@@ -21,13 +21,15 @@ def spawn(
 ) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
     """Not a fork: the caller may have threads, and its heap must not be the child's.
 
+    -P: nothing is imported from the directory the user happens to be in.
+
     `module` gets two arguments, the pipe's descriptor and the parent's pid, and calls `settle` first.
     """
     here, there = Pipe()
     package = str(Path(harness.__file__).parent.parent)
     path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
-        [sys.executable, "-m", module, str(there.fileno()), str(os.getpid())],
+        [sys.executable, "-P", "-m", module, str(there.fileno()), str(os.getpid())],
         pass_fds=[there.fileno()],
         env={**os.environ, **(env or {}), "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,

@@ -6,17 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import checks, claims, fairness
+from harness import checks, claims, fairness, surroundings
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.errors import SpecError
-from harness.metrics import arrivals, cache, latency, throughput
+from harness.metrics import arrivals, cache, latency, throughput, usage
 from harness.metrics.distribution import describe
+from harness.metrics.scaling import scaling
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
+from harness.telemetry import Telemetry
+
+NO_TELEMETRY = Telemetry()
 
 
-def summarise_cell(records: Records, facts: Mapping[str, Any], asked: Asked | None) -> dict[str, Any]:
+def summarise_cell(
+    records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
+) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
     requests = records.requests
     nulls: dict[str, str] = {}
@@ -34,12 +40,14 @@ def summarise_cell(records: Records, facts: Mapping[str, Any], asked: Asked | No
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
+    watched, unwatched = usage.describe(telemetry, facts, rates, window)
+    nulls |= unwatched
     return {
         **facts["identity"],
         "load": facts["load"],
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate, asked),
+        "validity": checks.judge(records, facts, hit_rate, asked, watched),
         "requests": _counts(requests, facts["planned"]),
         "arrivals": arrivals.compare_cell(requests, facts["load"]),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
@@ -56,11 +64,8 @@ def summarise_cell(records: Records, facts: Mapping[str, Any], asked: Asked | No
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
         "structured_valid_rate": None,
-        "gpu": None,
-        "server": facts["server_counters"],
+        **watched,
         "client": facts["client"],
-        "cost_per_million_output_tokens": None,
-        "joules_per_output_token": None,
         "conditions": fairness.conditions(records, facts, hit_rate),
         "nulls": nulls,
     }
@@ -107,6 +112,7 @@ def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         "workload_sha256": manifest["workload_sha256"],
         "simulated": any(cell["simulated"] for cell in cells),
         "cells": list(cells),
+        "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest)),
         "warnings": _warnings(manifest, cells),
@@ -135,12 +141,12 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
                 "hint": "add --repeats 5 before calling one backend faster",
             }
         )
-    return found
+    return [*found, *surroundings.gaps(cells)]
 
 
 def _cell(folder: RunFolder, name: str) -> dict[str, Any]:
     records, facts = folder.read_cell(name)
-    return summarise_cell(records, facts, folder.read_asked(facts))
+    return summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(name))
 
 
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:

@@ -40,3 +40,16 @@ class Telemetry:
         for name, samples in self.series.items():
             if name.startswith(f"{prefix}.") and name.endswith(f".{suffix}"):
                 yield name[len(prefix) + 1 : -len(suffix) - 1], samples
+
+
+def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A counter that starts again at zero, as one that goes on."""
+    steps = np.diff(values)
+    steps = np.where(steps < 0, values[1:], steps)
+    joined: NDArray[np.float64] = values[:1].sum() + np.concatenate([values[:1] * 0, np.cumsum(steps)])
+    return joined
+
+
+def restarts(values: NDArray[np.float64]) -> int:
+    """How often a counter fell."""
+    return int(np.count_nonzero(np.diff(values) < 0))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.errors import ExitCode, SpecError
+from harness.observe.job import DEFAULT_HZ
 
 T = TypeVar("T", int, float)
 
@@ -78,6 +79,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--api-key-env", metavar="VAR", help="environment variable that holds the servers' API key"
     )
     parser.add_argument(
+        "--sample-hz",
+        type=float,
+        default=DEFAULT_HZ,
+        metavar="HZ",
+        help=f"GPUs are read this often, all else less (default: {DEFAULT_HZ:g}; 0: nothing is)",
+    )
+    cost = parser.add_argument_group("cost (a price is never assumed)")
+    cost.add_argument(
+        "--price-per-hour", metavar="PRICE", help="of the machine the engine runs on: 1.99, or 1.99EUR"
+    )
+    cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="of each GPU that the engine used")
+    cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file of prices: see docs/cost.md")
+    parser.add_argument(
         "--out",
         type=Path,
         default=None,
@@ -95,6 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.run.options import RunOptions
     from harness.run.prepare import prepare
+    from harness.spec.prices import given_prices
 
     options = RunOptions(
         scenario=arguments.scenario,
@@ -109,6 +124,8 @@ def main(arguments: argparse.Namespace) -> int:
         workers=arguments.workers,
         out=arguments.out or Path("results"),
         api_key_env=arguments.api_key_env,
+        sample_hz=arguments.sample_hz,
+        prices=given_prices(arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices),
         command=("bench", *sys.argv[1:]),
     )
     prepared = prepare(options)

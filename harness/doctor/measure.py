@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.checks import Finding, judge
+from harness.checks import judge
 from harness.doctor.compare import Errors, find_errors
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
 from harness.facts import client_facts
+from harness.findings import Finding
 from harness.load import run_load
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates

@@ -10,7 +10,7 @@ NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices
 
 
 def price(prices: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> tuple[Json | None, str]:
-    """What an hour of what the engine ran on costs, or why that is not known. A machine's price comes first."""
+    """What an hour of the hardware costs, or why that is not known. A machine's price comes first."""
     if not prices:
         return None, NO_PRICE
     if prices["machine_per_hour"] is not None:

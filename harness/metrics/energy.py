@@ -39,9 +39,9 @@ def total(values: Iterable[float | None]) -> float | None:
 def describe(
     telemetry: Telemetry, gpus: Iterable[int], rates: Mapping[str, float | None], window: Window
 ) -> tuple[Json | None, str]:
-    """The `energy` object, or why there is none. Of the engine's GPUs where it has some, else of the CPU packages.
+    """The `energy` object, or why there is none: of the engine's GPUs if it has some, else of the CPUs.
 
-    Both parts are given where both are measured; the rest of the machine (memory, fans, losses) is in neither.
+    Both parts are given where both are measured. The rest of the machine (fans, losses) is in neither.
     """
     gpu_devices = [f"gpu.{index}" for index in gpus]
     packages = sorted({name.rpartition(".")[0] for name in telemetry.series if name.startswith("cpu.")})
@@ -52,7 +52,10 @@ def describe(
     scope = "gpu" if gpu_devices else "cpu"
     busy_w, idle_w = parts[f"{scope}_w"], parts[f"{scope}_idle_w"]
     if busy_w is None:
-        return None, f"no energy counter or power of the {'GPUs' if gpu_devices else 'CPU packages'} over the window"
+        return (
+            None,
+            f"no energy counter or power of the {'GPUs' if gpu_devices else 'CPU packages'} over the window",
+        )
     tokens_per_s, requests_per_s = rates["output_tokens_per_s"], rates["requests_per_s"]
     above_w = None if idle_w is None else max(0.0, busy_w - idle_w)
     return {

@@ -38,12 +38,10 @@ _OWN = (
 )
 
 
-def describe(
-    telemetry: Telemetry, sources: Mapping[str, Any], window: Window
-) -> tuple[Json | None, str]:
+def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> tuple[Json | None, str]:
     """The `gpu` object, or why there is none.
 
-    The engine's GPUs are those on which its processes hold memory; where none can be seen to, all it was given.
+    The engine's GPUs are those on which its processes hold memory; all it was given, where none is seen to.
     """
     about, reason = _about(sources)
     if about is None:

@@ -95,12 +95,11 @@ def _cpu(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
     busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
     if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
         yield "cpu", f"the CPU: the engine used {used:.1f} of {limit:g} cores"
-    if busy is not None and cpus is not None and others is not None and used is not None:
-        if busy >= 0.95 * cpus and others >= 0.1 * cpus:
-            yield (
-                "cpu-contended",
-                f"the CPU, shared: {busy:.1f} of {cpus:g} cores busy, {others:.1f} of them with other work",
-            )
+    if busy is not None and cpus is not None and busy >= 0.95 * cpus and (others or 0.0) >= 0.1 * cpus:
+        yield (
+            "cpu-contended",
+            f"the CPU, shared: {busy:.1f} of {cpus:g} cores busy, {others:.1f} of them with other work",
+        )
     alone = seen["busiest_process_cores"]
     if gpu_pct is not None and gpu_pct < GPU_BUSY_PCT and alone is not None and alone >= PROCESS_FULL:
         process = cell["server"]["busiest_process"]
@@ -121,7 +120,10 @@ def _queue(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
 def _gpu(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
     gpu_pct = seen["gpu_pct"]
     if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
-        yield "gpu", f"the GPU: a kernel was running {gpu_pct:.0f} % of the time, what limits it inside is not known"
+        yield (
+            "gpu",
+            f"the GPU: a kernel was running {gpu_pct:.0f} % of the time, what limits it inside is not known",
+        )
 
 
 def _load(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:

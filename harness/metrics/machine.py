@@ -57,8 +57,5 @@ def server(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> 
         "threads": series.describe(telemetry.get("server.threads"), window),
         "read_bytes_per_s": series.rate(telemetry.get("server.read_bytes"), window),
         "written_bytes_per_s": series.rate(telemetry.get("server.written_bytes"), window),
-        **{
-            name: series.describe(telemetry.get(f"engine.{name}"), window)
-            for name in _ENGINE_GAUGES
-        },
+        **{name: series.describe(telemetry.get(f"engine.{name}"), window) for name in _ENGINE_GAUGES},
     }

@@ -23,7 +23,9 @@ def _backend(points: Mapping[float, list[Json]]) -> dict[str, Any]:
     speeds = [_median(points[load], "output_tokens_per_s") for load in loads]
     waiting = [_median(points[load], "server", "waiting", "mean") for load in loads]
     base = speeds[0]
-    free = [load for load, queued in zip(loads, waiting, strict=True) if queued is not None and queued < NO_QUEUE]
+    free = [
+        load for load, queued in zip(loads, waiting, strict=True) if queued is not None and queued < NO_QUEUE
+    ]
     return {
         "concurrency": loads,
         "output_tokens_per_s": speeds,

@@ -5,7 +5,7 @@ from typing import TypedDict
 import numpy as np
 
 from harness.metrics.throughput import Window
-from harness.telemetry import Samples
+from harness.telemetry import Samples, unbroken
 
 # Of the window, between the first and the last sample inside or around it.
 MIN_COVERED = 0.8
@@ -39,22 +39,8 @@ def rate(samples: Samples, window: Window) -> float | None:
     return float((found.values[-1] - found.values[0]) / (found.at_ns[-1] - found.at_ns[0]) * 1e9)
 
 
-def unbroken(values: np.ndarray) -> np.ndarray:
-    """A counter that starts again at zero, as one that goes on."""
-    if not len(values):
-        return values
-    steps = np.diff(values)
-    steps = np.where(steps < 0, values[1:], steps)
-    joined: np.ndarray = values[0] + np.concatenate([[0.0], np.cumsum(steps)])
-    return joined
-
-
-def restarts(values: np.ndarray) -> int:
-    return int(np.count_nonzero(np.diff(values) < 0))
-
-
 def _clipped(samples: Samples, window: Window) -> Samples | None:
-    """Its samples inside the window, with values interpolated at its ends; None where too little is covered."""
+    """Samples inside the window, and values interpolated at its ends; None where too little is covered."""
     at_ns, values = samples
     if not len(at_ns):
         return None

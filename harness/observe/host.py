@@ -2,11 +2,14 @@
 
 import os
 import platform
+import socket
 import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from harness import __version__, paths
 
@@ -101,3 +104,15 @@ def _proc_value(path: str, key: str) -> str | None:
 def _memory_bytes() -> int | None:
     total = _proc_value("/proc/meminfo", "MemTotal")
     return int(total.split()[0]) * 1024 if total else None
+
+
+def is_this_machine(hostname: str) -> bool:
+    """Whether an address is one of ours; False where that cannot be found out."""
+    try:
+        found = {info[4][0] for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)}
+    except OSError:
+        return False
+    ours = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
+    return any(
+        address in ours or address.startswith("127.") or address == "::1" for address in map(str, found)
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 # At this rate GPUs are read; everything that costs more or changes less is read at a fixed part of it.
 DEFAULT_HZ = 10.0
+MOST_HZ = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +27,13 @@ class Exporter:
 class Watch:
     """`engine_pid` None: look for whoever listens on `engine_port` of this machine, if that is set."""
 
-    folder: Path  # where samples are spilled; must exist
     bench_pid: int
+    folder: Path = Path()  # where samples are spilled; must exist
     hz: float = DEFAULT_HZ
     exporter: Exporter | None = None
     engine_pid: int | None = None
     engine_port: int | None = None
     engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
-    container_id: str | None = None
     gpus: bool = True  # False: the engine runs on another machine
 
 

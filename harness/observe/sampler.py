@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from harness.observe.job import Report, SourceFacts, Watch
-from harness.observe.sources import Source, Unavailable, Unreadable
+from harness.observe.sources import Source, UnavailableError, UnreadableError
 from harness.observe.sources.amd import AmdGpus
 from harness.observe.sources.engine import EngineExporter
 from harness.observe.sources.nvml import NvidiaGpus, NvidiaGpusSlowly
@@ -39,14 +39,16 @@ class Runner:
         self.thread.start()
 
     def _run(self) -> None:
+        self.facts.unavailable = "its reader stopped with an error of its own"
         try:
             self.source.open()
             self._read()
-        except Unavailable as reason:
+        except UnavailableError as reason:
             self.facts.unavailable = str(reason)
             return
         finally:
             self.opened.set()
+        self.facts.unavailable = ""
         beat = time.monotonic()
         while not self.ended.wait(max(0.0, beat - time.monotonic())):
             self._read()
@@ -59,7 +61,7 @@ class Runner:
         facts, began = self.facts, time.monotonic_ns()
         try:
             self.source.read(self.spill.put)
-        except Unreadable as error:
+        except UnreadableError as error:
             facts.failures += 1
             facts.last_failure = str(error)
             facts.failing_since_ns = facts.failing_since_ns or began

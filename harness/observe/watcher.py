@@ -4,6 +4,7 @@ Without samples a cell is still a cell: whatever happens to the sampler is a rea
 """
 
 import contextlib
+import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -25,18 +26,28 @@ _ROW = np.dtype([("series", "<u4"), ("at_ns", "<i8"), ("value", "<f8")])  # as s
 
 
 class Watcher:
-    """Of one cell. `facts` is what cell.json keeps: how each source fared, and why what is missing is so."""
+    """Of one cell. `facts` is what cell.json keeps: how each source fared, and why what is missing is so.
 
-    def __init__(self, watch: Watch) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="samples-")
-        self._watch = replace(watch, folder=Path(self._folder.name))
-        self.facts: dict[str, Any] = {"problem": "the sampler did not start", "sources": {}}
+    `watch` None: nothing is sampled, and the facts say so.
+    """
+
+    def __init__(self, watch: Watch | None) -> None:
+        self._stack = contextlib.ExitStack()
+        self._watch = watch
+        self._folder = Path()
+        self.facts: dict[str, Any] = {"problem": "sampling is off: --sample-hz 0", "sources": {}}
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._process, self._pipe = spawn("harness.observe")
+        if self._watch is None:
+            return self
+        self.facts["problem"] = "the sampler did not start"
+        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
+        process, self._pipe = spawn("harness.observe")
+        self._stack.enter_context(self._pipe)
+        self._stack.callback(_end, process)
         with contextlib.suppress(OSError, EOFError):
-            self._pipe.send(self._watch)
+            self._pipe.send(replace(self._watch, folder=self._folder))
             if self._pipe.poll(_START_S):
                 _ready, sources = self._pipe.recv()
                 self.facts = _facts(sources, problem="the sampler was killed")
@@ -45,26 +56,32 @@ class Watcher:
 
     def idle(self) -> None:
         """Returns when enough of the idle engine was seen; at once where no energy can be measured."""
+        if self._watch is None:
+            return
         with contextlib.suppress(OSError):
-            names = (self._watch.folder / NAMES).read_text(encoding="utf-8").splitlines()
+            names = (self._folder / NAMES).read_text(encoding="utf-8").splitlines()
             if any(name.endswith((".energy_j", ".power_w")) for name in names):
                 time.sleep(max(0.0, self._began + IDLE_S - time.monotonic()))
 
     def stop(self, t0_ns: int) -> Telemetry:
         """What was sampled, on the clock of the cell; the sampler's own cost is then in `facts`."""
+        if self._watch is None:
+            return Telemetry()
         with contextlib.suppress(OSError, EOFError):
             self._pipe.send("stop")
             if self._pipe.poll(_STOP_S):
                 report: Report = self._pipe.recv()
                 own = {name: getattr(report, name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
                 self.facts = _facts(report.sources, problem=None, t0_ns=t0_ns) | {"sampler": own}
-        return read_spill(self._watch.folder, t0_ns)
+        return read_spill(self._folder, t0_ns)
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._pipe.close()
-        self._folder.cleanup()
+        self._stack.close()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
 
 
 def _facts(

@@ -51,10 +51,9 @@ class Run:
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> "Run":
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
         manifest = Manifest.resumed(folder, prepared)
-        stored = [folder.read_cell(name) for name in folder.cells()]
         cells = [
-            summarise_cell(records, facts, folder.read_asked(facts))
-            for records, facts in stored
+            summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(facts["cell"]))
+            for records, facts in map(folder.read_cell, folder.cells())
             if not facts["interrupted"]
         ]
         return cls(prepared, folder, ui, manifest, cells)
@@ -144,14 +143,13 @@ class Run:
             self.ui.stage(f"{cell.name}: preparing")
             workload = workloads.of(cell)
             with self.interrupts.window() as stop:
-                result, facts = measure(
-                    self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop
-                )
-            self.interrupted = result.interrupted
+                done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
+            records, facts = done.result.records, done.facts
+            self.interrupted = done.result.interrupted
             point = f"{cell.load.label}-r{cell.repeat}"
             facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
-            self.folder.write_cell(cell.name, result.records, facts)
-            summary = summarise_cell(result.records, facts, workload.asked)
+            self.folder.write_cell(cell.name, records, facts, done.telemetry)
+            summary = summarise_cell(records, facts, workload.asked, done.telemetry)
             self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
             self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))

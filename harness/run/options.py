@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness.load.job import Progress
+from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
 
 LaunchMode = Literal["auto", "compose", "process", "attach"]
@@ -25,6 +26,8 @@ class RunOptions:
     workers: int | None = None
     out: Path = Path("results")
     api_key_env: str | None = None
+    sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
+    prices: Mapping[str, Any] | None = None  # as spec/prices.py gives them
     command: tuple[str, ...] = ()  # as typed, for the manifest
 
 

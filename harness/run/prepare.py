@@ -8,6 +8,7 @@ from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import find_model
 from harness.engines.server import api_key
 from harness.errors import SpecError
+from harness.observe.job import MOST_HZ
 from harness.plan import Block, make_plan
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
@@ -42,6 +43,8 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    if not 0 <= options.sample_hz <= MOST_HZ:
+        raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     api_key(options.api_key_env)  # a variable that is named must be set
     scenario = load_scenario(options.scenario, options.overrides)
     backends = tuple(parse_backend_list(options.backends))

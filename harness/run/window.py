@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,18 +16,19 @@ from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.observe.counting import counted, settled
+from harness.observe.watcher import Watcher
 from harness.plan import Cell, LoadPoint, seed_for
 from harness.prompts.request import ChatRequest
 from harness.prompts.workload import Workload
+from harness.run.observing import COUNTERS, watch_of
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, think_times
 from harness.spec.scenario import Load
+from harness.telemetry import Telemetry
 
 # An engine that no longer answers may take so long to be gone.
 DYING_S = 2.0
-
-# What an engine counts up; its gauges (running, waiting) have no difference.
-_COUNTERS = ("prompt_tokens", "cached_prompt_tokens", "output_tokens")
 
 
 def engine_version(facts: Mapping[str, Any]) -> str | None:
@@ -89,6 +90,13 @@ def _arrival_facts(load: Load, point: LoadPoint) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    result: LoadResult
+    facts: dict[str, Any]  # the content of cell.json
+    telemetry: Telemetry
+
+
 def measure(
     prepared: Prepared,
     cell: Cell,
@@ -96,18 +104,26 @@ def measure(
     engine: EngineSession,
     progress: ProgressSink,
     stop: threading.Event,
-) -> tuple[LoadResult, dict[str, Any]]:
-    """The result and the content of cell.json. Nothing but the load runs inside the window."""
+) -> Measured:
+    """Nothing but the load and the sampler runs inside the window."""
     cache = _make_cold(prepared, engine)
-    job = make_job(prepared, cell, workload, engine)
-    before = _counters(engine)
-    result = run_load(job, progress, stop)
-    after = _counters(engine)
+    with Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher:
+        job = make_job(prepared, cell, workload, engine)
+        before = _counters(engine)
+        watcher.idle()
+        result = run_load(job, progress, stop)
+        after = settled(lambda: _counters(engine), COUNTERS)
+        telemetry = watcher.stop(result.t0_monotonic_ns)
     exited = _exited(engine, suspected=before is not None and after is None)
-    return result, {
-        **_facts(prepared, cell, workload, engine, result, cache, _difference(before, after)),
+    counters, restarts = counted(before, after, telemetry, COUNTERS)
+    facts = {
+        **_facts(prepared, cell, workload, engine, result, cache, counters),
+        "counter_restarts": restarts,
+        "telemetry": watcher.facts,
+        "prices": prepared.options.prices,
         "engine_exited": exited,
     }
+    return Measured(result, facts, telemetry)
 
 
 def _counters(engine: EngineSession) -> dict[str, float] | None:
@@ -133,14 +149,6 @@ def _make_cold(prepared: Prepared, engine: EngineSession) -> dict[str, Any]:
         return {"wanted": wanted, "reset": False, "how": "not asked for"}
     done = engine.reset_prefix_cache()
     return {"wanted": wanted, "reset": done.done, "how": done.how}
-
-
-def _difference(
-    before: Mapping[str, float] | None, after: Mapping[str, float] | None
-) -> dict[str, float] | None:
-    if before is None or after is None:
-        return None
-    return {name: after[name] - before[name] for name in _COUNTERS if name in before and name in after}
 
 
 def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[str, Any]:

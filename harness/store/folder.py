@@ -15,7 +15,8 @@ from typing import Any
 from harness.asked import Asked
 from harness.errors import SpecError
 from harness.record import Records
-from harness.store import atomic, columns
+from harness.store import atomic, columns, samples
+from harness.telemetry import Telemetry
 
 SCHEMA = 1
 
@@ -90,7 +91,9 @@ class RunFolder:
     def log_path(self, name: str) -> Path:
         return self.path / "logs" / f"{name}.log"
 
-    def write_cell(self, cell: str, records: Records, facts: Mapping[str, Any]) -> None:
+    def write_cell(
+        self, cell: str, records: Records, facts: Mapping[str, Any], telemetry: Telemetry | None = None
+    ) -> None:
         """Records first, cell.json last: a cell with a cell.json is complete."""
         folder = self.cell_path(cell)
         try:
@@ -98,6 +101,8 @@ class RunFolder:
         except OSError as error:
             raise atomic.storage_error(error, folder) from error
         columns.write_records(records, folder)
+        if telemetry is not None:
+            samples.write_telemetry(telemetry, folder)
         atomic.write_json(folder / "cell.json", {"schema": SCHEMA, "cell": cell, **facts})
 
     def cells(self) -> list[str]:
@@ -110,6 +115,13 @@ class RunFolder:
             return columns.read_records(self.cell_path(cell)), facts
         except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
+
+    def read_telemetry(self, cell: str) -> Telemetry:
+        """Empty for a cell that was measured without; raises SpecError for a damaged file."""
+        try:
+            return samples.read_telemetry(self.cell_path(cell))
+        except (OSError, ValueError, KeyError) as error:
+            raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
 
 def open_run(name: str, results: Path) -> RunFolder:

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 Put = Callable[..., None]  # Spill.put
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """This machine, driver or engine does not offer the source; the text is shown."""
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """This time it could not be read."""
 
 
@@ -20,10 +20,10 @@ class Source(Protocol):
     period_s: float
 
     def open(self) -> None:
-        """Raises Unavailable."""
+        """Raises UnavailableError."""
 
     def read(self, put: Put) -> None:
-        """Raises Unreadable when nothing could be read; what is partly there is put, the rest in `missing`."""
+        """Raises UnreadableError when nothing could be read; what a partial read lacks is in `missing`."""
 
     def close(self) -> None: ...
 

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from harness.observe.sources import Put, Unavailable, Unreadable
+from harness.observe.sources import Put, UnavailableError, UnreadableError
 from harness.observe.sources.visible import visible
 
 _SLOWLY = 10  # reads between two of what changes slowly
@@ -28,7 +28,7 @@ class AmdGpus:
         try:
             self._smi = importlib.import_module("amdsmi")
         except (ImportError, KeyError, OSError) as error:  # without ROCm its import fails in several ways
-            raise Unavailable(f"amdsmi: {error}") from None
+            raise UnavailableError(f"amdsmi: {error}") from None
         smi = self._smi
         try:
             smi.amdsmi_init()
@@ -36,13 +36,13 @@ class AmdGpus:
             facts = [self._facts(index, handle) for index, handle in enumerate(handles)]
         except smi.AmdSmiException as error:
             self.about["broken"] = True
-            raise Unavailable(f"amdsmi: {error}") from None
+            raise UnavailableError(f"amdsmi: {error}") from None
         chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {})
         self.about["devices"] = [facts[index] for index in chosen]
         self.about["chosen"] = f"{len(chosen)} of {len(handles)} GPUs: {why}"
         self._handles = {index: handles[index] for index in chosen}
         if not self._handles:
-            raise Unavailable(f"amdsmi: {self.about['chosen']}")
+            raise UnavailableError(f"amdsmi: {self.about['chosen']}")
 
     def _facts(self, index: int, handle: Any) -> dict[str, Any]:
         asic = self._smi.amdsmi_get_gpu_asic_info(handle)
@@ -77,7 +77,7 @@ class AmdGpus:
                     else:
                         self.missing[f"{name}.{key}"] = "amdsmi: N/A"
         if not read_any:
-            raise Unreadable("amdsmi: no GPU could be read")
+            raise UnreadableError("amdsmi: no GPU could be read")
 
     def _activity(self, handle: Any) -> Iterator[tuple[str, Any]]:
         activity = self._smi.amdsmi_get_gpu_activity(handle)

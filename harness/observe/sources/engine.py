@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from harness.engines.prometheus import gauge_paths, read_series
 from harness.observe.job import Exporter
-from harness.observe.sources import Put, Unreadable
+from harness.observe.sources import Put, UnreadableError
 
 _TIMEOUT_S = 2.0
 
@@ -39,7 +39,7 @@ class EngineExporter:
             try:
                 answer = json.loads(body)
             except ValueError as error:
-                raise Unreadable(f"{ours.json_url}: not JSON: {error}") from None
+                raise UnreadableError(f"{ours.json_url}: not JSON: {error}") from None
             if answer != []:  # drained by the last read
                 self._put(put, ours.json_gauges, gauge_paths(answer, ours.json_gauges), at_ns)
 
@@ -62,9 +62,9 @@ class EngineExporter:
             body = answer.read()
         except (OSError, http.client.HTTPException) as error:
             self._drop(parts.netloc)
-            raise Unreadable(f"{url}: {error or type(error).__name__}") from None
+            raise UnreadableError(f"{url}: {error or type(error).__name__}") from None
         if answer.status != http.client.OK:
-            raise Unreadable(f"{url}: answers {answer.status}")
+            raise UnreadableError(f"{url}: answers {answer.status}")
         return body, (began + time.monotonic_ns()) // 2
 
     def _connection(self, scheme: str, host: str) -> http.client.HTTPConnection:

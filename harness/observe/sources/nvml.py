@@ -4,11 +4,12 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pynvml
 
-from harness.observe.sources import Put, Unavailable, Unreadable
+from harness.observe.sources import Put, UnavailableError, UnreadableError
 from harness.observe.sources.visible import visible
 
 _BYTES = 1024.0  # NVML counts PCIe in KiB/s
@@ -48,7 +49,7 @@ class Device:
 
 
 def utilisation(handle: Handle) -> Values:
-    """Share of the last sample period (1/6 to 1 s) in which a kernel ran, and in which memory was accessed."""
+    """Share of the last sample period (1/6 to 1 s) in which a kernel ran; in which memory was accessed."""
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return {"utilisation_pct": rates.gpu, "memory_utilisation_pct": rates.memory}
 
@@ -98,7 +99,7 @@ def pcie(handle: Handle) -> Values:
 
 
 class Profile:
-    """Hopper and newer count inside the chip: shares since the previous read, of what could have been done."""
+    """Hopper and newer count inside the chip: shares, since the previous read, of what it could do."""
 
     FIELDS = ("sm_active_pct", "tensor_active_pct", "dram_active_pct")
     _METRICS = (
@@ -153,7 +154,7 @@ class Gpus:
             everything = list(_devices())
         except pynvml.NVMLError as error:
             self.about["broken"] = error.value not in _NONE_HERE
-            raise Unavailable(f"NVML: {error}") from None
+            raise UnavailableError(f"NVML: {error}") from None
         uuids = [facts["uuid"] for facts, _, _ in everything]
         parents = {
             instance["uuid"]: index
@@ -167,12 +168,12 @@ class Gpus:
             Device(index, everything[index][1], self.readings(), everything[index][2]) for index in chosen
         ]
         if not self.devices:
-            raise Unavailable(f"NVML: {self.about['chosen']}")
+            raise UnavailableError(f"NVML: {self.about['chosen']}")
 
     def read(self, put: Put) -> None:
         problems = [problem for device in list(self.devices) for problem in self._read(device, put)]
         if problems and (not self.devices or len(problems) >= len(self.devices)):
-            raise Unreadable("; ".join(problems))
+            raise UnreadableError("; ".join(problems))
 
     def _read(self, device: Device, put: Put) -> Iterator[str]:
         """At most one problem per device and read."""
@@ -225,7 +226,7 @@ class NvidiaGpus(Gpus):
 
 
 class NvidiaGpusSlowly(Gpus):
-    """What changes slowly, or takes NVML milliseconds: clocks, heat, throttling, PCIe, owners of the memory."""
+    """What changes slowly, or takes NVML milliseconds: clocks, heat, throttling, PCIe, memory by process."""
 
     def __init__(
         self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
@@ -271,7 +272,9 @@ def _devices() -> Iterable[tuple[dict[str, Any], Handle, dict[int, Handle]]]:
                 "uuid": pynvml.nvmlDeviceGetUUID(handle),
                 "driver": driver,
                 "memory_bytes": _or_none(lambda h: pynvml.nvmlDeviceGetMemoryInfo(h).total, handle),
-                "power_limit_w": _or_none(lambda h: pynvml.nvmlDeviceGetPowerManagementLimit(h) / 1e3, handle),
+                "power_limit_w": _or_none(
+                    lambda h: pynvml.nvmlDeviceGetPowerManagementLimit(h) / 1e3, handle
+                ),
                 "mig": [
                     {"number": number, "uuid": pynvml.nvmlDeviceGetUUID(instance)}
                     for number, instance in instances.items()
@@ -288,9 +291,13 @@ def _instances(handle: Handle) -> Iterator[tuple[int, Handle]]:
     if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
         return
     for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        instance = _or_none(lambda h, n=number: pynvml.nvmlDeviceGetMigDeviceHandleByIndex(h, n), handle)
+        instance = _or_none(partial(_instance, number), handle)
         if instance is not None:
             yield number, instance
+
+
+def _instance(number: int, handle: Handle) -> Handle:
+    return pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
 
 
 def _or_none(read: Callable[[Handle], Any], handle: Handle) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 
 from harness.observe.job import Watch
-from harness.observe.sources import Put, Unreadable
+from harness.observe.sources import Put, UnreadableError
 
 _LOOK_EVERY = 4  # reads between two looks for new processes
 _MOST_NAMED = 32  # processes of the engine that get a series of their own
@@ -22,7 +22,7 @@ class Tree:
         self._lost_s = self._last_s = 0.0
 
     def look(self) -> None:
-        """Through the kernel's lists of children: looking at every process of a machine costs milliseconds."""
+        """Through the kernel's lists of children: a look at every process of a machine costs milliseconds."""
         found = [self._root]
         for pid in found:
             found += (child for child in _children(pid) if child not in self._without)
@@ -35,7 +35,7 @@ class Tree:
                 continue
 
     def read(self, name: str, put: Put, *, each: bool) -> None:
-        """Raises Unreadable when none is left. `each`: processes get series of their own too."""
+        """Raises UnreadableError when none is left. `each`: processes get series of their own too."""
         cpu_s = rss = threads = 0.0
         alive = 0
         for pid, process in self.processes.items():
@@ -52,7 +52,7 @@ class Tree:
             if each and alive <= _MOST_NAMED:
                 put(f"{name}.process.{pid}.cpu_s", used_s)
         if not alive:
-            raise Unreadable(f"process {self._root} is gone")
+            raise UnreadableError(f"process {self._root} is gone")
         # A child's time moves to its parent when it is waited for; one that nobody waits for takes it along.
         self._lost_s += max(0.0, self._last_s - cpu_s)
         self._last_s = cpu_s
@@ -140,7 +140,7 @@ def listener(port: int) -> int | None:
 
 
 def _listens(connection: Any, port: int) -> bool:
-    return connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
+    return bool(connection.status == psutil.CONN_LISTEN and connection.laddr.port == port)
 
 
 def _children(pid: int) -> list[int]:

@@ -8,7 +8,7 @@ import psutil
 from harness.observe.sources import Put
 
 _RAPL = Path("/sys/class/powercap")
-_SECTOR_FREE = 8  # reads between two looks at disks and network, which cost more
+_DEVICES_EVERY = 4  # reads between two looks at disks and network, which cost more
 
 
 class System:
@@ -43,7 +43,7 @@ class System:
                 put(f"cpu.{index}.energy_j", package.joules())
             except OSError as error:
                 self.missing[f"cpu.{index}.energy_j"] = f"{package.counter}: {error.strerror}"
-        if self._reads % _SECTOR_FREE == 0:
+        if self._reads % _DEVICES_EVERY == 0:
             self._read_devices(put)
         self._reads += 1
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
-def visible(env: Mapping[str, str], uuids: Sequence[str], parents: Mapping[str, int]) -> tuple[list[int], str]:
+def visible(
+    env: Mapping[str, str], uuids: Sequence[str], parents: Mapping[str, int]
+) -> tuple[list[int], str]:
     """Indices into `uuids`, and why these. `parents`: index of the GPU that a MIG instance is part of."""
     variable = next((name for name in _VARIABLES if name in env), None)
     everything = list(range(len(uuids)))

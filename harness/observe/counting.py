@@ -1,0 +1,42 @@
+"""What an engine counted over a cell: exact at both ends, unbroken where it started again in between."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from harness.telemetry import Telemetry, restarts, unbroken
+
+Counts = Mapping[str, float]
+
+_SETTLE_S, _LOOK_S = 1.0, 0.05  # an engine may count the last tokens after it sent them
+
+
+def settled(read: Callable[[], Counts | None], names: frozenset[str]) -> Counts | None:
+    """Counts that no longer change, or the last ones within a second."""
+    deadline, last = time.monotonic() + _SETTLE_S, read()
+    while last is not None and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+        now = read()
+        if now is None or all(now.get(name) == last.get(name) for name in names):
+            return now or last
+        last = now
+    return last
+
+
+def counted(
+    before: Counts | None, after: Counts | None, telemetry: Telemetry, names: frozenset[str]
+) -> tuple[dict[str, float] | None, int]:
+    """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
+
+    A counter falls when its engine starts again; what it had counted by the last sample before is kept.
+    """
+    if before is None or after is None:
+        return None, 0
+    increases, falls = {}, 0
+    for name in sorted(names & before.keys() & after.keys()):
+        values = np.concatenate([[before[name]], telemetry.get(f"engine.{name}").values, [after[name]]])
+        whole = unbroken(values)
+        increases[name] = float(whole[-1] - whole[0])
+        falls = max(falls, restarts(values))
+    return increases, falls

@@ -1,0 +1,62 @@
+"""What an hour of hardware costs, as the user gives it. There is no default: a price is never made up."""
+
+import dataclasses
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.strict import build
+
+ANY_GPU = "*"  # in gpu_per_hour: whatever its name
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """The machine's price holds for everything in it; else that of each GPU the engine used counts."""
+
+    currency: str
+    source: str  # whose price list, of which day
+    machine_per_hour: float | None = None
+    gpu_per_hour: dict[str, float] = field(default_factory=dict)  # by the name the driver gives the GPU
+
+
+def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | None) -> dict[str, Any] | None:
+    """From flags or a file, as plain data; None where neither is given. Raises SpecError."""
+    flags = {"--price-per-hour": per_hour, "--price-per-gpu-hour": per_gpu_hour, "--prices": path}
+    used = [flag for flag, value in flags.items() if value is not None]
+    if len(used) > 1:
+        raise SpecError("only one of them says what an hour costs", where=" and ".join(used))
+    if path is not None:
+        return dataclasses.asdict(load_prices(path))
+    if per_hour is not None:
+        amount, currency = _amount(per_hour, used[0])
+        return dataclasses.asdict(Prices(currency, used[0], machine_per_hour=amount))
+    if per_gpu_hour is not None:
+        amount, currency = _amount(per_gpu_hour, used[0])
+        return dataclasses.asdict(Prices(currency, used[0], gpu_per_hour={ANY_GPU: amount}))
+    return None
+
+
+def load_prices(path: Path) -> Prices:
+    prices = build(Prices, files.read_toml(path), str(path))
+    amounts = {"machine_per_hour": prices.machine_per_hour, **prices.gpu_per_hour}
+    for key, amount in amounts.items():
+        if amount is not None and not 0 < amount < math.inf:
+            raise SpecError(f"must be above 0, not {amount}", where=f"{path}:{key}")
+    if prices.machine_per_hour is None and not prices.gpu_per_hour:
+        raise SpecError("has neither machine_per_hour nor gpu_per_hour", where=str(path))
+    return prices
+
+
+def _amount(text: str, flag: str) -> tuple[float, str]:
+    match = _AMOUNT.fullmatch(text.strip())
+    if not match or not float(match[1]):
+        raise SpecError(
+            f"'{text}' is not a price above 0", where=flag, hint="write 1.99, or 1.99EUR; USD is assumed"
+        )
+    return float(match[1]), (match[2] or "USD").upper()

@@ -1,0 +1,135 @@
+"""What else went on: other work on the machine and its GPUs, and whether the engine counted as we did."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.findings import Finding
+from harness.record import UNKNOWN, Outcome, Records
+
+Json = Mapping[str, Any]
+
+OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
+GPU_BUSY_BEFORE_PCT = 5.0  # by NVML, in the seconds before the first request
+OTHER_GPU_MEMORY_BYTES = 1 << 30
+THROTTLED_SHARE = 0.05
+# A power cap is how a GPU normally runs at full load; these are not.
+THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
+_COUNTED = {"prompt_tokens": "prompt_tokens", "output_tokens": "output_tokens"}  # ours → the engine's
+
+
+def findings(records: Records, facts: Json, watched: Json) -> Iterator[Finding]:
+    """`watched` holds gpu, host and server as summary.json has them; what is null is not judged."""
+    yield from _contended(watched.get("host") or {})
+    yield from _gpus(watched.get("gpu") or {})
+    if facts.get("counter_restarts"):
+        yield Finding(
+            "engine-restarted",
+            "INVALID",
+            f"its counters fell {facts['counter_restarts']} time(s)",
+            "0",
+            "the engine began anew during the cell: see its log",
+        )
+    yield from _counts(records, facts)
+
+
+def _contended(host: Json) -> Iterator[Finding]:
+    others, cpus = host.get("other_cores"), host.get("cpus")
+    if others is None or not cpus or others < OTHER_CORES_SHARE * cpus:
+        return
+    stolen = host.get("stolen_cores") or 0.0
+    taken = f", {stolen:.2f} of it taken by the hypervisor" if stolen >= 0.01 else ""
+    yield Finding(
+        "contended",
+        "SUSPECT",
+        f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}",
+        f"{OTHER_CORES_SHARE:.0%} of the cores",
+        "stop what else runs on this machine, or measure again when it is idle",
+    )
+
+
+def _gpus(gpu: Json) -> Iterator[Finding]:
+    before = gpu.get("idle_utilisation_pct")
+    if before is not None and before > GPU_BUSY_BEFORE_PCT:
+        yield Finding(
+            "gpu-busy",
+            "SUSPECT",
+            f"{before:.0f} % busy before the first request",
+            f"{GPU_BUSY_BEFORE_PCT:g} %",
+            "something else computes on this GPU: see nvidia-smi",
+        )
+    others = (gpu.get("other_memory_bytes") or {}).get("max")
+    if others is not None and others > OTHER_GPU_MEMORY_BYTES:
+        yield Finding(
+            "gpu-shared",
+            "SUSPECT",
+            f"{others / 2**30:.1f} GiB of GPU memory held by other processes",
+            f"{OTHER_GPU_MEMORY_BYTES / 2**30:g} GiB",
+            "stop the other processes on this GPU: see nvidia-smi",
+        )
+    for device in gpu.get("devices") or ():
+        slowed = {
+            name: share for name, share in (device["throttled_share"] or {}).items() if name in THROTTLING
+        }
+        if device["index"] in gpu["engine_gpus"] and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
+            yield Finding(
+                "gpu-throttled",
+                "SUSPECT",
+                f"GPU {device['index']}: "
+                + ", ".join(f"{name} {share:.0%}" for name, share in slowed.items()),
+                f"{THROTTLED_SHARE:.0%} of the time",
+                "the GPU slowed itself down: look at its cooling and power supply",
+            )
+
+
+def _counts(records: Records, facts: Json) -> Iterator[Finding]:
+    """Only where every request sent came back whole: of others the engine counts what we never saw."""
+    counters, rows = facts["server_counters"] or {}, records.requests
+    rows = rows[rows["sent_ns"] != UNKNOWN]
+    if not len(rows) or (rows["outcome"] != Outcome.OK).any():
+        return
+    for field, counter in _COUNTED.items():
+        if counter not in counters or (rows[field] == UNKNOWN).any():
+            continue
+        ours, theirs = int(np.sum(rows[field], dtype=np.int64)), round(counters[counter])
+        if ours != theirs:
+            yield Finding(
+                "token-count",
+                "SUSPECT",
+                f"{counter.replace('_', ' ')}: {theirs} by the engine's counters, {ours} in its answers",
+                "equal",
+                "other clients used this engine meanwhile, or one of the two counts is wrong",
+            )
+
+
+def gaps(cells: Iterable[Json]) -> list[dict[str, str]]:
+    """Warnings about samples that are missing: a cell is as valid without them, but explains less."""
+    where: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        for key in _gaps(cell.get("telemetry") or {}):
+            where.setdefault(key, []).append(cell["cell"])
+    return [
+        {"code": "telemetry-gap", "text": f"{text} ({', '.join(names)})", "hint": hint}
+        for (text, hint), names in where.items()
+    ]
+
+
+def _gaps(telemetry: Json) -> Iterator[tuple[str, str]]:
+    if (
+        telemetry.get("problem")
+        and "off" not in telemetry["problem"]
+        and "without" not in telemetry["problem"]
+    ):
+        yield f"nothing was sampled to the end: {telemetry['problem']}", "see docs/telemetry.md"
+    for name, source in (telemetry.get("sources") or {}).items():
+        about = source["about"]
+        if about.get("broken"):
+            yield source["unavailable"], "there seems to be a GPU: reload its driver, or reboot"
+        for device, lost in (about.get("lost") or {}).items():
+            yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
+        if source["failing_since_s"] is not None:
+            yield (
+                f"{name} stopped answering: {source['last_failure']}",
+                "figures from it are null or of a part",
+            )
