@@ -85,7 +85,7 @@ def _gpus(gpu: Json) -> Iterator[Finding]:
 
 def _counts(records: Records, facts: Json) -> Iterator[Finding]:
     """Only where every request sent came back whole: of others the engine counts what we never saw."""
-    counters, rows = facts["server_counters"] or {}, records.requests
+    counters, rows = facts.get("server_counters") or {}, records.requests
     rows = rows[rows["sent_ns"] != UNKNOWN]
     if not len(rows) or (rows["outcome"] != Outcome.OK).any():
         return

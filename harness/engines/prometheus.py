@@ -8,7 +8,7 @@ import functools
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 # Ratios: one engine per label set, and their mean is the whole's.
 _RATIOS = ("kv_use", "cache_hit_rate")
@@ -36,14 +36,27 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
     return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def histogram(text: str, series: str) -> list[tuple[float, float]]:
-    """(upper bound, count up to it) over all label sets, bounds ascending; [] when it does not occur."""
+class Histogram(TypedDict):
+    """`buckets`: (upper bound, how many up to it), bounds ascending, the last one infinite."""
+
+    buckets: list[tuple[float, float]]
+    sum: float | None
+    count: float | None
+
+
+def histogram(text: str, series: str) -> Histogram:
+    """Over all label sets; no buckets and null where it does not occur."""
     buckets: dict[float, float] = {}
     for labels, value in _labelled(f"{series}_bucket").findall(text):
         bound = re.search(r'\ble="([^"]+)"', labels)
         if bound:
             buckets[float(bound[1])] = buckets.get(float(bound[1]), 0.0) + float(value)
-    return sorted(buckets.items())
+    sums = totals(text, [f"{series}_sum", f"{series}_count"])
+    return {
+        "buckets": sorted(buckets.items()),
+        "sum": sums.get(f"{series}_sum"),
+        "count": sums.get(f"{series}_count"),
+    }
 
 
 def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import httpx
 
 from harness.engines.dialect import Message
-from harness.engines.prometheus import totals
+from harness.engines.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Probe, Step
 from harness.spec.template import fill
@@ -180,18 +180,28 @@ class Server:
 
         `prompt_tokens` includes cached ones whatever the engine counts. None when the server has no metrics.
         """
-        metrics = self.definition.metrics
-        if metrics is None:
+        metrics, text = self.definition.metrics, self._metrics_text()
+        if metrics is None or text is None:
             return None
-        answer = self._ask("GET", metrics.path)
-        if not answer.is_success:
-            return None
-        names = dataclasses.asdict(metrics.counters) | dataclasses.asdict(metrics.gauges)
-        sums = totals(answer.text, names.values())
-        ours = {name: sums[series] for name, series in names.items() if series in sums}
+        ours = read_series(text, dataclasses.asdict(metrics.counters), dataclasses.asdict(metrics.gauges))
         if metrics.prompt_tokens_exclude_cached and "prompt_tokens" in ours:
             ours["prompt_tokens"] += ours.get("cached_prompt_tokens", 0.0)
         return ours
+
+    def histograms(self) -> dict[str, Histogram]:
+        """[metrics.histograms] by our names, those present, since the start of the engine; in seconds."""
+        metrics, text = self.definition.metrics, self._metrics_text()
+        if metrics is None or text is None:
+            return {}
+        named = dataclasses.asdict(metrics.histograms).items()
+        found = {name: histogram(text, series) for name, series in named if series}
+        return {name: one for name, one in found.items() if one["count"] is not None}
+
+    def _metrics_text(self) -> str | None:
+        if self.definition.metrics is None:
+            return None
+        answer = self._ask("GET", self.definition.metrics.path)
+        return answer.text if answer.is_success else None
 
     def _probe(self, probe: Probe) -> str | None:
         answer = self._ask("GET", probe.path)

@@ -1,6 +1,6 @@
 """Who used the machine's CPUs in the measured window: the engine, the load generator, and everybody else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.metrics import series
@@ -59,3 +59,29 @@ def server(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> 
         "written_bytes_per_s": series.rate(telemetry.get("server.written_bytes"), window),
         **{name: series.describe(telemetry.get(f"engine.{name}"), window) for name in _ENGINE_GAUGES},
     }
+
+
+def histograms(increases: Mapping[str, Mapping[str, Any]]) -> Json:
+    """Of the engine's own histograms over the cell, in milliseconds; quantiles are linear inside a bucket."""
+    return {
+        f"{name}_ms": {
+            "count": one["count"],
+            "mean": 1e3 * one["sum"] / one["count"],
+            **{f"p{percent}": _quantile(one["buckets"], percent / 100) for percent in (50, 90, 99)},
+        }
+        for name, one in increases.items()
+        if one["count"] > 0
+    }
+
+
+def _quantile(buckets: Sequence[Sequence[float | None]], share: float) -> float | None:
+    """Null beyond the last finite bound."""
+    below, wanted = (0.0, 0.0), share * (buckets[-1][1] or 0.0) if buckets else 0.0
+    for bound, count in buckets:
+        if bound is None or count is None:
+            return None
+        if count >= wanted and count > below[1]:
+            part = (wanted - below[1]) / (count - below[1])
+            return 1e3 * (below[0] + part * (bound - below[0]))
+        below = (bound, count)
+    return None

@@ -38,7 +38,11 @@ def describe(
     found["host"] = machine.host(telemetry, sources, window)
     nulls["host"] = watched["problem"] or "too few samples in the window"
     if telemetry.series:
-        found["server"] = {**(facts["server_counters"] or {}), **machine.server(telemetry, sources, window)}
+        found["server"] = {
+            **(facts["server_counters"] or {}),
+            **machine.server(telemetry, sources, window),
+            "histograms": machine.histograms(facts.get("server_histograms") or {}),
+        }
     else:
         nulls["server"] = "the engine has no metrics and its processes could not be watched"
     engine_gpus = found["gpu"]["engine_gpus"] if found["gpu"] else ()

@@ -1,10 +1,13 @@
 """What an engine counted over a cell: exact at both ends, unbroken where it started again in between."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from harness.engines.prometheus import Histogram
 from harness.telemetry import Telemetry, restarts, unbroken
 
 Counts = Mapping[str, float]
@@ -40,3 +43,24 @@ def counted(
         increases[name] = float(whole[-1] - whole[0])
         falls = max(falls, restarts(values))
     return increases, falls
+
+
+def histogram_increase(
+    before: Mapping[str, Histogram], after: Mapping[str, Histogram]
+) -> dict[str, dict[str, Any]]:
+    """What was observed in between, by name; JSON has no infinite bound, so the last one is null."""
+    found = {}
+    for name, now in after.items():
+        then = before.get(name)
+        if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it began anew
+            then = {"buckets": [], "sum": 0.0, "count": 0.0}
+        had = dict(then["buckets"])
+        found[name] = {
+            "buckets": [
+                [None if math.isinf(bound) else bound, count - had.get(bound, 0.0)]
+                for bound, count in now["buckets"]
+            ],
+            "sum": (now["sum"] or 0.0) - (then["sum"] or 0.0),
+            "count": (now["count"] or 0.0) - (then["count"] or 0.0),
+        }
+    return found

@@ -1,14 +1,16 @@
 """What is watched while a cell is measured, told to the sampler in its own terms."""
 
 import os
+from dataclasses import asdict, fields
 from urllib.parse import urlsplit
 
 from harness.engines.session import EngineSession
 from harness.observe import host
 from harness.observe.job import Exporter, Watch
+from harness.spec.backend import Counters
 
 # What an engine counts up; its gauges (running, waiting) have no difference.
-COUNTERS = frozenset({"prompt_tokens", "cached_prompt_tokens", "output_tokens"})
+COUNTERS = frozenset(field.name for field in fields(Counters))
 
 _GPU_ENV = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
@@ -35,14 +37,17 @@ def _exporter(engine: EngineSession) -> Exporter | None:
     metrics = engine.definition.metrics
     if metrics is None:
         return None
+    json = metrics.json
     return Exporter(
         url=engine.base_url + metrics.path,
         headers=engine.headers(),
-        counters={name: getattr(metrics, name) for name in COUNTERS if getattr(metrics, name)},
-        gauges={
-            name: getattr(metrics, name)
-            for name in ("running", "waiting", "kv_use")
-            if getattr(metrics, name)
-        },
+        counters=_named(asdict(metrics.counters)),
+        gauges=_named(asdict(metrics.gauges)),
         prompt_tokens_exclude_cached=metrics.prompt_tokens_exclude_cached,
+        json_url=engine.base_url + json.path if json else "",
+        json_gauges=_named(asdict(json.gauges)) if json else {},
     )
+
+
+def _named(series: dict[str, str]) -> dict[str, str]:
+    return {name: given for name, given in series.items() if given}

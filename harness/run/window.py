@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.engines.dialect import common_fields, exact_output_possible, render_body, unsaid
+from harness.engines.prometheus import Histogram
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
-from harness.observe.counting import counted, settled
+from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
 from harness.plan import Cell, LoadPoint, seed_for
 from harness.prompts.request import ChatRequest
@@ -109,16 +110,17 @@ def measure(
     cache = _make_cold(prepared, engine)
     with Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher:
         job = make_job(prepared, cell, workload, engine)
-        before = _counters(engine)
+        before, shapes_before = _counters(engine), _histograms(engine)
         watcher.idle()
         result = run_load(job, progress, stop)
-        after = settled(lambda: _counters(engine), COUNTERS)
+        after, shapes_after = settled(lambda: _counters(engine), COUNTERS), _histograms(engine)
         telemetry = watcher.stop(result.t0_monotonic_ns)
     exited = _exited(engine, suspected=before is not None and after is None)
     counters, restarts = counted(before, after, telemetry, COUNTERS)
     facts = {
         **_facts(prepared, cell, workload, engine, result, cache, counters),
         "counter_restarts": restarts,
+        "server_histograms": histogram_increase(shapes_before, shapes_after),
         "telemetry": watcher.facts,
         "prices": prepared.options.prices,
         "engine_exited": exited,
@@ -132,6 +134,13 @@ def _counters(engine: EngineSession) -> dict[str, float] | None:
         return engine.counters()
     except SetupError:
         return None
+
+
+def _histograms(engine: EngineSession) -> dict[str, Histogram]:
+    try:
+        return engine.histograms()
+    except SetupError:
+        return {}
 
 
 def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
