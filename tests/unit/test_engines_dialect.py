@@ -84,7 +84,7 @@ def test_a_constraint_takes_the_shape_the_engine_reads():
 def test_what_an_engine_cannot_say_is_left_out_and_named():
     llamacpp, regex = load_backend("llamacpp"), Constraint("regex", "a+")
     assert not can_say(llamacpp.dialect, regex)
-    assert body(llamacpp, constraint=regex) == body(llamacpp)
+    assert body(llamacpp, constraint=regex) == body(llamacpp, Request(exact_output=False))
     assert list(unsaid(llamacpp, Request(), [None, regex, Constraint("grammar", "g")])) == [
         "structured.regex"
     ]
@@ -151,3 +151,7 @@ def test_a_placeholder_without_a_value_is_an_error_of_the_file(table, place):
     with pytest.raises(SpecError) as error:
         engine(**table)
     assert place in str(error.value)
+
+
+def test_an_answer_with_a_shape_ends_where_the_shape_does():
+    assert "ignore_eos" not in body(load_backend("vllm"), constraint=Constraint("regex", "a+"))
