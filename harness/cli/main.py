@@ -16,6 +16,8 @@ COMMANDS = {
     "resume": ("harness.cli.resume", "measure what an interrupted run is missing"),
     "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
     "validate": ("harness.cli.validate", "check scenario and backend files"),
+    "compare": ("harness.cli.compare", "hold runs against a baseline; a gate for regressions"),
+    "history": ("harness.cli.history", "add runs to the history; what became slower over many of them"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
     "claims": ("harness.cli.claims", "what others claim about engines, held against a run"),
     "engines": ("harness.cli.engines", "install engines, each into an environment of its own"),

@@ -7,6 +7,8 @@ from typing import Any
 from harness.spec.scenario import Verdict
 
 DEFAULT_FLOOR = 0.02
+# Between two sessions a machine differs by more than its runs of one session show.
+SESSION_FLOOR = 0.05
 METHOD = (
     "Student's t over runs on the logarithm of the ratio, runs of the same requests paired, else Welch; "
     "the hypothesis tested is that the ratio lies within the floor"
@@ -24,6 +26,8 @@ class Rules:
     measured_by: str | None = None  # the A/A run they come from
     same_within: float = 0.05  # "same": the whole interval lies within
     much: float = 0.25  # ">>": the whole interval lies beyond
+    apart: bool = False  # measured in different sessions: one had to come after the other
+    forced: bool = False  # what is unequal was seen and is to be overlooked
 
     def floor_of(self, load: str, metric: str) -> float:
         return max(self.floor, self.measured_floors.get(load, {}).get(metric, 0.0))

@@ -72,19 +72,19 @@ class _Test:
         return f"{len(self.a)} pairs of runs" if self.paired else f"{len(self.a)} and {len(self.b)} runs"
 
 
-def judge(a: Series, b: Series, load: LoadKey, rules: Rules) -> list[Finding]:
-    """A finding per declared metric."""
-    pair = _Pair(a, b, load, rules, dict(_refusals(a, b, rules)))
+def judge(a: Series, b: Series, load: LoadKey, rules: Rules, refused: str | None = None) -> list[Finding]:
+    """A finding per declared metric. `refused`: why the two cannot be compared at all, if it is known."""
+    pair = _Pair(a, b, load, rules, {} if rules.forced else dict(_refusals(a, b, rules, refused)))
     tests = {metric: pair.test(metric) for metric in rules.metrics}
     family = [metric for metric, test in tests.items() if test.shift and not pair.refusal(metric)]
     p_holm = dict(zip(family, holm([pair.p(metric, tests[metric]) for metric in family]), strict=True))
     return [pair.finding(metric, test, p_holm.get(metric)) for metric, test in tests.items()]
 
 
-def _refusals(a: Series, b: Series, rules: Rules) -> Iterator[tuple[str, str]]:
+def _refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> Iterator[tuple[str, str]]:
     """Metric, or `*` for all, and why these two cannot be compared in it."""
-    if order := _one_after_the_other(a, b, rules):
-        yield "*", order
+    if reason := refused or _one_after_the_other(a, b, rules):
+        yield "*", reason
     for found in unequal([*a.cells, *b.cells]):
         if found["matters"]:
             yield from ((metric, found["text"]) for metric in found["metrics"] or ("*",))
@@ -92,7 +92,7 @@ def _refusals(a: Series, b: Series, rules: Rules) -> Iterator[tuple[str, str]]:
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
     """A machine that warms up or slows down would be taken for a difference between the backends."""
-    if min(len(a.cells), len(b.cells)) < rules.min_runs:
+    if rules.apart or min(len(a.cells), len(b.cells)) < rules.min_runs:
         return None
     (first_a, last_a), (first_b, last_b) = a.span(), b.span()
     if last_a < first_b or last_b < first_a:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.report.grid import Column, Entry, shown
 from harness.report.notes import Note, banner, no_verdict, notes, odd_tracks, rank_lines, simulated
-from harness.report.text import NOT_KNOWN, counted, plain
+from harness.report.text import NOT_KNOWN, counted, markdown_escaped, plain
 from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
 
 GAP = 2
@@ -139,12 +139,12 @@ def markdown(summary: Json) -> str:
 def _markdown_lines(summary: Json) -> Iterator[str]:
     marked = marks(summary)
     loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
-    yield f"## {_escaped(headline(summary))}"
+    yield f"## {markdown_escaped(headline(summary))}"
     yield ""
     yield from loud
     for group in groups(summary):
         columns = shown(group.rows)
-        yield f"### {_escaped(point_words(group.point))}"
+        yield f"### {markdown_escaped(point_words(group.point))}"
         yield ""
         heads = (" ".join(filter(None, (column.title, column.unit))) for column in columns)
         yield _row(["backend", *heads])
@@ -155,24 +155,18 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
             yield _row([_name(row.label, marked), *texts])
         yield ""
     for label, cell in first_cells(summary).items():
-        yield f"- {_escaped(_name(label, marked))}: {_escaped(engine_words(cell))}"
+        yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
     yield ""
-    yield from (f"- {_escaped(line)}" for line in rank_lines(summary))
-    yield _escaped(no_verdict(summary))
+    yield from (f"- {markdown_escaped(line)}" for line in rank_lines(summary))
+    yield markdown_escaped(no_verdict(summary))
     yield ""
     for note in notes(summary):
-        hint = f" *Hint: {_escaped(note.hint)}*" if note.hint else ""
-        yield f"- **{note.kind}:** {_escaped(note.text)}{hint}"
+        hint = f" *Hint: {markdown_escaped(note.hint)}*" if note.hint else ""
+        yield f"- **{note.kind}:** {markdown_escaped(note.text)}{hint}"
     if loud:
         yield ""
         yield loud[0]
 
 
 def _row(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escaped, texts))} |"
-
-
-def _escaped(text: str) -> str:
-    for character in "\\`*_[]|":
-        text = text.replace(character, f"\\{character}")
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    return f"| {' | '.join(map(markdown_escaped, texts))} |"

@@ -31,3 +31,10 @@ def counted(count: int, noun: str) -> str:
 def listing(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def markdown_escaped(text: str) -> str:
+    """What cannot open a tag, a column or an emphasis."""
+    for character in "\\`*_[]|":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("&", "&amp;").replace("<", "&lt;")

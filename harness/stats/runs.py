@@ -80,6 +80,11 @@ def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
     return exponential(Shift.of_mean(np.log(values)).interval(confidence))
 
 
+def middle(values: Floats) -> float:
+    """Geometric mean, of values that are not all above 0 the mean: the estimate of their interval."""
+    return float(np.exp(np.log(values).mean()) if (values > 0).all() else values.mean())
+
+
 def exponential(interval: Interval) -> Interval:
     """An interval of logarithms as one of the values."""
     low, estimate, high = np.exp((interval.low, interval.estimate, interval.high))

@@ -34,7 +34,7 @@ ALLOWED = {
     "surroundings": {"findings", "record"},
     "checks": {"asked", "fairness", "findings", "metrics", "record", "surroundings"},
     "stats": set(),
-    "compare": {"fairness", "spec", "stats"},
+    "compare": {"errors", "fairness", "spec", "stats"},
     "facts": {"load"},
     "doctor": {
         "checks",
@@ -65,7 +65,7 @@ ALLOWED = {
         "surroundings",
         "telemetry",
     },
-    "report": {"errors", "metrics", "peers", "plan", "record", "store"},
+    "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store"},
     "run": {
         "doctor",
         "engines",
@@ -85,6 +85,7 @@ ALLOWED = {
     "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
     "cli": {
         "claims",
+        "compare",
         "doctor",
         "engines",
         "errors",

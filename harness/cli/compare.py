@@ -1,0 +1,57 @@
+"""`bench compare`: runs of any machine against a baseline; the exit code is a gate."""
+
+import argparse
+import json
+from pathlib import Path
+
+from harness.errors import ExitCode
+
+EPILOG = """Each backend is held against the same backend of the baseline run (the first RUN, or --baseline);
+of a single run, its backends against each other. Runs whose conditions differ in what matters (requests,
+weights, model, cache state, hardware) are refused unless --force.
+
+Exit codes: 0 fine; 1 slower with --fail-on slower, or a pair that cannot be compared; 2 not a run folder."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="one of the runs, or a backend (default: the first)"
+    )
+    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 when a metric is slower")
+    parser.add_argument("--force", action="store_true", help="compare what is unequal as well")
+    parser.add_argument(
+        "--floor",
+        type=float,
+        metavar="PERCENT",
+        help="smallest difference that counts (2 in a run, 5 between)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document")
+    form.add_argument("--markdown", action="store_true", help="for a pull request")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.runs import opened
+    from harness.compare.across import compare_runs, refused, regressions
+    from harness.report import compared
+
+    runs = opened(arguments.runs, arguments.out)
+    floor = None if arguments.floor is None else arguments.floor / 100
+    document = compare_runs(runs, _baseline(arguments), force=arguments.force, floor=floor)
+    if arguments.json:
+        print(json.dumps(document, indent=1))
+    else:
+        print((compared.markdown if arguments.markdown else compared.terminal)(document))
+    failed = bool(regressions(document)) if arguments.fail_on else False
+    return ExitCode.LIMIT_FAILED if failed or refused(document) else ExitCode.OK
+
+
+def _baseline(arguments: argparse.Namespace) -> str | None:
+    """A path of one of the runs is its name."""
+    given = arguments.baseline
+    return Path(given).name if given in arguments.runs else given

@@ -1,0 +1,48 @@
+"""`bench history`: runs added to the history of this results folder, and what has become slower over it."""
+
+import argparse
+import json
+from pathlib import Path
+
+from harness.errors import ExitCode
+
+EPILOG = """A level is three runs or more: one bad night is no change, and many small steps add up.
+
+Exit codes: 0 fine; 1 with --fail-on slower, when a level is worse than the best before it; 2 no history."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="run folders to add first, or names under --out"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
+    )
+    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 when a level became worse")
+    parser.add_argument(
+        "--floor", type=float, default=5.0, metavar="PERCENT", help="smallest change that counts (default: 5)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON document")
+    form.add_argument("--markdown", action="store_true", help="for a job page")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.compare.history import drifts, entries, series
+    from harness.report import trends
+    from harness.store import open_run
+    from harness.store.history import append_history, history_path, read_history
+    from harness.summary import summarise_folder
+
+    path = history_path(arguments.out)
+    for name in arguments.runs:
+        folder = open_run(name, arguments.out)
+        append_history(path, entries(folder.read_json("manifest.json"), summarise_folder(folder)))
+    history = read_history(path)
+    found = drifts(history, arguments.floor / 100)
+    if arguments.json:
+        print(json.dumps({"runs": len({e["run"] for e in history}), "drifts": [d.as_json() for d in found]}))
+    else:
+        print((trends.markdown if arguments.markdown else trends.terminal)(series(history), found))
+    return ExitCode.LIMIT_FAILED if found and arguments.fail_on else ExitCode.OK

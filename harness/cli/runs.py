@@ -1,0 +1,38 @@
+"""Run folders named on a command line, as what is compared."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.compare.across import Run
+from harness.errors import SpecError
+from harness.store import RunFolder, open_run
+
+
+def opened(names: Sequence[str], results: Path) -> list[Run]:
+    """Raises SpecError for a folder that is no run, of another schema, or without a measured cell."""
+    seen: Counter[str] = Counter()
+    runs = []
+    for given in names:
+        folder = open_run(given, results)
+        name = folder.path.resolve().name
+        seen[name] += 1
+        unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
+        runs.append(_run(unique, folder))
+    return runs
+
+
+def _run(name: str, folder: RunFolder) -> Run:
+    manifest, summary = folder.read_json("manifest.json"), folder.read_json("summary.json")
+    try:
+        run = Run(name, manifest, summary["cells"])
+        known = {(cell["label"], cell["load"]["kind"], cell["workload_sha256"]) for cell in run.cells}
+    except (KeyError, TypeError) as error:
+        raise SpecError(
+            f"not what this version writes: {error} is missing",
+            where=str(folder.path),
+            hint="`bench report` derives the summary again from the records",
+        ) from None
+    if not known:
+        raise SpecError("no cell of this run was measured", where=str(folder.path))
+    return run

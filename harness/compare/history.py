@@ -1,0 +1,139 @@
+"""One figure over many runs: entries to append, series of them, and where a series changed its level."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from harness.compare.rules import SESSION_FLOOR
+from harness.spec.measures import MEASURES
+from harness.stats.steps import Level, levels
+
+Entry = dict[str, Any]
+
+# What makes two entries of one series: the same machine, requests, backend and load.
+_HOST = ("cpu", "cpus_usable", "gpus")
+LEAST_NIGHTS = 3  # a change counts from this many runs on
+
+
+def entries(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Entry]:
+    """A run as lines of the history: one per backend and load, with the metrics of its verdicts."""
+    host = manifest.get("host") or {}
+    declared = summary["verdict_rules"]["metrics"]
+    common = {
+        "run": summary["run"],
+        "created_utc": manifest["created_utc"],
+        "scenario": summary["scenario"],
+        "host": {key: host.get(key) for key in _HOST},
+        "harness": (manifest.get("git") or {}).get("revision"),
+        "simulated": summary["simulated"],
+    }
+    made: dict[tuple[str, str, float], Entry] = {}
+    for one in summary["estimates"]:
+        if one["metric"] not in declared:
+            continue
+        key = (one["label"], one["load"]["kind"], one["load"]["value"])
+        if key not in made:
+            cell = next(cell for cell in summary["cells"] if _key(cell) == key)
+            made[key] = common | {
+                "label": one["label"],
+                "load": one["load"],
+                "workload_sha256": cell["workload_sha256"],
+                "engine_version": cell["engine_version"],
+                "metrics": {},
+            }
+        made[key]["metrics"][one["metric"]] = {"interval": one["interval"], "runs": one["runs"]}
+    return list(made.values())
+
+
+def _key(cell: Mapping[str, Any]) -> tuple[str, str, float]:
+    return cell["label"], cell["load"]["kind"], cell["load"]["value"]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One metric in the order of the runs."""
+
+    scenario: str
+    label: str
+    load: Mapping[str, Any]
+    metric: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def values(self) -> list[float]:
+        return [entry["metrics"][self.metric]["interval"][1] for entry in self.entries]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The level a series has now against the best it had. `ratio` above 1 is worse, whatever the metric."""
+
+    series: Series
+    ratio: float
+    kind: str  # step: one change made most of it; creep: several did
+    since: Entry  # the first run of the present level
+    best: Entry  # the last run of the best level
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "scenario": self.series.scenario,
+            "label": self.series.label,
+            "load": self.series.load,
+            "metric": self.series.metric,
+            "worse_by": self.ratio - 1,
+            "kind": self.kind,
+            "since_run": self.since["run"],
+            "since_engine_version": self.since["engine_version"],
+            "best_run": self.best["run"],
+            "best_engine_version": self.best["engine_version"],
+        }
+
+
+def series(history: Sequence[Entry]) -> list[Series]:
+    """Every metric of every backend and load, machines and workloads apart, runs by time."""
+    found: dict[tuple[Any, ...], list[Entry]] = {}
+    for entry in sorted(history, key=lambda entry: str(entry["created_utc"])):
+        place = (entry["scenario"], entry["label"], entry["load"]["kind"], entry["load"]["value"])
+        work = (str(entry["host"]), entry["workload_sha256"])
+        for metric, figure in entry["metrics"].items():
+            if figure["interval"][1] > 0:
+                found.setdefault((*place, metric, *work), []).append(entry)
+    return [
+        Series(key[0], key[1], {"kind": key[2], "value": key[3]}, key[4], tuple(made))
+        for key, made in found.items()
+    ]
+
+
+def drifts(history: Sequence[Entry], floor: float = SESSION_FLOOR) -> list[Drift]:
+    """Series whose present level is worse than their best by more than `floor`.
+
+    A level is three runs or more, so one bad night is none; many small steps add up.
+    """
+    return [found for one in series(history) if (found := _drift(one, floor)) is not None]
+
+
+def _drift(one: Series, floor: float) -> Drift | None:
+    worse = np.log(np.array(one.values)) * (1 if MEASURES[one.metric] == "lower" else -1)
+    found = levels(worse, least=LEAST_NIGHTS)
+    last = found[-1]
+    best = min(found, key=lambda level: level.mean)
+    away = last.mean - best.mean
+    if away <= math.log1p(floor):
+        return None
+    largest = max(_rises(found, best), default=0.0)
+    return Drift(
+        one,
+        math.exp(away),
+        "step" if largest > 0.75 * away else "creep",
+        one.entries[last.start],
+        one.entries[best.stop - 1],
+    )
+
+
+def _rises(found: Sequence[Level], best: Level) -> Iterator[float]:
+    after = found[found.index(best) :]
+    return (two.mean - one.mean for one, two in pairwise(after))

@@ -1,0 +1,140 @@
+"""Runs held against a baseline, as text and as Markdown for a pull request."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.plan import LoadPoint
+from harness.report.text import NOT_KNOWN, counted, listing, markdown_escaped, number, plain
+from harness.report.view import point_words
+
+Json = Mapping[str, Any]
+HEADS = ("metric", "baseline", "new", "change", "95 % interval", "verdict")
+PRIMARY = "*"
+
+
+def terminal(document: Json) -> str:
+    return "\n".join(_terminal(document))
+
+
+def markdown(document: Json) -> str:
+    return "\n".join(_markdown(document))
+
+
+def _terminal(document: Json) -> Iterator[str]:
+    for run in document["runs"]:
+        role = "baseline" if run["name"] == document["baseline"] else "run"
+        yield f"{role:<9} {run_words(run)}"
+    for pair in document["pairs"]:
+        yield ""
+        yield pair_words(pair)
+        yield from (f"  differs: {_difference(one)}" for one in pair["differences"])
+        if pair["refused"]:
+            yield f"  refused: {plain(pair['refused'])}; --force compares all the same"
+        if not pair["findings"]:
+            yield "  no load point in common"
+        for point, findings in by_load(pair):
+            yield f"  {point_words(point)}"
+            yield from _table([HEADS, *map(finding_row, findings)])
+            yield from (f"    {one['metric']}: {plain(one['why'])}" for one in findings if undecided(one))
+    yield ""
+    yield conclusion(document)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        first, *rest = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
+        yield f"    {first}  {'  '.join(rest)}".rstrip()
+
+
+def _markdown(document: Json) -> Iterator[str]:
+    yield f"**{markdown_escaped(conclusion(document))}**"
+    for pair in document["pairs"]:
+        yield ""
+        yield f"#### {markdown_escaped(pair_words(pair))}"
+        for point, findings in by_load(pair):
+            yield ""
+            yield markdown_escaped(point_words(point))
+            yield ""
+            yield _row(HEADS)
+            yield "|---|---:|---:|---:|---:|---|"
+            yield from (_row(finding_row(one)) for one in findings)
+        if pair["refused"]:
+            yield f"\nRefused: {markdown_escaped(plain(pair['refused']))}"
+        if pair["differences"]:
+            count = counted(len(pair["differences"]), "difference")
+            yield f"\n<details><summary>{count} in conditions</summary>\n"
+            yield from (f"- {markdown_escaped(_difference(one))}" for one in pair["differences"])
+            yield "\n</details>"
+    yield ""
+    for run in document["runs"]:
+        role = "baseline" if run["name"] == document["baseline"] else "run"
+        yield f"- {role}: {markdown_escaped(run_words(run))}"
+
+
+def _row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(map(markdown_escaped, texts))} |"
+
+
+def run_words(run: Json) -> str:
+    made_up = "SIMULATED" if run["simulated"] else None
+    parts = (run["name"], run["scenario"], run["created_utc"], run["hostname"], run["state"], made_up)
+    return plain("  ".join(str(part) for part in parts if part))
+
+
+def pair_words(pair: Json) -> str:
+    new, old = pair["a"], pair["b"]
+    if new["label"] == old["label"]:
+        return plain(f"{new['label']}: {new['run']} against {old['run']}")
+    where = "" if new["run"] == old["run"] else f" ({new['run']} against {old['run']})"
+    return plain(f"{new['label']} against {old['label']}{where}")
+
+
+def by_load(pair: Json) -> list[tuple[LoadPoint, list[Json]]]:
+    found: dict[LoadPoint, list[Json]] = {}
+    for one in pair["findings"]:
+        point = LoadPoint(one["load"]["kind"], float(one["load"]["value"]))
+        found.setdefault(point, []).append(one)
+    return list(found.items())
+
+
+def finding_row(one: Json) -> tuple[str, ...]:
+    new, old = (NOT_KNOWN if value is None else number(value) for value in one["values"])
+    low, middle, high = (change(ratio) for ratio in one["ratio"]) if one["ratio"] else ("", NOT_KNOWN, "")
+    interval = f"{low} to {high}" if low else NOT_KNOWN
+    mark = PRIMARY if one["primary"] else ""
+    return (one["metric"] + mark, old, new, middle, interval, one["verdict"])
+
+
+def change(ratio: float) -> str:
+    """`+8.1 %`; from a doubling on `2.3 ×`."""
+    return f"{number(ratio)} ×" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %"
+
+
+def undecided(one: Json) -> bool:
+    return one["verdict"] in ("not enough runs", "not comparable")
+
+
+def conclusion(document: Json) -> str:
+    """One sentence: what became slower, or that nothing did, or why that is not known."""
+    findings = [(pair, one) for pair in document["pairs"] for one in pair["findings"]]
+    if not findings:
+        return "Nothing in common to compare."
+    slower = [f"{pair['a']['label']} {_place(one)}" for pair, one in findings if one["verdict"] == "slower"]
+    if slower:
+        return f"Slower: {plain(listing(slower), 1000)}."
+    open_ones = sum(undecided(one) for _, one in findings)
+    if open_ones == len(findings):
+        return "No verdict: " + plain(findings[0][1]["why"]) + "."
+    rest = f"; {open_ones} of {len(findings)} not decided" if open_ones else ""
+    return f"Nothing is slower{rest}."
+
+
+def _place(one: Json) -> str:
+    return f"{one['metric']} at {LoadPoint(one['load']['kind'], one['load']['value']).label}"
+
+
+def _difference(one: Json) -> str:
+    return plain(
+        f"{one['what']}: {one['baseline']} | {one['new']}" + (" (decides)" if one["matters"] else "")
+    )

@@ -1,0 +1,57 @@
+"""Changes of level in a series of few noisy values, such as one figure of every night.
+
+Binary segmentation: the split with the largest t between its two sides is kept where it is significant
+among all splits that were looked at (Bonferroni); both sides are then looked at in the same way.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from harness.stats.runs import Floats
+from harness.stats.student import t_cdf
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Values `start` to `stop` (exclusive) lie about `mean`."""
+
+    start: int
+    stop: int
+    mean: float
+
+
+def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level]:
+    """Stretches of one level, in order. One of less than `least` values is never told apart: a single
+    odd value is not a change."""
+    bounds = [0, *_splits(values, 0, alpha, least), len(values)]
+    return [
+        Level(start, stop, float(values[start:stop].mean()))
+        for start, stop in pairwise(bounds)
+        if stop > start
+    ]
+
+
+def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
+    candidates = range(least, len(values) - least + 1)
+    if not candidates:
+        return []
+    best = min(candidates, key=lambda split: _p(values, split))
+    if _p(values, best) * len(candidates) >= alpha:
+        return []
+    return [
+        *_splits(values[:best], offset, alpha, least),
+        offset + best,
+        *_splits(values[best:], offset + best, alpha, least),
+    ]
+
+
+def _p(values: Floats, split: int) -> float:
+    """Two-sided, with the spread of both sides pooled: three values alone have hardly any."""
+    one, two = values[:split], values[split:]
+    freedom = len(values) - 2
+    squares = float(((one - one.mean()) ** 2).sum() + ((two - two.mean()) ** 2).sum())
+    error = (squares / freedom * (1 / len(one) + 1 / len(two))) ** 0.5
+    away = abs(float(two.mean() - one.mean()))
+    if away == 0:
+        return 1.0
+    return 2 * t_cdf(-away / error, freedom) if error > 0 else 0.0

@@ -1,0 +1,55 @@
+"""results/history/runs.jsonl: one line per backend and load of every run, only ever appended to."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SpecError
+from harness.store.atomic import storage_error
+
+SCHEMA = 1
+Entry = dict[str, Any]
+
+
+def history_path(results: Path) -> Path:
+    return results / "history" / "runs.jsonl"
+
+
+def read_history(path: Path) -> list[Entry]:
+    """Raises SpecError for a line that is not one of this version. No file is an empty history."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+    return [_entry(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _entry(line: str, where: str) -> Entry:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        raise SpecError("not a line of JSON", where=where, hint="remove the line; the others stay") from None
+    if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
+        found = entry.get("schema") if isinstance(entry, dict) else None
+        raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=where)
+    return entry
+
+
+def append_history(path: Path, entries: Sequence[Entry]) -> int:
+    """Lines added: a run that is there already is not added again. Raises StorageError."""
+    known = {entry["run"] for entry in read_history(path)}
+    new = [{"schema": SCHEMA, **entry} for entry in entries if entry["run"] not in known]
+    text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise storage_error(error, path) from error
+    return len(new)
