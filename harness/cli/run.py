@@ -38,6 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="how engines are started (default: auto; the choice and its reason are printed)",
     )
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cuda", "rocm", "cpu"),
+        default="auto",
+        help="of engines in containers (default: what this machine has)",
+    )
+    parser.add_argument(
+        "--gpu-wait",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="wait so long for a GPU that another process uses (default: refuse)",
+    )
     load = parser.add_argument_group("load (replaces what the scenario says)")
     shape = load.add_mutually_exclusive_group()
     shape.add_argument(
@@ -117,8 +130,10 @@ def main(arguments: argparse.Namespace) -> int:
         model=arguments.model,
         served_name=arguments.model_name,
         launch=arguments.launch,
+        device=arguments.device,
+        gpu_wait_s=arguments.gpu_wait,
         overrides=_overrides(arguments),
-        engine_values=dict(_pair(text, "--engine-set") for text in arguments.engine_set),
+        engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
         repeats=arguments.repeats,
         seed=arguments.seed,
         workers=arguments.workers,
@@ -149,7 +164,7 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
     overrides: dict[str, Any] = {}
     for text in arguments.set:
-        key, value = _pair(text, "--set")
+        key, value = pair(text, "--set")
         overrides[key] = _toml_value(value)
     if arguments.concurrency:
         overrides |= {"load.concurrency": arguments.concurrency, "load.rate": []}
@@ -168,7 +183,7 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     return overrides
 
 
-def _pair(text: str, flag: str) -> tuple[str, str]:
+def pair(text: str, flag: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)

@@ -88,43 +88,54 @@ def build_command(
     process = definition.process
     if process is None:
         raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
-    values = definition.engine.values
-    fill: dict[str, Value] = {
-        "served_name": SERVED_NAME,
+    hub = weights is not None and not weights.local
+    fill = common_fill(definition) | {
         "host": HOST,
         "scratch": str(scratch),
         "shims": str(_SHIMS),
         "harness_python": sys.executable,
-        **values,
         "port": port,
     }
-    if "context_tokens" in values and "max_sequences" in values:
-        fill["context_total"] = int(values["context_tokens"]) * int(values["max_sequences"])
     if env:
         fill |= {"python": str(env.python), "bin": str(env.bin)}
     if weights:
         fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
 
-    def filled(text: str, place: str) -> str:
-        missing = [name for name in PLACEHOLDER.findall(text) if name not in fill]
-        if missing:
-            raise SpecError(
-                f"nothing to fill '{{{missing[0]}}}' with", where=f"backend {definition.name}:{place}"
-            )
-        return PLACEHOLDER.sub(lambda match: str(fill[match[1]]), text)
+    def placed(text: str, place: str) -> str:
+        return filled(text, fill, f"backend {definition.name}:{place}")
 
-    naming = definition.engine.model_args
-    if weights and not weights.local:
-        naming = definition.engine.hub_model_args or naming
-    argv = [filled(part, "process.program") for part in process.program]
-    argv += [filled(part, "engine.model_args") for part in naming]
-    argv += [filled(part, "engine.args") for part in definition.engine.args]
-    argv += [filled(part, "process.args") for part in process.args]
-    environment = _passed_on(hub=weights is not None and not weights.local)
+    argv = [placed(part, "process.program") for part in process.program]
+    argv += [placed(part, "engine.model_args") for part in model_args(definition, hub=hub)]
+    argv += [placed(part, "engine.args") for part in definition.engine.args]
+    argv += [placed(part, "process.args") for part in process.args]
+    environment = _passed_on(hub=hub)
     for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
-        environment.update({name: filled(value, place) for name, value in table.items()})
-    files = {name: filled(text, "engine.files") for name, text in definition.engine.files.items()}
+        environment.update({name: placed(value, place) for name, value in table.items()})
+    files = {name: placed(text, "engine.files") for name, text in definition.engine.files.items()}
     return Command(tuple(argv), environment, files)
+
+
+def common_fill(definition: Backend) -> dict[str, Value]:
+    """Placeholders that mean the same however the engine is started, and their values."""
+    values = definition.engine.values
+    fill: dict[str, Value] = {"served_name": SERVED_NAME, **values}
+    if "context_tokens" in values and "max_sequences" in values:
+        fill["context_total"] = int(values["context_tokens"]) * int(values["max_sequences"])
+    return fill
+
+
+def model_args(definition: Backend, *, hub: bool) -> tuple[str, ...]:
+    """How the weights are named; `hub`: the engine fetches them itself."""
+    engine = definition.engine
+    return (engine.hub_model_args if hub else ()) or engine.model_args
+
+
+def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
+    """With its placeholders replaced. Raises SpecError for one that has no value in this way of starting."""
+    missing = [name for name in PLACEHOLDER.findall(text) if name not in fill]
+    if missing:
+        raise SpecError(f"nothing to fill '{{{missing[0]}}}' with", where=where)
+    return PLACEHOLDER.sub(lambda match: str(fill[match[1]]), text)
 
 
 def _passed_on(hub: bool) -> dict[str, str]:

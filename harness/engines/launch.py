@@ -1,34 +1,33 @@
-"""How a backend comes to run: found running, or started here as a process."""
+"""How a backend comes to run: found running, started here as a process, or in a container by Compose."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.spec.backend import BackendRef
+from harness.spec.backend import DEVICES, Backend, BackendRef
 
 Mode = Literal["auto", "compose", "process", "attach"]
+Device = Literal["auto", "cuda", "rocm", "cpu"]
+
+_DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoice:
-    mode: Literal["process", "attach"]
+    mode: Literal["process", "compose", "attach"]
     why: str  # one sentence, printed and stored
+    device: str = ""  # of a container: cuda, rocm or cpu
 
 
-def resolve_launch(ref: BackendRef, mode: Mode) -> LaunchChoice:
+def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> LaunchChoice:
     """Raises SpecError where the mode contradicts the entry of --backends or the definition."""
     name, where = ref.label, f"--launch {mode}"
-    if mode == "compose":
-        raise SpecError(
-            f"backend '{name}' has no Compose profile",
-            where=where,
-            hint=f"use --launch process, or start the container and attach with {name}=URL",
-        )
-    if mode == "process" and ref.url:
+    if mode in ("process", "compose") and ref.url:
         raise SpecError(
             f"backend '{name}' is given with a URL, which means attach",
             where=where,
-            hint=f"leave out '={ref.url}' or --launch process",
+            hint=f"leave out '={ref.url}' or --launch {mode}",
         )
     if mode == "attach" and not ref.url:
         raise SpecError(
@@ -40,14 +39,76 @@ def resolve_launch(ref: BackendRef, mode: Mode) -> LaunchChoice:
         return LaunchChoice(
             "attach", f"{name} is measured where it runs, at {ref.url}, because a URL was given"
         )
+    if mode == "compose":
+        return _compose(ref, device, "because --launch compose was given")
+    if mode == "process":
+        return _process(ref, "because --launch process was given")
+    return _auto(ref, device)
+
+
+def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
+    """A GPU is only reached through an image; without one the process is the shorter way."""
+    definition = ref.definition
+    if definition.compose is not None:
+        on = _device(definition, device)
+        if on != "cpu":
+            return _compose(
+                ref, device, f"because this machine has a GPU ({on}) and its definition an image for it"
+            )
+    if definition.process is not None:
+        return _process(
+            ref,
+            "because there is no GPU for an image of it"
+            if definition.compose
+            else "because its definition has [process] and no image",
+        )
+    if definition.compose is not None:
+        return _compose(ref, device, "because its definition has no [process]")
+    raise SpecError(
+        f"backend '{ref.label}' cannot be started here: its definition has neither [process] nor [compose]",
+        where="--backends",
+        hint=f"attach to a running server with {ref.label}=http://HOST:PORT",
+    )
+
+
+def _process(ref: BackendRef, because: str) -> LaunchChoice:
     if ref.definition.process is None:
         raise SpecError(
-            f"backend '{name}' cannot be started here: its definition has no [process]",
+            f"backend '{ref.label}' cannot be started here as a process: its definition has no [process]",
             where="--backends",
-            hint=f"attach to a running server with {name}=http://HOST:PORT",
+            hint=f"use --launch compose, or attach to a running server with {ref.label}=http://HOST:PORT",
         )
-    if mode == "process":
-        return LaunchChoice("process", f"{name} is started as a process because --launch process was given")
-    return LaunchChoice(
-        "process", f"{name} is started as a process: its definition has [process] and no Compose profile"
-    )
+    return LaunchChoice("process", f"{ref.label} is started as a process {because}")
+
+
+def _compose(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
+    if ref.definition.compose is None:
+        raise SpecError(
+            f"backend '{ref.label}' cannot be started in a container: its definition has no [compose]",
+            where="--launch compose",
+            hint=f"use --launch process, or start the container and attach with {ref.label}=URL",
+        )
+    on = _device(ref.definition, device)
+    return LaunchChoice("compose", f"{ref.label} is started in a container on {on} {because}", on)
+
+
+def _device(definition: Backend, asked: Device) -> str:
+    """The one asked for, else the first that is on this machine and that the engine has an image for."""
+    with_image = [device for device in DEVICES if getattr(definition.image, device)]
+    if asked != "auto":
+        if asked not in with_image:
+            raise SpecError(
+                f"backend '{definition.name}' has no image for {asked}",
+                where=f"--device {asked}",
+                hint=f"it has one for: {', '.join(with_image)}",
+            )
+        return asked
+    present = [device for device in with_image if device == "cpu" or _DEVICE_FILES[device].exists()]
+    if not present:
+        raise SpecError(
+            f"backend '{definition.name}' has images for {' and '.join(with_image)} only, "
+            "and no such device is on this machine",
+            where="--launch compose",
+            hint="choose one for Docker on another machine with --device",
+        )
+    return present[0]

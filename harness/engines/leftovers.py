@@ -14,11 +14,12 @@ from typing import Any
 
 from harness import paths
 from harness.engines.cache import Say
+from harness.errors import SetupError
 
 
 @contextmanager
-def noted(label: str, session: int, log: Path) -> Iterator[None]:
-    """While the context lasts, a note says which processes belong to the engine."""
+def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
+    """While the context lasts, a note says which processes, or what Compose project, are the engine's."""
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / f"{session}.json"
@@ -28,8 +29,9 @@ def noted(label: str, session: int, log: Path) -> Iterator[None]:
                 "label": label,
                 "session": session,
                 "log": str(log.resolve()),
+                "project": project,
                 "bench": os.getpid(),
-                "bench_born": _born(os.getpid()),
+                "bench_born": born(os.getpid()),
             }
         ),
         encoding="utf-8",
@@ -48,24 +50,41 @@ def clear(say: Say) -> list[str]:
             told = json.loads(note.read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):  # its harness is just removing or writing it
             continue
-        if told["bench_born"] is not None and _born(told["bench"]) == told["bench_born"]:
+        if told["bench_born"] is not None and born(told["bench"]) == told["bench_born"]:
             if told["bench"] != os.getpid():
                 remarks.append(
                     f"another bench (pid {told['bench']}) runs {told['label']} on this machine "
                     "at the same time: both measurements suffer"
                 )
             continue
-        left = [pid for pid in _processes() if _belongs(pid, told)]
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        if left:
-            pids = ", ".join(map(str, left))
-            remarks.append(f"stopped {told['label']} (pid {pids}), left by a bench that was killed")
+        try:
+            remarks += _clear_container(told) if told.get("project") else _clear_processes(told)
+        except SetupError as error:  # asked again at the next start
+            remarks.append(f"{told['label']} was left in a container by a bench that was killed: {error}")
+            continue
         note.unlink(missing_ok=True)
     for remark in remarks:
         say(remark)
     return remarks
+
+
+def _clear_processes(told: dict[str, Any]) -> list[str]:
+    left = [pid for pid in _processes() if _belongs(pid, told)]
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    pids = ", ".join(map(str, left))
+    return [f"stopped {told['label']} (pid {pids}), left by a bench that was killed"] if left else []
+
+
+def _clear_container(told: dict[str, Any]) -> list[str]:
+    """Its keeper is about to remove it, has done so, or was killed too."""
+    from harness.engines.containers.daemon import Daemon
+    from harness.engines.containers.service import STOP_GRACE_S
+
+    found = Daemon().remove_project(told["project"], grace_s=STOP_GRACE_S)
+    left = "removed its container" if found else "nothing of its container is left"
+    return [f"{told['label']} was left by a bench that was killed: {left}"]
 
 
 def _folder() -> Path:
@@ -87,7 +106,7 @@ def _belongs(pid: int, told: dict[str, Any]) -> bool:
     return bool(session == told["session"] and output.removesuffix(" (deleted)") == told["log"])
 
 
-def _born(pid: int) -> int | None:
+def born(pid: int) -> int | None:
     """Start time in clock ticks since boot; None when there is no such process."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from harness.engines.cache import Say
-from harness.engines.process import EngineProcess
+from harness.engines.started import Started
 from harness.engines.watch import Reporter, tail
 from harness.errors import SetupError
 from harness.spec.backend import Failure
@@ -21,14 +21,21 @@ _TAIL_LINES = 15
 _CAUSES = (
     (
         r"out of memory|OutOfMemory|MemoryError|bad_alloc|Cannot allocate memory|No available memory"
-        r"|killed by SIGKILL",
+        r"|killed by SIGKILL|killed for lack of memory",
         "it ran out of memory: use a smaller model, or fewer --engine-set max_sequences or context_tokens",
     ),
-    (r"[Aa]ddress already in use|couldn't bind", "its port is taken: stop the other server, or set no port"),
+    (
+        r"[Aa]ddress already in use|couldn't bind|port is already allocated",
+        "its port is taken: stop the other server, or set no port",
+    ),
     (
         r"failed to load model|error loading model|invalid magic|not a valid model|SafetensorError"
         r"|does not appear to have a file|Can't load the configuration",
         "the weights cannot be read: check the file given with --model, or delete it from the cache",
+    ),
+    (
+        r"could not select device driver|nvidia-container-cli",
+        "Docker cannot give a GPU to a container: install the NVIDIA Container Toolkit, or use --device cpu",
     ),
     (
         r"error while loading shared libraries|cannot open shared object|ImportError|ModuleNotFoundError",
@@ -41,18 +48,16 @@ _CAUSES = (
 )
 
 
-def wait_ready(
-    base_url: str, spec: ServerSpec, process: EngineProcess, log: Path, say: Say, label: str
-) -> None:
+def wait_ready(started: Started, spec: ServerSpec, log: Path, say: Say, label: str) -> None:
     """Until the readiness path answers 200. Raises SetupError when the engine dies or takes too long."""
-    url = base_url + spec.ready_path
+    url, limit_s = started.base_url + spec.ready_path, started.startup_timeout_s
     loading = f"; while loading: {spec.loading}" if spec.loading else ""
-    say(f"{label}: waiting for {url}, at most {spec.startup_timeout_s:.0f} s{loading}")
+    say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
     reporter = Reporter(say, f"{label}: loading", log)
     state = "no connection"
     with httpx.Client(timeout=5.0, trust_env=False) as client:
-        while reporter.elapsed_s < spec.startup_timeout_s:
-            ending = process.exited()
+        while reporter.elapsed_s < limit_s:
+            ending = started.life.exited()
             if ending:
                 raise failure(f"ended while loading: {ending}", label, log, spec.failures)
             try:
@@ -65,7 +70,7 @@ def wait_ready(
                 state = f"{answer.status_code} {answer.text[:100]}"
             reporter.tick()
             time.sleep(_POLL_S)
-    what = f"not ready after {spec.startup_timeout_s:.0f} s; {spec.ready_path} last gave: {state}"
+    what = f"not ready after {limit_s:.0f} s; {spec.ready_path} last gave: {state}"
     raise failure(what, label, log, spec.failures)
 
 

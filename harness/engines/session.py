@@ -1,7 +1,6 @@
 """One engine from start to stop: the only way the rest of the harness gets at one."""
 
 import dataclasses
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -10,15 +9,17 @@ from typing import Any
 
 from harness.engines import leftovers
 from harness.engines.cache import Say
-from harness.engines.command import HOST, SERVED_NAME, build_command, configured
-from harness.engines.install import EngineEnv, install_engine, needs_install
+from harness.engines.command import HOST, SERVED_NAME, configured
+from harness.engines.containers.launch import start_container
+from harness.engines.install import EngineEnv
 from harness.engines.launch import LaunchChoice
 from harness.engines.models import Weights, ensure_weights
 from harness.engines.ports import check_port, free_port
 from harness.engines.prepare import first_name, hello, prepare
-from harness.engines.process import EngineProcess
+from harness.engines.process_launch import start_process
 from harness.engines.ready import failure, wait_ready
 from harness.engines.server import Server, api_key
+from harness.engines.started import Life
 from harness.engines.watch import tail
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, BackendRef, Value
@@ -34,16 +35,16 @@ class EngineSession(Server):
         base_url: str,
         served_name: str,
         key: str = "",
-        process: EngineProcess | None = None,
+        life: Life | None = None,
         log: Path | None = None,
     ) -> None:
         super().__init__(definition, base_url, served_name, key)
         self.facts: dict[str, Any] = {}
-        self._process, self._log = process, log
+        self._life, self._log = life, log
 
     def exited(self) -> str | None:
-        """None while the process lives, or when it is not ours; else one sentence."""
-        return self._process.exited() if self._process else None
+        """None while the engine lives, or when it is not ours; else one sentence."""
+        return self._life.exited() if self._life else None
 
     def log_tail(self, lines: int) -> str:
         """Empty for a server that is not ours."""
@@ -61,15 +62,18 @@ def open_engine(
     api_key_env: str | None = None,
     served_name: str | None = None,
     values: Mapping[str, Value] | None = None,
+    gpu_wait_s: float = 0.0,
+    keep: bool = False,
 ) -> AbstractContextManager[EngineSession]:
     """The engine, once it has generated text; stopped, if it is ours, however the block is left.
 
     `served_name` is what an attached server calls its model (default: the first it lists); `values` overrides
-    [engine.values], `port` and `threads`. Raises SpecError or SetupError.
+    [engine.values], `port` and `threads`; `gpu_wait_s` is how long a GPU in use is waited for; with `keep` a
+    container stays when the block is left without an error. Raises SpecError or SetupError.
     """
     if choice.mode == "attach":
         return _attach(ref, choice, api_key_env, served_name, progress)
-    return _start(ref, choice, model_name, model, log_path, progress, values or {})
+    return _start(ref, choice, model_name, model, log_path, progress, values or {}, gpu_wait_s, keep)
 
 
 @contextmanager
@@ -98,47 +102,57 @@ def _start(
     log: Path,
     say: Say,
     overrides: Mapping[str, Value],
+    gpu_wait_s: float,
+    keep: bool,
 ) -> Iterator[EngineSession]:
     serves_weights = ref.definition.backend.weights != "none"
     definition = configured(ref.definition, model if serves_weights else None, overrides)
     remarks = leftovers.clear(say)
-    env = install_engine(definition, say) if needs_install(definition) else None
-    weights = _weights(definition, model_name, model, env, say) if serves_weights else None
     port = _port(definition)
-    with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
-        command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
-        for name, text in command.files.items():
-            Path(scratch, name).write_text(text, encoding="utf-8")
-        say(f"{ref.label}: starting")
-        started = time.monotonic()
-        process = EngineProcess(command.argv, command.env, log)
-        base_url = f"http://{HOST}:{port}"
-        session = EngineSession(definition, base_url, SERVED_NAME, process=process, log=log)
-        with leftovers.noted(ref.label, process.pid, log), process, closing(session):
-            wait_ready(base_url, definition.server, process, log, say, ref.label)
+
+    def weights_for(env: EngineEnv | None) -> Weights | None:
+        return _weights(definition, choice, model_name, model, env, say) if serves_weights else None
+
+    starting = (
+        start_container(
+            ref.label,
+            definition,
+            choice.device,
+            weights_for,
+            port=port,
+            log=log,
+            say=say,
+            gpu_wait_s=gpu_wait_s,
+            keep=keep,
+        )
+        if choice.mode == "compose"
+        else start_process(ref.label, definition, weights_for, port=port, log=log, say=say)
+    )
+    with starting as started:
+        session = EngineSession(definition, started.base_url, SERVED_NAME, life=started.life, log=log)
+        with closing(session):
+            wait_ready(started, definition.server, log, say, ref.label)
             try:
-                prepare(session, weights, say, ref.label)
+                prepare(session, started.weights, say, ref.label)
             except SetupError as error:
                 what = f"ready, but cannot generate: {error}"
                 raise failure(what, ref.label, log, definition.server.failures) from error
-            startup_s = round(time.monotonic() - started, 2)
+            startup_s = round(time.monotonic() - started.began_s, 2)
             say(f"{ref.label}: ready after {startup_s:.1f} s")
-            session.facts = _facts(ref, choice, session) | {
-                "command": list(command.argv),
-                "env": command.recorded_env(),
-                "files": command.files,
-                "values": definition.engine.values,
-                "pid": process.pid,
-                "port": port,
-                "startup_s": startup_s,
-                "log": str(log),
-                "package_version": env.version if env else None,
-                "packages": env.packages if env else None,
-                "torch_source": env.torch_source if env else None,
-                "model": _about_model(model_name, model) if weights else None,
-                "weights": dataclasses.asdict(weights) if weights else None,
-                "remarks": remarks,
-            }
+            own = started.facts()
+            session.facts = (
+                _facts(ref, choice, session)
+                | {
+                    "values": definition.engine.values,
+                    "port": port,
+                    "startup_s": startup_s,
+                    "log": str(log),
+                    "model": _about_model(model_name, model) if started.weights else None,
+                    "weights": dataclasses.asdict(started.weights) if started.weights else None,
+                }
+                | own
+                | {"remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])]))}
+            )
             yield session
 
 
@@ -168,9 +182,18 @@ def _about_model(name: str, model: Model) -> dict[str, Any]:
     }
 
 
-def _weights(definition: Backend, model_name: str, model: Model, env: EngineEnv | None, say: Say) -> Weights:
+def _weights(
+    definition: Backend,
+    choice: LaunchChoice,
+    model_name: str,
+    model: Model,
+    env: EngineEnv | None,
+    say: Say,
+) -> Weights:
     header = definition.backend
-    track, _ = choose_track(model_name, model, header.weights, header.default_track)
+    track, _ = choose_track(
+        model_name, model, header.weights, header.default_track, convert=choice.mode == "process"
+    )
     return ensure_weights(model_name, model, track, env, say)
 
 

@@ -7,6 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from harness.doctor.result import advice
+from harness.engines.containers.launch import provide_image
 from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
@@ -98,12 +99,13 @@ class Run:
         """Engines and weights before the first measurement: a failed download costs no measured cell."""
         prepared = self.prepared
         for ref, launch, track in zip(prepared.backends, prepared.launches, prepared.tracks, strict=True):
-            if launch.mode != "process":
-                continue
-            if needs_install(ref.definition):
+            environment = None
+            if launch.mode == "compose":
+                provide_image(ref.definition, launch.device, self.ui.stage)
+            elif launch.mode == "process" and needs_install(ref.definition):
                 environment = install_engine(ref.definition, self.ui.stage)
-                if track is not None:
-                    ensure_weights(prepared.model_name, prepared.model, track, environment, self.ui.stage)
+            if track is not None:
+                ensure_weights(prepared.model_name, prepared.model, track, environment, self.ui.stage)
 
     def _block(self, block: Block) -> None:
         """An engine that cannot be started is recorded, and the other backends are still measured.
@@ -122,6 +124,7 @@ class Run:
                 api_key_env=self.prepared.options.api_key_env,
                 served_name=self.prepared.options.served_name,
                 values=self.prepared.engine_values[block.backend],
+                gpu_wait_s=self.prepared.options.gpu_wait_s,
             ) as engine:
                 self.manifest.engine_started(label, engine.facts)
                 self.ui.note(

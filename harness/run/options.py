@@ -10,6 +10,7 @@ from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
 
 LaunchMode = Literal["auto", "compose", "process", "attach"]
+Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class RunOptions:
     model: str | None = None
     served_name: str | None = None  # what attached servers call their model
     launch: LaunchMode = "auto"
+    device: Device = "auto"  # of containers
+    gpu_wait_s: float = 0.0  # for a GPU that another process uses
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
     repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend

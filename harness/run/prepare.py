@@ -48,7 +48,7 @@ def prepare(options: RunOptions) -> Prepared:
     api_key(options.api_key_env)  # a variable that is named must be set
     scenario = load_scenario(options.scenario, options.overrides)
     backends = tuple(parse_backend_list(options.backends))
-    launches = tuple(resolve_launch(ref, options.launch) for ref in backends)
+    launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
     model_name, model = find_model(options.model)
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
@@ -66,7 +66,8 @@ def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model)
     header = ref.definition.backend
     if launch.mode == "attach" or header.weights == "none":
         return None
-    return choose_track(model_name, model, header.weights, header.default_track)[0]
+    convert = launch.mode == "process"
+    return choose_track(model_name, model, header.weights, header.default_track, convert=convert)[0]
 
 
 def _engine_values(

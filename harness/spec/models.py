@@ -56,9 +56,18 @@ def choose_model(name: str | None) -> tuple[str, Model]:
     return chosen, known.models[chosen]
 
 
-def choose_track(model_name: str, model: Model, weights: str, wanted: str) -> tuple[str, Track]:
-    """The track an engine serves: the one its definition wants, else the model's first of its form."""
-    fitting = {name: track for name, track in model.tracks.items() if track.weights == weights}
+def choose_track(
+    model_name: str, model: Model, weights: str, wanted: str, *, convert: bool = True
+) -> tuple[str, Track]:
+    """The track an engine serves: the one its definition wants, else the model's first of its form.
+
+    Without `convert`, there is nothing here to make one track's weights of another's.
+    """
+    fitting = {
+        name: track
+        for name, track in model.tracks.items()
+        if track.weights == weights and (convert or not track.convert_from)
+    }
     if wanted:
         if wanted not in fitting:
             raise SpecError(f"model '{model_name}' has no {weights} track '{wanted}'",

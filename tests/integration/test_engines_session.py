@@ -239,7 +239,7 @@ def test_a_recycled_number_is_not_killed(tmp_path):
 
 
 def test_a_live_neighbour_is_left_alone_and_mentioned(tmp_path):
-    born = leftovers._born(os.getppid())
+    born = leftovers.born(os.getppid())
     folder = tmp_path / "cache" / "running"
     folder.mkdir(parents=True)
     note = {"label": "vllm", "session": 1, "log": "/x.log", "bench": os.getppid(), "bench_born": born}

@@ -1,0 +1,35 @@
+"""`bench compose`: the Compose files for use by hand, from the definitions."""
+
+import argparse
+from pathlib import Path
+
+from harness.errors import ExitCode, SpecError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="BACKEND", help="default: every one with an image")
+    parser.add_argument(
+        "--write", type=Path, metavar="DIR", help="write all files there (default: print compose.yaml)"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness import paths
+    from harness.engines.containers.files import MAIN, compose_files
+    from harness.spec.backend_refs import load_backend
+
+    names = arguments.names or sorted(set(paths.definitions("backends")) - {"models"})
+    definitions = [load_backend(name) for name in names]
+    without = [one.name for one in definitions if one.compose is None]
+    if arguments.names and without:
+        raise SpecError(f"backend '{without[0]}' has no [compose] and no image", where="bench compose")
+    made = compose_files(definitions)
+    if arguments.write is None:
+        print(made[MAIN], end="")
+        return ExitCode.OK
+    for name, text in made.items():
+        path = arguments.write / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(path)
+    return ExitCode.OK

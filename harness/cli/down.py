@@ -1,0 +1,26 @@
+"""`bench down`: removes what `bench up` started."""
+
+import argparse
+import sys
+
+from harness.errors import ExitCode
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="BACKEND", help="default: all that are up")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.engines.containers.daemon import Daemon
+    from harness.engines.containers.owners import running
+    from harness.engines.containers.service import STOP_GRACE_S
+
+    daemon = Daemon()
+    for name in arguments.names or [""]:
+        up = [one for one in running(daemon, name) if one.kept]
+        if not up:
+            print(f"{name or 'nothing'} is {'not ' if name else ''}up", file=sys.stderr)
+        for one in up:
+            daemon.remove_project(one.project, grace_s=STOP_GRACE_S)
+            print(f"{one.engine}: stopped and removed")
+    return ExitCode.OK

@@ -1,0 +1,32 @@
+"""`bench logs`: what an engine in a container has to say."""
+
+import argparse
+import sys
+
+from harness.errors import ExitCode, SetupError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("backend", metavar="BACKEND")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="until the engine ends, or Ctrl-C, which leaves it alone"
+    )
+    parser.add_argument("--tail", type=int, default=100, metavar="N", help="lines to begin with (100)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.engines.containers.daemon import Daemon
+    from harness.engines.containers.owners import running
+
+    daemon = Daemon()
+    found = running(daemon, arguments.backend)
+    if not found:
+        raise SetupError(
+            "no container of it is here",
+            where=arguments.backend,
+            hint="`bench up` starts one; logs of runs lie in their folders",
+        )
+    for part in daemon.log(found[0].container_id, follow=arguments.follow, lines=arguments.tail):
+        sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
+    return ExitCode.OK

@@ -1,0 +1,86 @@
+"""`bench up`: one engine, ready to be measured or looked at, until `bench down`."""
+
+import argparse
+import time
+
+from harness.cli.run import pair
+from harness.errors import ExitCode, SetupError, SpecError
+
+_POLL_S = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("backend", metavar="NAME[@VARIANT]", help="`bench list backends` names them")
+    parser.add_argument("--model", metavar="NAME|PATH", help="`bench list models`; or a file or folder")
+    parser.add_argument(
+        "--launch",
+        choices=("auto", "compose", "process"),
+        default="auto",
+        help="a process stays in the foreground until Ctrl-C; a container until `bench down`",
+    )
+    parser.add_argument("--device", choices=("auto", "cuda", "rocm", "cpu"), default="auto")
+    parser.add_argument("--gpu-wait", type=float, default=0.0, metavar="S", help="for a GPU in use")
+    parser.add_argument("--port", type=int, metavar="N", help="on 127.0.0.1 (default: a free one)")
+    parser.add_argument(
+        "--engine-set", action="append", default=[], metavar="KEY=VALUE", help="a key of [engine.values]"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness import paths
+    from harness.cli.output import progress_display
+    from harness.engines.launch import resolve_launch
+    from harness.engines.models import find_model
+    from harness.engines.session import open_engine
+    from harness.spec.backend_refs import parse_backend_list
+
+    refs = parse_backend_list(arguments.backend)
+    if len(refs) != 1 or refs[0].url:
+        raise SpecError("one engine without a URL can be started at a time", where="bench up")
+    (ref,) = refs
+    choice = resolve_launch(ref, arguments.launch, arguments.device)
+    if choice.mode == "compose":
+        _refuse_twice(ref.label)
+    values = dict(pair(text, "--engine-set") for text in arguments.engine_set)
+    if arguments.port is not None:
+        values["port"] = str(arguments.port)
+    model_name, model = find_model(arguments.model)
+    ui = progress_display()
+    ui.note(choice.why)
+    try:
+        with open_engine(
+            ref,
+            choice,
+            model_name,
+            model,
+            log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
+            progress=ui.stage,
+            values=values,
+            gpu_wait_s=arguments.gpu_wait,
+            keep=choice.mode == "compose",
+        ) as engine:
+            ui.close()
+            print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
+            print(f"measure it:  bench run --scenario shared-prefix --backends {ref.label}={engine.base_url}")
+            if choice.mode == "compose":
+                print(f"its log:     bench logs {ref.label}\nstop it:     bench down {ref.label}", flush=True)
+                return ExitCode.OK
+            print(f"its log:     {engine.facts['log']}\nstop it:     Ctrl-C", flush=True)
+            while (ended := engine.exited()) is None:
+                time.sleep(_POLL_S)
+            raise SetupError(f"ended: {ended}\n{engine.log_tail(15)}", where=ref.label)
+    finally:
+        ui.close()
+
+
+def _refuse_twice(label: str) -> None:
+    from harness.engines.containers.daemon import Daemon
+    from harness.engines.containers.owners import running
+
+    for one in running(Daemon(), label):
+        if one.kept and one.engine == label:
+            raise SetupError(
+                f"it is up already, {'at ' + one.url if one.url else 'but has ended'}",
+                where=label,
+                hint=f"`bench down {label}` removes it",
+            )

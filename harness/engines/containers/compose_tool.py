@@ -1,0 +1,56 @@
+"""The Compose command of this machine: `docker compose` where it is, else docker-compose 1.29."""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+
+from harness.errors import SetupError
+
+_ASK_TIMEOUT_S = 30
+_OLDEST = (1, 28)  # profiles and device reservations
+
+
+@dataclass(frozen=True, slots=True)
+class ComposeTool:
+    argv: tuple[str, ...]
+    version: str
+
+
+def compose_environment() -> dict[str, str]:
+    """docker-compose 1.29 is a Python program with libraries of its own."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def find_compose() -> ComposeTool:
+    """Raises SetupError when there is none, or only one that is too old."""
+    outdated = ""
+    for argv in (("docker", "compose"), ("docker-compose",)):
+        version = _version(argv)
+        if version is None:
+            continue
+        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+        if numbers >= _OLDEST:
+            return ComposeTool(argv, version)
+        outdated = f"{' '.join(argv)} {version} is too old"
+    raise SetupError(
+        outdated or "neither `docker compose` nor `docker-compose` is installed",
+        where="--launch compose",
+        hint="install Docker's Compose plugin (docker-compose-plugin, docker-compose-v2) or docker-compose",
+    )
+
+
+def _version(argv: tuple[str, ...]) -> str | None:
+    try:
+        asked = subprocess.run(
+            [*argv, "version", "--short"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ASK_TIMEOUT_S,
+            env=compose_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = asked.stdout.strip()
+    return version if asked.returncode == 0 and version else None

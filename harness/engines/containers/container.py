@@ -1,0 +1,106 @@
+"""A started container: whether it lives, how it ended, and what is recorded about it."""
+
+import signal
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from harness.engines.containers.daemon import PROJECT, Daemon
+from harness.engines.containers.keeper import DRAINED
+from harness.engines.process import EngineProcess
+from harness.errors import SetupError
+
+_DRAIN_S = 2.0  # between a container's end and the last line of its log
+
+
+class Container:
+    """Of one project, brought up and taken down by `keeper`."""
+
+    def __init__(self, keeper: EngineProcess, daemon: Daemon, project: str, folder: Path) -> None:
+        self._keeper, self._daemon, self._folder = keeper, daemon, folder
+        self._project, self._id = project, ""
+        self._ending: str | None = None
+
+    def exited(self) -> str | None:
+        """None while it runs or is still being made, else one sentence."""
+        if self._ending is None:
+            try:
+                state = self._state()
+            except SetupError as error:
+                self._ending = str(error)
+                return self._ending
+            if state and state["Status"] in ("exited", "dead", "removing"):
+                self._ending = _sentence(state)
+                self._await_log()
+            elif (ended := self._keeper.exited()) is not None:
+                self._ending = (
+                    f"Compose did not bring it up ({ended})" if not state else f"its keeper died ({ended})"
+                )
+        return self._ending
+
+    def stop(self) -> None:
+        """Returns when nothing of it is left, or when it is left as it is because that was asked for."""
+        self.exited()
+        self._keeper.stop()
+        self._ending = self._ending or "stopped"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def attributes(self) -> dict[str, Any]:
+        """As `docker inspect` has them."""
+        found = self._daemon.inspect(self._find())
+        if found is None:
+            raise SetupError("its container is gone", where=self._project)
+        return found
+
+    def _state(self) -> dict[str, Any] | None:
+        container = self._find()
+        found = self._daemon.inspect(container) if container else None
+        return dict(found["State"]) if found else None
+
+    def _find(self) -> str:
+        """Its id; "" before Compose has made it."""
+        if not self._id:
+            self._id = next((c.id for c in self._daemon.containers(f"{PROJECT}={self._project}")), "")
+        return self._id
+
+    def _await_log(self) -> None:
+        deadline = time.monotonic() + _DRAIN_S
+        while not (self._folder / DRAINED).exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def _sentence(state: dict[str, Any]) -> str:
+    code = int(state["ExitCode"])
+    if state.get("OOMKilled"):
+        return f"killed for lack of memory (exit code {code})"
+    if state.get("Error"):
+        return f"exit code {code}: {state['Error']}"
+    if code > 128 and code - 128 in set(signal.Signals):
+        return f"killed by {signal.Signals(code - 128).name} (exit code {code})"
+    return f"exit code {code}"
+
+
+def container_facts(attributes: dict[str, Any]) -> dict[str, Any]:
+    """What `docker inspect` says, as far as it bears on a measurement. The environment may hold a token."""
+    config, host = attributes["Config"], attributes["HostConfig"]
+    networks = attributes["NetworkSettings"]["Networks"].values()
+    ports = [port.split("/")[0] for port in attributes["NetworkSettings"]["Ports"]]
+    addresses = [network["IPAddress"] for network in networks if network["IPAddress"]]
+    return {
+        "id": attributes["Id"],
+        "name": attributes["Name"].lstrip("/"),
+        "command": [*(config["Entrypoint"] or []), *(config["Cmd"] or [])],
+        "memory_bytes": host["Memory"] or None,
+        "cpuset": host["CpusetCpus"] or None,
+        "nano_cpus": host["NanoCpus"] or None,
+        "shm_bytes": host["ShmSize"],
+        "ipc": host["IpcMode"],
+        "runtime": host["Runtime"],
+        "device_requests": host["DeviceRequests"],
+        "direct_address": f"{addresses[0]}:{ports[0]}" if addresses and ports else None,
+    }

@@ -1,0 +1,135 @@
+"""The Docker daemon, spoken to through Docker's own library, which is loaded on first use."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from harness.errors import SetupError
+
+# Compose's own labels, and ours.
+PROJECT = "com.docker.compose.project"
+OURS = "llm-servebench."
+
+_TIMEOUT_S = 60
+
+
+class Daemon:
+    """A connection. Every method raises SetupError when the daemon does not answer."""
+
+    def __init__(self) -> None:
+        import docker
+
+        self.host = _host()
+        with _answering(self.host):
+            self.client: Any = (
+                docker.DockerClient(base_url=self.host, timeout=_TIMEOUT_S)
+                if self.host and "DOCKER_HOST" not in os.environ
+                else docker.from_env(timeout=_TIMEOUT_S)
+            )
+            self.version: str = self.client.version()["Version"]
+
+    def environment(self) -> dict[str, str]:
+        """For the Compose command, so that it speaks to the same daemon."""
+        return {**os.environ, "DOCKER_HOST": self.host} if self.host else dict(os.environ)
+
+    def image(self, name: str) -> dict[str, Any] | None:
+        """What Docker knows of an image on this machine; None when it is not here."""
+        import docker
+
+        with _answering(self.host):
+            try:
+                return dict(self.client.api.inspect_image(name))
+            except docker.errors.ImageNotFound:
+                return None
+
+    def pull(self, name: str) -> Iterator[dict[str, Any]]:
+        """Docker's progress events; one with `error` where it fails."""
+        from docker.utils import parse_repository_tag
+
+        repository, tag = parse_repository_tag(name)
+        with _answering(self.host):
+            yield from self.client.api.pull(repository, tag=tag or "latest", stream=True, decode=True)
+
+    def containers(self, *labels: str) -> list[Any]:
+        """Those that have all `labels` (`NAME` or `NAME=VALUE`), running or not."""
+        with _answering(self.host):
+            return list(self.client.containers.list(all=True, filters={"label": list(labels)}, sparse=True))
+
+    def inspect(self, container_id: str) -> dict[str, Any] | None:
+        """None when there is no such container (any more)."""
+        import docker
+
+        with _answering(self.host):
+            try:
+                return dict(self.client.api.inspect_container(container_id))
+            except docker.errors.NotFound:
+                return None
+
+    def log(self, container_id: str, *, follow: bool, lines: int | None = None) -> Iterator[bytes]:
+        """Both streams as they come; with `follow` until the container ends."""
+        with _answering(self.host):
+            stream = self.client.api.logs(
+                container_id, stream=True, follow=follow, tail="all" if lines is None else lines
+            )
+            # The engine may be silent for hours.
+            yield from stream
+
+    def remove_project(self, project: str, *, grace_s: int) -> bool:
+        """Its containers and network; named volumes are caches and stay. False when there was nothing."""
+        import docker
+
+        found = False
+        with _answering(self.host):
+            for container in self.containers(f"{PROJECT}={project}"):
+                found = True
+                try:
+                    container.stop(timeout=grace_s)
+                    container.remove(v=True, force=True)
+                except docker.errors.NotFound:
+                    continue  # somebody else was faster
+                except docker.errors.APIError as error:
+                    if error.status_code != 409:  # its removal is in progress
+                        raise
+            for network in self.client.networks.list(filters={"label": f"{PROJECT}={project}"}):
+                found = True
+                try:
+                    network.remove()
+                except docker.errors.NotFound:
+                    continue
+        return found
+
+
+@contextmanager
+def _answering(host: str | None) -> Iterator[None]:
+    import docker
+    import requests
+    import urllib3
+
+    where = host or "unix:///var/run/docker.sock"
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise SetupError(f"Docker refuses: {error.explanation or error}", where=where) from error
+    except (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError) as error:
+        if "Permission" in str(error):
+            raise SetupError(
+                "this user may not use Docker",
+                where=where,
+                hint="add the user to the group 'docker', or use rootless Docker",
+            ) from error
+        raise SetupError(
+            f"no Docker daemon answers: {error}",
+            where=where,
+            hint="start it (`systemctl start docker`), name it with DOCKER_HOST, or use --launch process",
+        ) from error
+
+
+def _host() -> str | None:
+    """Where the docker command would go: $DOCKER_HOST, else the current context; None for the default."""
+    from docker.context import ContextAPI
+
+    if explicit := os.environ.get("DOCKER_HOST"):
+        return explicit
+    context = ContextAPI.get_current_context()
+    return str(context.Host) if context is not None and context.Host else None

@@ -1,0 +1,138 @@
+"""The Compose files for use by hand, made of the definitions in backends/: one profile per engine."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from harness.engines.command import filled
+from harness.engines.containers.service import (
+    SCRATCH,
+    devices_of,
+    gpu_access,
+    image_variable,
+    plain_fill,
+    service,
+    volumes_of,
+)
+from harness.engines.containers.yaml_text import yaml_text
+from harness.errors import SpecError
+from harness.spec.backend import Backend
+from harness.spec.models import load_models
+
+MAIN, GPU, CPU, ROCM = "compose.yaml", "compose.override.yaml", "compose.cpu.yaml", "compose.rocm.yaml"
+
+_MADE = "# Made from backends/*.toml by `bench compose --write`: change those, not this."
+_HEADS = {
+    MAIN: """\
+{made}
+#
+#   docker compose --profile vllm up                                          an NVIDIA GPU
+#   docker compose -f compose.yaml -f compose.cpu.yaml --profile vllm up      no GPU
+#   docker compose -f compose.yaml -f compose.rocm.yaml --profile vllm up     an AMD GPU
+#
+# Published on 127.0.0.1 only. From the environment or a file .env beside this one:
+#   {variables}
+# `bench up`, `bench run --launch compose` and these files start an engine with the same flags.
+""",
+    GPU: """\
+{made}
+# Read by itself beside compose.yaml: an NVIDIA GPU for every engine that has a CUDA image.
+""",
+    CPU: """\
+{made}
+# Engines on the CPU: docker compose -f compose.yaml -f compose.cpu.yaml --profile NAME up
+# Without a CPU image, and not to be started with this file: {without}
+""",
+    ROCM: """\
+{made}
+# Engines on AMD GPUs: docker compose -f compose.yaml -f compose.rocm.yaml --profile NAME up
+# Without a ROCm image, and not to be started with this file: {without}
+# Choose GPUs with HIP_VISIBLE_DEVICES. If /dev/dri belongs to a group other than "video", add its number.
+""",
+}
+
+
+def compose_files(definitions: Sequence[Backend]) -> dict[str, str]:
+    """Relative path -> text, for the definitions that have a container image."""
+    shown = [definition for definition in definitions if definition.compose and devices_of(definition)]
+    made: dict[str, str] = {}
+    made[MAIN] = _text(MAIN, {d.name: _by_hand(d) for d in shown}, shown)
+    made[GPU] = _text(
+        GPU, {d.name: gpu_access("cuda", ["${BENCH_GPUS:-0}"]) for d in shown if d.image.cuda}, shown
+    )
+    for name, device in ((CPU, "cpu"), (ROCM, "rocm")):
+        overlay = {d.name: _overlay(d, device) for d in shown if device in devices_of(d)}
+        made[name] = _text(name, overlay, shown)
+    for definition in shown:
+        for file, content in definition.engine.files.items():
+            made[_file_path(definition, file)] = filled(content, plain_fill(definition), definition.name)
+    return made
+
+
+def _by_hand(definition: Backend) -> dict[str, Any]:
+    compose = definition.compose
+    assert compose is not None
+    made = service(definition, devices_of(definition)[0], _fill(definition), hub=True)
+    port = f"127.0.0.1:${{BENCH_PORT:-{compose.port}}}:{compose.port}"
+    files = [f"./{_file_path(definition, name)}:{SCRATCH}/{name}:ro" for name in definition.engine.files]
+    made["volumes"] += files
+    health = {
+        "test": [filled(part, _fill(definition), definition.name) for part in compose.healthcheck],
+        "interval": "10s",
+        "timeout": "5s",
+        "retries": 3,
+        "start_period": f"{compose.start_period_s}s",
+    }
+    return {"profiles": [definition.name], **made, "ports": [port], "healthcheck": health}
+
+
+def _overlay(definition: Backend, device: str) -> dict[str, Any]:
+    """What differs on this device; lists of Compose's own that add up are left out where they are equal."""
+    base = _by_hand(definition)
+    there = service(definition, device, _fill(definition), hub=True)
+    changed = {key: value for key, value in there.items() if key != "volumes" and value != base.get(key)}
+    return changed | gpu_access(device)
+
+
+def _file_path(definition: Backend, name: str) -> str:
+    return f"files/{definition.name}/{name}"
+
+
+def _text(name: str, services: dict[str, dict[str, Any]], shown: Sequence[Backend]) -> str:
+    without = [d.name for d in shown if d.name not in services]
+    head = _HEADS[name].format(made=_MADE, variables=_variables(shown), without=", ".join(without) or "none")
+    content: dict[str, Any] = {"services": {name: one for name, one in services.items() if one}}
+    if name == MAIN and (volumes := {k: v for d in shown for k, v in volumes_of(d).items()}):
+        content["volumes"] = volumes
+    return head + "\n" + yaml_text(content)
+
+
+def _variables(shown: Sequence[Backend]) -> str:
+    """Of the file's own services, so that the comment cannot fall behind."""
+    texts = [yaml_text(_by_hand(definition)) for definition in shown]
+    used = {name for text in texts for name in re.findall(r"\$\{(BENCH_(?!IMAGE_)[A-Z0-9_]+):-", text)}
+    named = "HF_TOKEN", "BENCH_GPUS (0; or 0,1)", f"{image_variable(shown[0])} and its like (another image)"
+    lines = textwrap.wrap(", ".join([*named, *sorted(used)]), 100, break_on_hyphens=False)
+    return "\n#   ".join(lines)
+
+
+def _fill(definition: Backend) -> dict[str, str]:
+    """Placeholders as variables that Compose interpolates, with the definition's values as defaults."""
+    values = definition.engine.values
+    fill = {
+        name: f"${{BENCH_{name.upper()}:-{value}}}" if name in values or name == "context_total" else value
+        for name, value in plain_fill(definition).items()
+    }
+    variable, model = _model(definition)
+    return fill | {"offline": "0", "threads": "${BENCH_THREADS:--1}", "model": f"${{{variable}:-{model}}}"}
+
+
+def _model(definition: Backend) -> tuple[str, str]:
+    """The variable that names it, by its form, and the first model that is on the hub in both forms."""
+    form = definition.backend.weights
+    for model in load_models().models.values():
+        named = {track.weights: track.repo for track in reversed(model.tracks.values()) if track.repo}
+        if {"hf", "gguf"} <= named.keys():
+            return ("BENCH_GGUF_MODEL", named["gguf"]) if form == "gguf" else ("BENCH_MODEL", named["hf"])
+    raise SpecError("no model has tracks in the hub in both forms", where="backends/models.toml")

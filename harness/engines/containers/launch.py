@@ -1,0 +1,184 @@
+"""`--launch compose`: one engine in a container of its own, from its image to its removal."""
+
+import dataclasses
+import re
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.engines import leftovers
+from harness.engines.cache import Say
+from harness.engines.command import HOST as LOOPBACK
+from harness.engines.command import filled
+from harness.engines.containers import owners
+from harness.engines.containers.compose_tool import find_compose
+from harness.engines.containers.container import Container, container_facts
+from harness.engines.containers.daemon import Daemon
+from harness.engines.containers.images import ensure_image
+from harness.engines.containers.keeper import COMPOSE_FILE, GRACE_S, KEEP
+from harness.engines.containers.service import (
+    MODELS,
+    SCRATCH,
+    gpu_access,
+    literal,
+    plain_fill,
+    service,
+    volumes_of,
+)
+from harness.engines.containers.yaml_text import yaml_text
+from harness.engines.gpus import await_free, chosen_gpus
+from harness.engines.install import EngineEnv
+from harness.engines.models import Weights
+from harness.engines.process import EngineProcess
+from harness.engines.started import Started
+from harness.spec.backend import Backend
+
+_HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/[^/]+)")
+_SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+
+
+@contextmanager
+def start_container(
+    label: str,
+    definition: Backend,
+    device: str,
+    weights_for: Callable[[EngineEnv | None], Weights | None],
+    *,
+    port: int,
+    log: Path,
+    say: Say,
+    gpu_wait_s: float = 0.0,
+    keep: bool = False,
+) -> Iterator[Started]:
+    """Gone when the block is left; with `keep` it stays, unless an exception is on its way. No environment of
+    the engine's own is there to convert weights with.
+    """
+    daemon, tool = Daemon(), find_compose()
+    remarks = owners.clear(daemon)
+    for remark in remarks:
+        say(remark)
+    image = ensure_image(daemon, definition, device, say)
+    weights = weights_for(None)
+    gpus = chosen_gpus(int(definition.engine.values.get("tensor_parallel", 1))) if device == "cuda" else []
+    if gpus and (unseen := await_free(gpus, gpu_wait_s, say)):
+        remarks.append(f"whether another process uses the GPU was not seen: {unseen}")
+    project = f"bench-{definition.name}-{secrets.token_hex(4)}"
+    with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
+        folder = Path(scratch)
+        content = _content(definition, device, gpus, weights, port, folder, owners.labels(label, keep=keep))
+        text = yaml_text(content)
+        (folder / COMPOSE_FILE).write_text(text, encoding="utf-8")
+        say(f"{label}: starting {image.name} with {' '.join(tool.argv)} {tool.version}")
+        began = time.monotonic()
+        keeper = EngineProcess(
+            [sys.executable, "-m", "harness.engines.containers.keeper", project, scratch, *tool.argv],
+            {**daemon.environment(), "PYTHONPATH": str(paths.CHECKOUT)},
+            log,
+            grace_s=GRACE_S,
+        )
+        container = Container(keeper, daemon, project, folder)
+
+        def facts() -> dict[str, Any]:
+            attributes = container.attributes()
+            about = container_facts(attributes)
+            return {
+                "command": about.pop("command"),
+                "env": content["services"][definition.name]["environment"],
+                "files": _files(definition),
+                "pid": attributes["State"]["Pid"],
+                "remarks": remarks,
+                "container": {
+                    **about,
+                    "image": dataclasses.asdict(image),
+                    "device": device,
+                    "gpus": gpus,
+                    "docker": daemon.version,
+                    "compose": f"{' '.join(tool.argv)} {tool.version}",
+                    "compose_file": text,
+                    "project": project,
+                    # Docker's proxy forwards it, which takes tens of microseconds each way.
+                    "address": "published port",
+                },
+            }
+
+        with leftovers.noted(label, keeper.pid, log, project), container:
+            timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
+            yield Started(container, f"http://{LOOPBACK}:{port}", weights, facts, timeout_s, began)
+            if keep:
+                (folder / KEEP).touch()
+
+
+def provide_image(definition: Backend, device: str, say: Say) -> None:
+    """Before the first measurement, with whether there is Compose to start it with."""
+    find_compose()
+    ensure_image(Daemon(), definition, device, say)
+
+
+def _content(
+    definition: Backend,
+    device: str,
+    gpus: list[str],
+    weights: Weights | None,
+    port: int,
+    folder: Path,
+    labels: dict[str, str],
+) -> dict[str, Any]:
+    """The Compose file of one start, with its files written to `folder`."""
+    assert definition.compose is not None
+    fill = plain_fill(definition)
+    mounts = []
+    if weights:
+        fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
+        if weights.local:
+            fill["model"], mount = _mounted(Path(weights.model))
+            mounts.append(mount)
+    for name, text in _files(definition, fill).items():
+        (folder / name).write_text(text, encoding="utf-8")
+        mounts.append(_bind(folder / name, f"{SCRATCH}/{name}"))
+    hub = weights is not None and not weights.local
+    made = service(definition, device, {name: literal(text) for name, text in fill.items()}, hub=hub)
+    used = {volume.partition(":")[0] for volume in made["volumes"]}
+    made["volumes"] += mounts
+    made["ports"] = [f"{LOOPBACK}:{port}:{definition.compose.port}"]
+    made["labels"] = labels
+    # Readiness is seen from here; a check inside would run beside what is measured.
+    made["healthcheck"] = {"disable": True}
+    return {
+        "services": {definition.name: made | gpu_access(device, gpus)},
+        "networks": {"default": {"labels": labels}},
+        "volumes": {name: volume for name, volume in volumes_of(definition).items() if name in used},
+    }
+
+
+def _files(definition: Backend, fill: dict[str, str] | None = None) -> dict[str, str]:
+    fill = plain_fill(definition) if fill is None else fill
+    return {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
+
+
+def _mounted(weights: Path) -> tuple[str, dict[str, Any]]:
+    """Where the container finds them, and the mount that puts them there.
+
+    A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie beside each other.
+    """
+    if found := _HUB_SNAPSHOT.search(str(weights)):
+        root = Path(str(weights)[: found.end(1)])
+        return f"{MODELS}/{found[1]}/{found[2]}", _bind(root, f"{MODELS}/{found[1]}")
+    if _SHARD.search(weights.name):
+        return f"{MODELS}/{weights.name}", _bind(weights.parent, MODELS)
+    return f"{MODELS}/{weights.name}", _bind(weights, f"{MODELS}/{weights.name}")
+
+
+def _bind(source: Path, target: str) -> dict[str, Any]:
+    return {"type": "bind", "source": literal(str(source)), "target": literal(target), "read_only": True}
+
+
+def _fetch_s(definition: Backend, weights: Weights | None) -> float:
+    """Time for weights that the engine fetches itself."""
+    assert definition.compose is not None
+    return 0.0 if weights is None or weights.local else float(definition.compose.start_period_s)

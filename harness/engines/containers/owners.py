@@ -1,0 +1,95 @@
+"""Whose a container is: labels tell those of live, of killed and of other machines' harnesses."""
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engines.containers.daemon import OURS, PROJECT, Daemon
+from harness.engines.containers.service import STOP_GRACE_S
+from harness.engines.leftovers import born
+
+KEPT = f"{OURS}kept"
+ENGINE = f"{OURS}engine"
+
+
+def labels(engine: str, *, keep: bool) -> dict[str, str]:
+    """`keep`: started by `bench up`, to be left alone until `bench down`."""
+    return {
+        ENGINE: engine,
+        KEPT: "yes" if keep else "no",
+        f"{OURS}host": platform.node(),
+        f"{OURS}boot": _boot(),
+        f"{OURS}bench": str(os.getpid()),
+        f"{OURS}born": str(born(os.getpid())),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A container of an engine, on this Docker."""
+
+    engine: str
+    container_id: str
+    project: str
+    kept: bool
+    url: str | None  # None once it has ended
+
+
+def running(daemon: Daemon, engine: str = "") -> list[Running]:
+    """Containers that this machine's harnesses started: of one engine and its variants, or all."""
+    found = []
+    for container in daemon.containers(f"{OURS}host={platform.node()}"):
+        label = container.labels[ENGINE]
+        if engine in ("", label, label.partition("@")[0]):
+            kept = container.labels.get(KEPT) == "yes"
+            project = container.labels.get(PROJECT, "")
+            found.append(Running(label, container.id, project, kept, _url(daemon, container.id)))
+    return found
+
+
+def _url(daemon: Daemon, container_id: str) -> str | None:
+    attributes = daemon.inspect(container_id)
+    ports = attributes["NetworkSettings"]["Ports"] if attributes else {}
+    published = [
+        f"http://{place['HostIp']}:{place['HostPort']}" for places in ports.values() for place in places or ()
+    ]
+    return next(iter(published), None)
+
+
+def clear(daemon: Daemon) -> list[str]:
+    """Removes what dead harnesses of this machine left; sentences about that, and about live neighbours."""
+    remarks = []
+    projects = {}
+    for container in daemon.containers(ENGINE):
+        projects[container.labels.get(PROJECT, "")] = container.labels
+    for project, found in projects.items():
+        engine = found[ENGINE]
+        if found.get(f"{OURS}host") != platform.node():
+            remarks.append(
+                f"{engine} of another machine's bench runs on this Docker: both measurements suffer"
+            )
+        elif found.get(KEPT) == "yes":
+            remarks.append(
+                f"{engine}, started with `bench up`, runs on this machine at the same time: "
+                f"its work adds to what is measured (`bench down {engine}` stops it)"
+            )
+        elif _alive(found):
+            if (pid := found[f"{OURS}bench"]) != str(os.getpid()):
+                remarks.append(
+                    f"another bench (pid {pid}) runs {engine} on this machine at the same time: "
+                    "both measurements suffer"
+                )
+        elif daemon.remove_project(project, grace_s=STOP_GRACE_S):
+            remarks.append(f"removed the container of {engine}, left by a bench that was killed")
+    return remarks
+
+
+def _alive(found: dict[str, str]) -> bool:
+    if found.get(f"{OURS}boot") != _boot():
+        return False
+    return str(born(int(found[f"{OURS}bench"]))) == found[f"{OURS}born"]
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

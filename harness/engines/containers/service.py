@@ -1,0 +1,123 @@
+"""A backend definition as a service of a Compose file: the only place where one becomes the other."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.engines.command import common_fill, filled, model_args
+from harness.errors import SpecError
+from harness.spec.backend import DEVICES, Backend, Image
+
+SCRATCH = "/bench"  # in the container: a memory file system, with [engine.files] in it
+MODELS = "/models"  # in the container: weights that lie on this machine
+HOST = "0.0.0.0"  # in the container; published on the loopback of this machine only
+VOLUME_PREFIX = "llm-servebench-"
+_HUB_CACHE = "hf-cache"  # of [compose.volumes]: what engines fetch from the model hub
+
+# An engine that logs every request must not fill the disk.
+_LOGGING = {"driver": "json-file", "options": {"max-size": "64m", "max-file": "2"}}
+STOP_GRACE_S = 15
+
+
+def devices_of(definition: Backend) -> list[str]:
+    """Those the vendor has an image for."""
+    return [device for device in DEVICES if getattr(definition.image, device)]
+
+
+def image_of(definition: Backend, device: str) -> Image:
+    image: Image | None = getattr(definition.image, device, None)
+    if image is None:
+        raise SpecError(
+            f"backend '{definition.name}' has no image for {device}",
+            where="--device",
+            hint=f"it has: {', '.join(devices_of(definition)) or 'none'}",
+        )
+    return image
+
+
+def image_variable(definition: Backend) -> str:
+    """Environment variable that names another image, here as in the Compose files."""
+    return "BENCH_IMAGE_" + definition.name.upper().replace("-", "_").replace(".", "_")
+
+
+def volumes_of(definition: Backend) -> dict[str, dict[str, str]]:
+    """Top-level `volumes`: named, so that runs and files used by hand share their caches."""
+    names = definition.compose.volumes if definition.compose else {}
+    return {name: {"name": VOLUME_PREFIX + name} for name in names}
+
+
+def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: bool) -> dict[str, Any]:
+    """What is the same for a run and for use by hand, without ports, weights and access to a device.
+
+    `fill` maps placeholders to text in which Compose may interpolate; `hub`: the engine fetches the weights
+    itself, with the user's token and into a cache volume.
+    """
+    compose, image = definition.compose, image_of(definition, device)
+    if compose is None:
+        raise SpecError(f"backend '{definition.name}' has no [compose]", where="--launch compose")
+    engine = definition.engine
+    naming = model_args(definition, hub=hub)
+    kept = [arg for arg in (*engine.args, *compose.args) if arg not in image.remove_args]
+
+    def placed(text: str) -> str:
+        """A dollar sign of the definition's own stays one."""
+        return filled(literal(text), fill, f"backend {definition.name} in a container")
+
+    environment: dict[str, str | None] = {
+        name: placed(value) for name, value in {**engine.env, **compose.env, **image.env}.items()
+    }
+    if hub:
+        environment["HF_TOKEN"] = None  # passed on from the environment of Compose where it is set there
+    if device == "rocm":
+        environment["HIP_VISIBLE_DEVICES"] = None
+    made: dict[str, Any] = {"image": f"${{{image_variable(definition)}:-{image.name}:{image.tag}}}"}
+    if compose.entrypoint is not None:
+        made["entrypoint"] = list(compose.entrypoint)
+    made["command"] = [placed(part) for part in (*compose.program, *naming, *kept, *image.args)]
+    made["environment"] = environment
+    made["volumes"] = [
+        f"{name}:{path}" for name, path in compose.volumes.items() if hub or name != _HUB_CACHE
+    ]
+    made["tmpfs"] = [SCRATCH]
+    if compose.shm_size:
+        made["shm_size"] = compose.shm_size
+    if compose.ipc:
+        made["ipc"] = compose.ipc
+    if compose.ulimits:
+        made["ulimits"] = dict(compose.ulimits)
+    if image.privileged:
+        made["privileged"] = True
+    return made | {
+        "mem_limit": "${BENCH_MEM_LIMIT:-0}",
+        "restart": "no",
+        "stop_grace_period": f"{STOP_GRACE_S}s",
+        "logging": _LOGGING,
+    }
+
+
+def plain_fill(definition: Backend) -> dict[str, str]:
+    """Placeholders of a container and their values, all but the weights."""
+    assert definition.compose is not None
+    common = {name: str(value) for name, value in common_fill(definition).items()}
+    return common | {"host": HOST, "port": str(definition.compose.port), "scratch": SCRATCH}
+
+
+def gpu_access(device: str, gpus: Sequence[str] = ()) -> dict[str, Any]:
+    """`gpus` are the NVIDIA ones to be seen. By number: docker-compose 1.29 takes a count from a variable and
+    then fails on it.
+    """
+    if device == "cuda":
+        reserved = {"driver": "nvidia", "device_ids": list(gpus), "capabilities": ["gpu"]}
+        return {"deploy": {"resources": {"reservations": {"devices": [reserved]}}}}
+    if device == "rocm":
+        return {
+            "devices": ["/dev/kfd:/dev/kfd", "/dev/dri:/dev/dri"],
+            "group_add": ["video"],
+            "cap_add": ["SYS_PTRACE"],
+            "security_opt": ["seccomp:unconfined"],
+        }
+    return {}
+
+
+def literal(text: str) -> str:
+    """Text that Compose leaves as it is."""
+    return text.replace("$", "$$")

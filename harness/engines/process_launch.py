@@ -1,0 +1,54 @@
+"""`--launch process`: one engine as a process on this machine, in an environment of its own."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.engines import leftovers
+from harness.engines.cache import Say
+from harness.engines.command import HOST, build_command
+from harness.engines.install import EngineEnv, install_engine, needs_install
+from harness.engines.models import Weights
+from harness.engines.process import EngineProcess
+from harness.engines.started import Started
+from harness.spec.backend import Backend
+
+
+@contextmanager
+def start_process(
+    label: str,
+    definition: Backend,
+    weights_for: Callable[[EngineEnv | None], Weights | None],
+    *,
+    port: int,
+    log: Path,
+    say: Say,
+) -> Iterator[Started]:
+    """Gone when the block is left. `weights_for` gets the engine's environment, which converts them."""
+    env = install_engine(definition, say) if needs_install(definition) else None
+    weights = weights_for(env)
+    with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
+        command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
+        for name, text in command.files.items():
+            Path(scratch, name).write_text(text, encoding="utf-8")
+        say(f"{label}: starting")
+        began = time.monotonic()
+        process = EngineProcess(command.argv, command.env, log)
+
+        def facts() -> dict[str, Any]:
+            return {
+                "command": list(command.argv),
+                "env": command.recorded_env(),
+                "files": command.files,
+                "pid": process.pid,
+                "package_version": env.version if env else None,
+                "packages": env.packages if env else None,
+                "torch_source": env.torch_source if env else None,
+            }
+
+        with leftovers.noted(label, process.pid, log), process:
+            timeout_s = definition.server.startup_timeout_s
+            yield Started(process, f"http://{HOST}:{port}", weights, facts, timeout_s, began)

@@ -1,0 +1,113 @@
+"""Container images made on this machine, with no registry: a Debian with Python, and in it the real llama.cpp
+server, or the scripted server under the name of an engine. Kept by Docker; a second call finds them.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from harness import paths
+from harness.spec.backend_refs import load_backend
+
+HERE = Path(__file__).parent
+PYTHON = "3.11"  # of Debian bookworm
+BASE = "llm-servebench-test/base:bookworm"
+PREFIX = "llm-servebench-test"
+
+
+def base_image() -> str:
+    if not _exists(BASE):
+        with tempfile.TemporaryDirectory(prefix="bench-rootfs-") as folder:
+            root = Path(folder, "root")
+            include = "python3-minimal,libpython3-stdlib,curl,libgomp1"
+            _run("debootstrap", "--variant=minbase", f"--include={include}", "bookworm", str(root))
+            for useless in (
+                "var/cache/apt/archives",
+                "var/lib/apt/lists",
+                "usr/share/doc",
+                "usr/share/locale",
+            ):
+                shutil.rmtree(root / useless, ignore_errors=True)
+            tar = subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE)
+            _run("docker", "import", "-", BASE, stdin=tar.stdout)
+            assert tar.wait() == 0
+    return BASE
+
+
+def llamacpp_image() -> str:
+    """The server of the wheel that the process launch installs too, behind llama-server's command line."""
+    process = load_backend("llamacpp").process
+    (requirement,) = process.install.requirements
+    shim = paths.CHECKOUT / "harness" / "engines" / "shims" / "llama_server.py"
+
+    def fill(context: Path) -> None:
+        wheels = paths.cache_dir() / "test-wheels"
+        wheels.mkdir(parents=True, exist_ok=True)
+        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:")
+        _run(*pip, "--python-version", PYTHON, "--dest", str(wheels), requirement)
+        with zipfile.ZipFile(max(wheels.glob("xllamacpp-*.whl"), key=os.path.getmtime)) as wheel:
+            wheel.extractall(context / "site")
+        shutil.copy(shim, context / "llama_server.py")
+
+    recipe = f"""
+        FROM {base_image()}
+        COPY site /opt/site
+        COPY llama_server.py /app/llama_server.py
+        ENV PYTHONPATH=/opt/site
+        ENTRYPOINT ["python3", "/app/llama_server.py"]
+    """
+    return _built("llamacpp", recipe, [requirement, shim.read_text()], fill)
+
+
+def simulator_image() -> str:
+    """The scripted server, which takes an engine's command line and does as `HABITS` in the image says."""
+    simulate = HERE / "simulate.py"
+    sources = sorted((paths.CHECKOUT / "harness" / "truth").rglob("*.py"))
+
+    def fill(context: Path) -> None:
+        shutil.copytree(
+            paths.CHECKOUT / "harness", context / "harness", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        shutil.copy(simulate, context / "simulate.py")
+
+    recipe = f"""
+        FROM {base_image()}
+        COPY harness /opt/harness
+        COPY simulate.py /opt/simulate.py
+        ENV PYTHONPATH=/opt
+        ENTRYPOINT ["python3", "/opt/simulate.py"]
+    """
+    return _built("simulator", recipe, [path.read_text() for path in (simulate, *sources)], fill)
+
+
+def _built(name, recipe, made_of, fill) -> str:
+    digest = hashlib.sha256("\n".join([recipe, *made_of]).encode()).hexdigest()[:12]
+    tag = f"{PREFIX}/{name}:{digest}"
+    if not _exists(tag):
+        with tempfile.TemporaryDirectory(prefix="bench-image-") as context:
+            fill(Path(context))
+            Path(context, "Dockerfile").write_text("\n".join(line.strip() for line in recipe.splitlines()))
+            _run("docker", "build", "--network", "none", "--tag", tag, context)
+    return tag
+
+
+def _exists(tag: str) -> bool:
+    return subprocess.run(["docker", "image", "inspect", tag], capture_output=True).returncode == 0
+
+
+def _run(*command: str, stdin=subprocess.DEVNULL) -> None:
+    done = subprocess.run(
+        command,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+        env={**os.environ, "DOCKER_BUILDKIT": "0"},
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}"

@@ -1,0 +1,191 @@
+"""compose/ is made of backends/, says what they say, and is not behind them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness import paths
+from harness.engines.command import configured
+from harness.engines.containers import launch
+from harness.engines.containers.files import CPU, GPU, MAIN, ROCM, compose_files
+from harness.engines.containers.service import devices_of, plain_fill, service
+from harness.engines.containers.yaml_text import yaml_text
+from harness.engines.models import Weights
+from harness.errors import SpecError
+from harness.spec.backend_refs import apply_variant, load_backend, parse_backend
+
+SHIPPED = paths.shipped("compose")
+WITH_IMAGE = [
+    definition
+    for name in sorted(paths.definitions("backends"))
+    if name != "models" and (definition := load_backend(name)).compose
+]
+ENGINES = ["aphrodite", "llamacpp", "lmdeploy", "ollama", "sglang", "tensorrt-llm", "tgi", "vllm"]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return compose_files(WITH_IMAGE)
+
+
+def block(text, name):
+    """The lines of one service."""
+    found = re.search(rf"^  {name}:\n((?:    .*\n)*)", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def test_the_shipped_files_are_what_the_definitions_say_now(made):
+    shipped = {str(p.relative_to(SHIPPED)): p.read_text() for p in SHIPPED.rglob("*") if p.is_file()}
+    assert shipped == made, "run `bench compose --write compose`"
+
+
+def test_there_is_a_profile_for_every_engine(made):
+    assert [definition.name for definition in WITH_IMAGE] == ENGINES
+    for name in ENGINES:
+        assert f'profiles: ["{name}"]' in block(made[MAIN], name)
+
+
+def test_nothing_is_published_beyond_this_machine(made):
+    published = re.findall(r"ports: \[(.*)\]", made[MAIN])
+    assert len(published) == len(ENGINES)
+    assert all(text.startswith('"127.0.0.1:') for text in published)
+    assert not any("ports" in made[overlay] for overlay in (GPU, CPU, ROCM))
+
+
+def test_a_gpu_by_default_and_by_number(made):
+    for definition in WITH_IMAGE:
+        text = block(made[GPU], definition.name)
+        assert ('device_ids: ["${BENCH_GPUS:-0}"]' in text) == bool(definition.image.cuda)
+        assert "count" not in text, "docker-compose 1.29 fails on a count from a variable"
+
+
+def test_overlays_hold_the_engines_that_have_such_an_image(made):
+    for overlay, device in ((CPU, "cpu"), (ROCM, "rocm")):
+        for definition in WITH_IMAGE:
+            assert bool(block(made[overlay], definition.name)) == (device in devices_of(definition))
+    assert "/dev/kfd" not in made[CPU]
+    assert "nvidia" not in made[CPU] + made[ROCM]
+
+
+def test_a_token_is_passed_on_and_never_written(made):
+    for text in made.values():
+        assert not re.search(r"HF_TOKEN:[ \t]*\S", text)
+    assert block(made[MAIN], "vllm").count("HF_TOKEN:\n") == 1
+
+
+def test_every_variable_is_named_in_the_head(made):
+    head = made[MAIN].split("services:")[0]
+    used = set(re.findall(r"\$\{(BENCH_[A-Z0-9_]+)", "".join(made.values())))
+    assert {name for name in used if not name.startswith("BENCH_IMAGE_") and name not in head} == set()
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name, monkeypatch, tmp_path):
+    """With each variable at its default; the model and its place are the run's."""
+    definition = load_backend(name)
+    device = devices_of(definition)[0]
+    weights = Weights("org/model", "t", "q", None, None, "hub")
+    configured_one = configured(definition, None, {"threads": "-1"})
+    content = launch._content(configured_one, device, ["0"], weights, 1234, tmp_path, {})
+    mine = content["services"][name]
+    assert mine["ports"] == [f"127.0.0.1:1234:{definition.compose.port}"]
+
+    def plain(text):
+        return re.sub(r"\$\{BENCH_[A-Z0-9_]+:-([^}]*)\}", r"\1", text)
+
+    text = block(made[MAIN], name)
+    by_hand = [
+        plain(json.loads(part))
+        for part in re.findall(r'^      - (".*")$', text.split("environment:")[0], re.M)
+    ]
+    if not by_hand:
+        by_hand = json.loads(re.search(r"command: (\[.*\])", text)[1])
+    assert ["org/model" if "/" in part and "Qwen" in part else part for part in by_hand] == mine["command"]
+    for key, value in mine["environment"].items():
+        shown = f'{key}: "{value}"' if value is not None else f"{key}:"
+        assert shown in plain(text)
+
+
+def test_a_variant_changes_the_command_of_its_container(tmp_path):
+    definition = apply_variant(load_backend("vllm"), "no-prefix-cache")
+    command = service(definition, "cuda", plain_fill(definition) | {"model": "m"}, hub=False)["command"]
+    assert "--no-enable-prefix-caching" in command
+    assert "--enable-prefix-caching" not in command
+
+
+def test_weights_of_this_machine_are_mounted_read_only_and_fetch_nothing(tmp_path):
+    definition = configured(load_backend("llamacpp"), None, {})
+    weights = Weights("/data/$x/model.gguf", "t", "q", "00", None, "local")
+    content = launch._content(definition, "cpu", [], weights, 1234, tmp_path, {"a": "b"})
+    made = content["services"]["llamacpp"]
+    assert made["volumes"] == [
+        {"type": "bind", "source": "/data/$$x/model.gguf", "target": "/models/model.gguf", "read_only": True}
+    ]
+    assert content["volumes"] == {}
+    assert "/models/model.gguf" in made["command"]
+    assert "HF_TOKEN" not in made["environment"]
+    assert made["healthcheck"] == {"disable": True}
+    assert made["labels"] == content["networks"]["default"]["labels"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("place", "model", "source", "target"),
+    [
+        ("/m/w.gguf", "/models/w.gguf", "/m/w.gguf", "/models/w.gguf"),
+        ("/m/folder", "/models/folder", "/m/folder", "/models/folder"),
+        ("/m/w-00001-of-00003.gguf", "/models/w-00001-of-00003.gguf", "/m", "/models"),
+        (
+            "/c/hub/models--org--name/snapshots/abc",
+            "/models/models--org--name/snapshots/abc",
+            "/c/hub/models--org--name",
+            "/models/models--org--name",
+        ),
+    ],
+)
+def test_what_belongs_to_the_weights_is_mounted_with_them(place, model, source, target):
+    found, mount = launch._mounted(Path(place))
+    assert (found, mount["source"], mount["target"]) == (model, source, target)
+
+
+def test_options_files_reach_the_container(tmp_path):
+    definition = configured(load_backend("tensorrt-llm"), None, {"max_sequences": "4"})
+    weights = Weights("org/model", "t", "q", None, None, "hub")
+    content = launch._content(definition, "cuda", ["0", "1"], weights, 1234, tmp_path, {})
+    made = content["services"]["tensorrt-llm"]
+    assert "guided_decoding_backend: xgrammar" in (tmp_path / "options.yaml").read_text()
+    assert made["volumes"][-1]["target"] == "/bench/options.yaml"
+    assert made["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] == ["0", "1"]
+
+
+def test_a_definitions_own_dollar_sign_stays_one():
+    table = {
+        "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
+        "server": {"ready_path": "/", "startup_timeout_s": 1},
+        "engine": {"args": ["$HOME", "{port}"]},
+        "image": {"cpu": {"name": "n", "tag": "t"}},
+        "compose": {"port": 80, "healthcheck": ["CMD", "true"]},
+    }
+    definition = parse_backend(table, "x.toml")
+    assert service(definition, "cpu", plain_fill(definition), hub=False)["command"] == ["$$HOME", "80"]
+
+
+def test_what_only_a_process_has_is_an_error_in_a_container():
+    table = {
+        "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
+        "server": {"ready_path": "/", "startup_timeout_s": 1},
+        "engine": {"args": ["{bin}/x"]},
+        "image": {"cpu": {"name": "n", "tag": "t"}},
+        "compose": {"port": 80, "healthcheck": ["CMD", "true"]},
+    }
+    definition = parse_backend(table, "x.toml")
+    with pytest.raises(SpecError, match="nothing to fill"):
+        service(definition, "cpu", plain_fill(definition), hub=False)
+
+
+def test_yaml_is_block_style_around_json():
+    value = {"a": {"b": [1, "x: y"], "c": None, "d e": True}, "f": [{"g": "#", "h": ["i"]}], "j": {}}
+    assert yaml_text(value) == (
+        'a:\n  b: [1, "x: y"]\n  c:\n  "d e": true\nf:\n  - g: "#"\n    h: ["i"]\nj: {}\n'
+    )
