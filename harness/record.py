@@ -99,6 +99,18 @@ class Records:
     texts: Sequence[str]  # generated text per request, reasoning and tool-call text included
     finish_reasons: Sequence[str]  # "" where not reported
     errors: Sequence[str]  # "" where none; at most 300 characters, never a credential
+    tool_calls: Sequence[str] = ()  # JSON list of id, name and arguments, "" where none; (): not kept
+
+
+def content(events: NDArray[np.void], text: str) -> str:
+    """Of a request's text what is its answer: without reasoning and the arguments of tool calls."""
+    said = events[events["text_chars"] > 0]
+    kept = said["kind"] == EventKind.TEXT
+    ends = np.cumsum(said["text_chars"])
+    if kept.all() or ends[-1] != len(text):  # halves of a surrogate pair became one character
+        return text
+    starts = ends - said["text_chars"]
+    return "".join(text[a:b] for a, b in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True))
 
 
 def empty_requests(count: int) -> NDArray[np.void]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import httpx
 import uvloop
@@ -26,9 +26,9 @@ _OPENINGS_PER_S = 2_000  # a listen backlog overflows silently and costs a secon
 class AsyncWindow:
     """Same conduct as `loop.Window`, one task per request in flight."""
 
-    def __init__(self, job: LoadJob, seqs: list[int], limits: Limits) -> None:
+    def __init__(self, job: LoadJob, bodies: Sequence[bytes], seqs: list[int], limits: Limits) -> None:
         self.counters = Counters()
-        self._job, self._seqs, self._limits = job, seqs, limits
+        self._bodies, self._seqs, self._limits = bodies, seqs, limits
         self._request = build_request(job.url, job.headers, b"")
         url, proxy = self._request.url, proxy_for(job.url)
         if proxy is not None:
@@ -45,7 +45,7 @@ class AsyncWindow:
     def open_ahead(self, count: int) -> str:
         return self._runner.run(self._open_ahead(count))
 
-    def run(self, work: Work, settle: Callable[[Exchange], None], chore: Callable[[], bool]) -> bool:
+    def run(self, work: Work, settle: Callable[[Exchange], object], chore: Callable[[], bool]) -> bool:
         return self._runner.run(self._drive(work, settle, chore))
 
     def close(self) -> None:
@@ -64,7 +64,9 @@ class AsyncWindow:
         opened = count - len(failed)
         return f"{opened} of {count} connections opened ahead: {failed[0]}" if failed else ""
 
-    async def _drive(self, work: Work, settle: Callable[[Exchange], None], chore: Callable[[], bool]) -> bool:
+    async def _drive(
+        self, work: Work, settle: Callable[[Exchange], object], chore: Callable[[], bool]
+    ) -> bool:
         counters, changed = self.counters, asyncio.Event()
         finished: deque[Exchange] = deque()
         now = last_send = time.monotonic_ns()
@@ -74,8 +76,11 @@ class AsyncWindow:
         async def carry(exchange: Exchange) -> None:
             await self._carry(exchange)
             counters.in_flight -= 1
-            work.freed(exchange.end)
-            finished.append(exchange)
+            if work.waits_for_answers:
+                settle(exchange)
+            else:
+                work.freed(exchange.end)
+                finished.append(exchange)
             changed.set()
 
         while True:
@@ -125,7 +130,7 @@ class AsyncWindow:
         requests: list[tuple[int, int]],
         outcome: Outcome,
         error: str,
-        settle: Callable[[Exchange], None],
+        settle: Callable[[Exchange], object],
     ) -> None:
         for intended, index in requests:
             exchange = Exchange(self._seqs[index], intended, index, end=time.monotonic_ns())
@@ -134,7 +139,7 @@ class AsyncWindow:
 
     async def _carry(self, exchange: Exchange) -> None:
         """One request to its end, however it ends; only a bug raises."""
-        body = self._job.bodies[exchange.index]
+        body = self._bodies[exchange.index]
         request = httpx.Request(
             "POST",
             self._request.url,

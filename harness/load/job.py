@@ -27,9 +27,26 @@ class OpenLoop:
     At `max_in_flight` a due request waits (its response time shows it) or is dropped and counted.
     """
 
-    intended_ns: NDArray[np.int64]  # one per request, ascending, from t0
+    intended_ns: NDArray[np.int64]  # one per request, of sessions one per session; ascending, from t0
     max_in_flight: int = 4096
     over_cap: Literal["wait", "drop"] = "wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """Requests that follow one another: a turn is due when the answer before it ended, and its think time.
+
+    A closed loop keeps so many sessions going, an open loop begins one at each of its times. The bodies of
+    later turns hold `turns.ANSWER` where earlier answers go. A turn that fails is its session's last.
+    """
+
+    session: NDArray[np.int32]  # one per request; requests of one session stand together, in order
+    think_ns: NDArray[np.int64]  # one per request, waited before it; the first of an open loop does not wait
+
+    def starts(self) -> list[int]:
+        """Positions of the first turns."""
+        changes = np.flatnonzero(np.diff(self.session)) + 1
+        return [0, *changes.tolist()] if len(self.session) else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class LoadJob:
     headers: Mapping[str, str]  # content-type and authorization included
     bodies: Sequence[bytes]  # JSON bodies in `seq` order
     schedule: ClosedLoop | OpenLoop
+    sessions: Sessions | None = None  # None: no request waits for another's answer
     warmup_requests: int = 0  # the first so many are tagged Phase.WARMUP
     duration_s: float | None = None  # no new request after this; those in flight drain
     request_timeout_s: float = 300.0  # from sent to end of answer

@@ -75,7 +75,7 @@ class Window:
     def close(self) -> None:
         self._pool.close()
 
-    def run(self, work: Work, settle: Callable[[Exchange], None], chore: Callable[[], bool]) -> bool:
+    def run(self, work: Work, settle: Callable[[Exchange], object], chore: Callable[[], bool]) -> bool:
         """Returns when every request that became due has been settled; True where the chore ended it.
 
         `chore` is called every CHORE_NS and ends the window by returning True.
@@ -304,6 +304,9 @@ class Window:
     def _end(self, exchange: Exchange, failure: Outcome | None, error: str, end: int) -> None:
         exchange.failure, exchange.error, exchange.end = failure, error, end
         self.counters.in_flight -= 1
+        if self._work.waits_for_answers:
+            self._settle(exchange)
+            return
         self._finished.append(exchange)
         self._finished_bytes += exchange.answer.wire_bytes if exchange.answer is not None else 0
         self._work.freed(end)

@@ -17,6 +17,16 @@ class Payload(NamedTuple):
     output_tokens: int = UNKNOWN
     error: str = ""
     malformed: str = ""
+    calls: tuple["CallPart", ...] = ()
+
+
+class CallPart(NamedTuple):
+    """What one event says of one tool call; "" where it says nothing."""
+
+    place: int
+    id: str
+    name: str
+    arguments: str
 
 
 def read_json(data: bytes, *, is_error: bool = False) -> Payload:
@@ -51,7 +61,7 @@ def error_message(document: Any) -> str:
 def _read_answer(document: dict[str, Any]) -> Payload:
     texts: list[str] = []
     reasoning: list[str] = []
-    arguments: list[str] = []
+    calls: list[CallPart] = []
     finish_reason = ""
     choices = document.get("choices")
     for choice in choices if isinstance(choices, list) else ():
@@ -65,8 +75,9 @@ def _read_answer(document: dict[str, Any]) -> Payload:
         thought = delta.get("reasoning")  # some engines send the same text under both names
         reasoning.append(_string(thought) or _string(delta.get("reasoning_content")))
         texts.append(_string(delta.get("content")) or _string(delta.get("text")))
-        arguments.append(_tool_arguments(delta.get("tool_calls")))
+        calls += _tool_calls(delta.get("tool_calls"))
     prompt, cached, output = _usage(document)
+    arguments = [call.arguments for call in calls]
     text = "".join(reasoning + texts + arguments)
     if any(texts):
         kind = EventKind.TEXT
@@ -78,7 +89,7 @@ def _read_answer(document: dict[str, Any]) -> Payload:
         kind = EventKind.USAGE
     else:
         kind = EventKind.OTHER
-    return Payload(kind, text, finish_reason, prompt, cached, output)
+    return Payload(kind, text, finish_reason, prompt, cached, output, calls=tuple(calls))
 
 
 def _string(value: object) -> str:
@@ -90,15 +101,23 @@ def _string(value: object) -> str:
     return ""
 
 
-def _tool_arguments(calls: object) -> str:
-    found = ""
-    for call in calls if isinstance(calls, list) else ():
+def _tool_calls(calls: object) -> list[CallPart]:
+    found = []
+    for position, call in enumerate(calls if isinstance(calls, list) else ()):
         function = call.get("function") if isinstance(call, dict) else None
-        arguments = function.get("arguments") if isinstance(function, dict) else None
-        if isinstance(arguments, str):
-            found += arguments
-        elif isinstance(arguments, dict):  # engines that answer whole calls may send the object itself
-            found += json.dumps(arguments)
+        if not isinstance(function, dict):
+            continue
+        index, arguments = call.get("index"), function.get("arguments")
+        if isinstance(arguments, dict):  # engines that answer whole calls may send the object itself
+            arguments = json.dumps(arguments)
+        found.append(
+            CallPart(
+                index if isinstance(index, int) else position,
+                _string(call.get("id")),
+                _string(function.get("name")),
+                _string(arguments),
+            )
+        )
     return found
 
 

@@ -39,6 +39,7 @@ class Settled:
     row: tuple[int, ...]  # in the order of REQUEST_DTYPE
     events: NDArray[Any]  # EVENT_DTYPE
     text: str
+    tool_calls: str
     finish_reason: str
     error: str
     outcome: Outcome
@@ -93,7 +94,8 @@ class Settler:
             answer.wire_bytes if answer is not None else 0,
         )
         ttft = first - sent if first != UNKNOWN else UNKNOWN
-        return Settled(row, events, text, parsed.finish_reason, self._clean(error_text), outcome, ttft)
+        calls, reason = parsed.tool_calls(), parsed.finish_reason
+        return Settled(row, events, text, calls, reason, self._clean(error_text), outcome, ttft)
 
     def _clean(self, error: str) -> str:
         """One line without the job's credentials, which servers like to repeat."""

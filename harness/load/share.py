@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.load.bodies import BodyFile
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 
 _STREAMS_PER_WORKER = 2048  # about 40,000 tokens/s at a usual 50 ms gap: a third of a core
 _ARRIVALS_PER_WORKER = 4000.0  # per second
@@ -31,26 +33,40 @@ def cores() -> int:
 def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]:
     """Each part with the place of its requests in the job; parts without requests are left out.
 
-    A closed loop deals requests to slots and slots to workers; an open loop deals arrivals in turn.
+    A closed loop deals requests to slots and slots to workers; an open loop deals arrivals in turn. A session
+    is dealt whole, as one request would be.
     Caps and slots that do not divide evenly go to the first workers.
     """
     seqs = np.arange(len(job.bodies), dtype=np.int32)
+    units = seqs if job.sessions is None else _ordinals(job.sessions)
     schedule = job.schedule
     slots = schedule.concurrency if isinstance(schedule, ClosedLoop) else schedule.max_in_flight
     workers = min(workers, slots)
     parts = []
     for worker in range(workers):
+        share = len(range(worker, slots, workers))
         if isinstance(schedule, ClosedLoop):
-            mine = seqs[seqs % schedule.concurrency % workers == worker]
+            mine = seqs[units % schedule.concurrency % workers == worker]
             think = None if schedule.think_ns is None else schedule.think_ns[mine]
-            part: ClosedLoop | OpenLoop = ClosedLoop(len(range(worker, slots, workers)), think)
+            part: ClosedLoop | OpenLoop = ClosedLoop(share, think)
         else:
-            mine = seqs[worker::workers]
-            part = replace(
-                schedule,
-                intended_ns=schedule.intended_ns[mine],
-                max_in_flight=len(range(worker, slots, workers)),
-            )
+            mine = seqs[units % workers == worker]
+            part = replace(schedule, intended_ns=schedule.intended_ns[worker::workers], max_in_flight=share)
         if len(mine):
-            parts.append((replace(job, bodies=[job.bodies[i] for i in mine.tolist()], schedule=part), mine))
+            parts.append((replace(job, **_only(job, mine), schedule=part), mine))
     return parts
+
+
+def _ordinals(sessions: Sessions) -> NDArray[np.int32]:
+    """Of each request's session, in the order of their first turns."""
+    starts = np.zeros(len(sessions.session), np.int32)
+    starts[sessions.starts()] = 1
+    return np.cumsum(starts, dtype=np.int32) - 1
+
+
+def _only(job: LoadJob, mine: NDArray[np.int32]) -> dict[str, Any]:
+    bodies, sessions = job.bodies, job.sessions
+    return {
+        "bodies": bodies.only(mine) if isinstance(bodies, BodyFile) else [bodies[i] for i in mine.tolist()],
+        "sessions": sessions and Sessions(sessions.session[mine], sessions.think_ns[mine]),
+    }

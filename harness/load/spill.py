@@ -17,10 +17,8 @@ from harness.load.settle import Settled
 from harness.record import EVENT_DTYPE, REQUEST_DTYPE, Records
 
 # A row also tells how many bytes the request has in each of the other files.
-_ROW_DTYPE = np.dtype(
-    [*REQUEST_DTYPE.descr, ("events", "<i8"), ("texts", "<i8"), ("reasons", "<i8"), ("errors", "<i8")]
-)
-_BLOBS = ("events", "texts", "reasons", "errors")
+_BLOBS = ("events", "texts", "calls", "reasons", "errors")
+_ROW_DTYPE = np.dtype([*REQUEST_DTYPE.descr, *((name, "<i8") for name in _BLOBS)])
 _FLUSH_BYTES = 1 << 20
 
 
@@ -34,7 +32,7 @@ class Spill:
         self._bytes = 0
 
     def add(self, settled: Settled) -> None:
-        strings = (settled.text, settled.finish_reason, settled.error)
+        strings = (settled.text, settled.tool_calls, settled.finish_reason, settled.error)
         blobs = (settled.events.tobytes(), *(text.encode("utf-8", "replace") for text in strings))
         sizes = [len(blob) for blob in blobs]
         self._pending.append(blobs)
@@ -101,8 +99,8 @@ def merge(folders: Sequence[Path], missing: NDArray[Any], missing_error: str) ->
     for position in np.flatnonzero(source == len(parts)):
         errors[position] = missing_error
     reasons = [sys.intern(reason) for reason in FileTexts(blobs["reasons"], rows["reasons"])]
-    texts = FileTexts(blobs["texts"], rows["texts"])
-    return Records(requests, blobs["events"].view(EVENT_DTYPE), texts, reasons, errors)
+    texts, calls = FileTexts(blobs["texts"], rows["texts"]), FileTexts(blobs["calls"], rows["calls"])
+    return Records(requests, blobs["events"].view(EVENT_DTYPE), texts, reasons, errors, calls)
 
 
 def _read_rows(folder: Path) -> NDArray[Any]:

@@ -39,6 +39,7 @@ class Parsed:
     done: bool = False
     error: str = ""
     malformed: str = ""
+    calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
 
     def add(self, payload: Payload, size: int) -> None:
         self.kinds.append(payload.kind)
@@ -55,6 +56,16 @@ class Parsed:
             self.cached_tokens = payload.cached_tokens
         if payload.output_tokens != UNKNOWN:
             self.output_tokens = payload.output_tokens
+        for part in payload.calls:
+            call = self.calls.setdefault(part.place, ["", "", ""])
+            call[0], call[1] = call[0] or part.id, call[1] or part.name
+            call[2] += part.arguments
+
+    def tool_calls(self) -> str:
+        """A JSON list of id, name and arguments (a text), in their order; "" where none."""
+        names = ("id", "name", "arguments")
+        calls = [dict(zip(names, self.calls[index], strict=True)) for index in sorted(self.calls)]
+        return json.dumps(calls, ensure_ascii=True) if calls else ""
 
     def text(self) -> str:
         joined = "".join(self.texts)

@@ -3,7 +3,9 @@
 import heapq
 from typing import Protocol
 
-from harness.load.job import ClosedLoop, OpenLoop
+import numpy as np
+
+from harness.load.job import ClosedLoop, OpenLoop, Sessions
 
 NEVER = 2**63 - 1
 
@@ -12,6 +14,7 @@ class Work(Protocol):
     """Hands out (intended time, position in the share); times are absolute and never re-anchored."""
 
     dropped: list[tuple[int, int]]  # due at the cap and given up; taken away by the caller
+    waits_for_answers: bool  # every answer must be settled as soon as it ended
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
         """A request that is due, or None."""
@@ -30,6 +33,8 @@ class Work(Protocol):
 
 
 class ClosedWork:
+    waits_for_answers = False
+
     def __init__(self, schedule: ClosedLoop, count: int, t0: int, close_at: int) -> None:
         self.dropped: list[tuple[int, int]] = []
         self._think = [0] * count if schedule.think_ns is None else schedule.think_ns.tolist()
@@ -63,6 +68,8 @@ class ClosedWork:
 
 
 class OpenWork:
+    waits_for_answers = False
+
     def __init__(self, schedule: OpenLoop, t0: int, close_at: int) -> None:
         self.dropped: list[tuple[int, int]] = []
         self._due = [t0 + offset for offset in schedule.intended_ns.tolist()]
@@ -97,3 +104,69 @@ class OpenWork:
     def overdue(self, now: int) -> list[tuple[int, int]]:
         rest = range(self._next, len(self._due))
         return [(self._due[i], i) for i in rest if self._due[i] <= now]
+
+
+class SessionWork:
+    """A loop over sessions: first turns as it says, later ones once `answered` tells of the one before."""
+
+    waits_for_answers = True
+
+    def __init__(self, schedule: ClosedLoop | OpenLoop, sessions: Sessions, t0: int, close_at: int) -> None:
+        self.dropped: list[tuple[int, int]] = []
+        self._think = sessions.think_ns.tolist()
+        self._close_at = close_at
+        self._due: list[tuple[int, int]] = []
+        self._pending = len(self._think)  # turns that were not handed out and may still be
+        starts = sessions.starts()
+        self._end_of = np.repeat([*starts[1:], self._pending], np.diff([*starts, self._pending])).tolist()
+        self._waiting: list[int] = []  # first turns that a slot of the closed loop will take
+        if isinstance(schedule, ClosedLoop):
+            self._cap, self._drop = schedule.concurrency, False
+            self._waiting = starts[::-1]
+            for _ in range(schedule.concurrency):
+                self._begin_next(t0)
+        else:
+            self._cap, self._drop = schedule.max_in_flight, schedule.over_cap == "drop"
+            for start, offset in zip(starts, schedule.intended_ns.tolist(), strict=True):
+                self._add(t0 + offset, start)
+
+    def _begin_next(self, end: int) -> None:
+        if self._waiting:
+            start = self._waiting.pop()
+            self._add(end + self._think[start], start)
+
+    def _add(self, due: int, index: int) -> None:
+        if due < self._close_at:
+            heapq.heappush(self._due, (due, index))
+
+    def answered(self, index: int, end: int, *, goes_on: bool) -> None:
+        """Of every request that was handed out or dropped."""
+        if goes_on:
+            self._add(end + self._think[index + 1], index + 1)
+        else:
+            self._pending -= self._end_of[index] - index - 1
+            self._begin_next(end)
+
+    def freed(self, end: int) -> None:
+        """An answer says nothing before it is settled."""
+
+    def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
+        while self._due and self._due[0][0] <= now < self._close_at:
+            if in_flight >= self._cap and not self._drop:
+                return None
+            self._pending -= 1
+            request = heapq.heappop(self._due)
+            if in_flight < self._cap:
+                return request
+            self.dropped.append(request)
+        return None
+
+    def next_due(self, in_flight: int) -> int:
+        blocked = in_flight >= self._cap and not self._drop
+        return self._due[0][0] if self._due and not blocked else NEVER
+
+    def left(self, now: int, in_flight: int) -> bool:
+        return now < self._close_at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
+
+    def overdue(self, now: int) -> list[tuple[int, int]]:
+        return sorted(request for request in self._due if request[0] <= now)

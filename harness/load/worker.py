@@ -10,7 +10,9 @@ import resource
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +29,9 @@ from harness.load.loop import CHORE_NS, Limits, Window
 from harness.load.settle import Exchange, Settled, Settler
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
+from harness.load.turns import TurnBodies
 from harness.load.wire import render, secrets
-from harness.load.work import NEVER, ClosedWork, OpenWork, Work
+from harness.load.work import NEVER, ClosedWork, OpenWork, SessionWork, Work
 from harness.record import UNKNOWN, Outcome
 
 if TYPE_CHECKING:
@@ -89,7 +92,7 @@ class Tally:
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_told = 0
 
-    def settle(self, exchange: Exchange) -> None:
+    def settle(self, exchange: Exchange) -> Settled:
         settled: Settled = self._settler.settle(exchange)
         self._spill.add(settled)
         self.done += settled.outcome is Outcome.OK
@@ -99,6 +102,7 @@ class Tally:
         self.shared_events += int(np.count_nonzero(np.diff(stamps) == 0))
         if settled.ttft_ns != UNKNOWN:
             self._ttfts.append(settled.ttft_ns)
+        return settled
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
         events, self._events_told = self.text_events - self._events_told, self.text_events
@@ -112,7 +116,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     clock = StampClock() if share.carrier is Carrier.KERNEL_STAMPS else None
     limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9))
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
-    window = _make_window(share, clock, limits)
+    turns = TurnBodies(job.bodies, job.sessions) if job.sessions is not None else None
+    window = _make_window(share, turns or job.bodies, clock, limits)
     notes.append(window.open_ahead(_open_ahead(job)))
     pipe.send(READY)
     t0: int = pipe.recv()
@@ -120,6 +125,10 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     stamps_to_times = clock.to_monotonic_many if clock is not None else _as_array
     settler = Settler(t0, stamps_to_times, secrets(job.url, job.headers), job.warmup_requests, share.worker)
     tally = Tally(settler, spill)
+    work = _make_work(job, t0)
+    settle: Callable[[Exchange], object] = tally.settle
+    if turns is not None and isinstance(work, SessionWork):
+        settle = partial(_follow_up, tally, turns, work)
     chores = 0
 
     def chore() -> bool:
@@ -135,7 +144,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     if share.carrier is not Carrier.ASYNCIO:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
-    stopped = window.run(_make_work(job, t0), tally.settle, chore)
+    stopped = window.run(work, settle, chore)
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
     collections = _gc_collections() - collections
     gc.enable()
@@ -159,19 +168,28 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     )
 
 
-def _make_window(share: Share, clock: StampClock | None, limits: Limits) -> "Window | AsyncWindow":
+def _follow_up(tally: Tally, turns: TurnBodies, work: SessionWork, exchange: Exchange) -> None:
+    goes_on = turns.answered(exchange.index, tally.settle(exchange))
+    work.answered(exchange.index, exchange.end, goes_on=goes_on)
+
+
+def _make_window(
+    share: Share, bodies: Sequence[bytes], clock: StampClock | None, limits: Limits
+) -> "Window | AsyncWindow":
     job, seqs = share.job, share.seqs.tolist()
     if share.carrier is Carrier.ASYNCIO:
         from harness.load.fallback import AsyncWindow  # uvloop is loaded where it is used
 
-        return AsyncWindow(job, seqs, limits)
-    wire = render(job.url, job.headers, job.bodies, seqs)
+        return AsyncWindow(job, bodies, seqs, limits)
+    wire = render(job.url, job.headers, bodies, seqs)
     tls = httpx.create_ssl_context() if httpx.URL(job.url).scheme == "https" else None
     return Window(wire, resolve(wire.host, wire.port), tls, clock, limits)
 
 
 def _make_work(job: LoadJob, t0: int) -> Work:
     close_at = NEVER if job.duration_s is None else t0 + int(job.duration_s * 1e9)
+    if job.sessions is not None:
+        return SessionWork(job.schedule, job.sessions, t0, close_at)
     if isinstance(job.schedule, ClosedLoop):
         return ClosedWork(job.schedule, len(job.bodies), t0, close_at)
     return OpenWork(job.schedule, t0, close_at)

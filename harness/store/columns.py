@@ -1,6 +1,6 @@
 """Records to Parquet and back. On disk UNKNOWN is null and codes are their names.
 
-requests.parquet: one row per request, REQUEST_DTYPE plus text, finish_reason and error.
+requests.parquet: one row per request, REQUEST_DTYPE plus text, finish_reason, error and tool_calls.
 events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arrival order.
 """
 
@@ -37,6 +37,7 @@ def write_records(records: Records, folder: Path) -> None:
     requests = _frame(records.requests)
     for name, values in zip(_TEXTS, (records.texts, records.finish_reasons, records.errors), strict=True):
         requests[name] = np.array(values, dtype=object)
+    requests["tool_calls"] = np.array(records.tool_calls or [""] * len(requests), dtype=object)
     write_frames(folder / "requests.parquet", [requests])
     groups = range(0, max(1, len(records.events)), EVENTS_PER_ROW_GROUP)
     write_frames(
@@ -55,6 +56,7 @@ def read_records(folder: Path) -> Records:
         texts=requests["text"].tolist(),
         finish_reasons=requests["finish_reason"].tolist(),
         errors=requests["error"].tolist(),
+        tool_calls=requests["tool_calls"].tolist() if "tool_calls" in requests else (),
     )
 
 

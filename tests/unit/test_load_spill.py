@@ -17,7 +17,16 @@ def settled(seq: int, words: list[str]) -> Settled:
     made = play([head(CHUNKED) + chunked([event(delta(word)) for word in words])])
     events = made.events.copy()
     events["seq"] = seq
-    return Settled((seq, *made.row[1:]), events, made.text, f"reason {seq}", f"error {seq}", Outcome.OK, 0)
+    return Settled(
+        (seq, *made.row[1:]),
+        events,
+        made.text,
+        f"calls {seq}",
+        f"reason {seq}",
+        f"error {seq}",
+        Outcome.OK,
+        0,
+    )
 
 
 def spill(folder: Path, records: list[Settled]) -> Path:
