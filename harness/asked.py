@@ -50,6 +50,9 @@ class Asked:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def has_sessions(self) -> bool:
+        return bool((self.numbers["session"] >= 0).any())
+
     @classmethod
     def of(
         cls,

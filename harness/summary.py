@@ -48,7 +48,7 @@ def summarise_cell(
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked, watched),
-        "requests": _counts(requests, facts["planned"]),
+        "requests": _counts(requests, facts),
         "arrivals": arrivals.compare_cell(requests, facts["load"]),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
@@ -71,13 +71,14 @@ def summarise_cell(
     }
 
 
-def _counts(requests: NDArray[np.void], planned: int) -> dict[str, Any]:
-    """Of the measured phase; warm-up requests are counted apart."""
+def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the measured phase; warm-up requests are counted apart. `unsent`: of all, never due."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
     return {
-        "planned": planned,
+        "planned": facts["planned"],
+        "unsent": facts["unsent"],
         "sent": int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
         "ok": ok,
         "failed": len(rows) - ok - dropped - cancelled,

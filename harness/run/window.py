@@ -1,30 +1,31 @@
 """One cell: cold cache, the timed window, and the facts that go beside its records."""
 
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.engines.dialect import common_fields, exact_output_possible, render_body, unsaid
+from harness.engines.dialect import common_fields, exact_output_possible, unsaid
 from harness.engines.prometheus import Histogram
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.facts import client_facts
 from harness.load import run_load
-from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, ProgressSink
+from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
-from harness.plan import Cell, LoadPoint, seed_for
-from harness.prompts.request import ChatRequest
+from harness.plan import Cell, LoadPoint
 from harness.prompts.workload import Workload
+from harness.run.job import make_job
 from harness.run.observing import COUNTERS, watch_of
 from harness.run.prepare import Prepared
-from harness.schedule import arrivals, think_times
 from harness.spec.scenario import Load
 from harness.telemetry import Telemetry
 
@@ -36,48 +37,6 @@ def engine_version(facts: Mapping[str, Any]) -> str | None:
     """Of the package it runs from and as the running server tells it, where they differ."""
     package, server = facts.get("package_version"), facts["server_version"]
     return f"{package} (server: {server})" if package and server and package != server else package or server
-
-
-def make_job(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession) -> LoadJob:
-    load, request = prepared.scenario.load, prepared.scenario.request
-    definition = prepared.backends[cell.backend].definition
-    bodies = [
-        render_body(definition, engine.served_name, _as_json(made), made.max_tokens, request)
-        for made in workload.requests
-    ]
-    return LoadJob(
-        url=engine.chat_url,
-        headers=engine.headers(),
-        bodies=bodies,
-        schedule=_schedule(prepared, cell.load, cell.repeat, len(bodies)),
-        warmup_requests=load.warmup_requests,
-        duration_s=load.duration_s,
-        request_timeout_s=request.timeout_s,
-        drain_timeout_s=request.timeout_s,
-        workers=prepared.options.workers,
-    )
-
-
-def _as_json(request: ChatRequest) -> list[dict[str, str]]:
-    return [{"role": role, "content": content} for role, content in request.messages]
-
-
-def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> ClosedLoop | OpenLoop:
-    load, run_seed = prepared.scenario.load, prepared.options.seed
-    if point.kind == "concurrency":
-        seed = seed_for(run_seed, "think", point.label, repeat)
-        waits = think_times(load.think_time_s, load.think_time == "exponential", count, seed)
-        return ClosedLoop(int(point.value), waits if load.think_time_s else None)
-    intended_ns = arrivals(
-        load.arrival,
-        point.value,
-        count,
-        seed_for(run_seed, "arrivals", point.label, repeat),
-        burstiness=load.burstiness,
-        profile=load.profile,
-        repeat_profile=load.repeat_profile,
-    )
-    return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
 def _arrival_facts(load: Load, point: LoadPoint) -> dict[str, Any]:
@@ -108,8 +67,11 @@ def measure(
 ) -> Measured:
     """Nothing but the load and the sampler runs inside the window."""
     cache = _make_cold(prepared, engine)
-    with Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher:
-        job = make_job(prepared, cell, workload, engine)
+    with (
+        tempfile.TemporaryDirectory(prefix="bodies-") as scratch,
+        Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
+    ):
+        job = make_job(prepared, cell, workload, engine, Path(scratch))
         before, shapes_before = _counters(engine), _histograms(engine)
         watcher.idle()
         result = run_load(job, progress, stop)

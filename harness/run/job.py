@@ -1,0 +1,111 @@
+"""A cell's requests as a job of the load room: wire bytes in the engine's dialect, and when they leave."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.asked import Asked
+from harness.engines.dialect import render_body
+from harness.engines.session import EngineSession
+from harness.load.bodies import write_bodies
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
+from harness.load.turns import ANSWER, TOOL
+from harness.plan import Cell, LoadPoint, seed_for
+from harness.prompts.workload import Workload
+from harness.run.prepare import Prepared
+from harness.schedule import arrivals, think_times
+
+_UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
+_MARKS = (
+    (b'{"role":"assistant","content":"\\u0000"}', ANSWER),
+    (b'{"role":"tool","tool_call_id":"\\u0000",', TOOL),
+)
+
+
+def make_job(
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, scratch: Path
+) -> LoadJob:
+    """The bodies lie in `scratch`, which must be there until the load has ended."""
+    load, request = prepared.scenario.load, prepared.scenario.request
+    return LoadJob(
+        url=engine.chat_url,
+        headers=engine.headers(),
+        bodies=write_bodies(scratch / "bodies", _bodies(prepared, cell, workload, engine)),
+        schedule=_schedule(prepared, cell.load, cell.repeat, workload.asked),
+        sessions=_sessions(prepared, cell.load, cell.repeat, workload.asked),
+        warmup_requests=load.warmup_requests,
+        duration_s=load.duration_s,
+        request_timeout_s=request.timeout_s,
+        drain_timeout_s=request.timeout_s,
+        workers=prepared.options.workers,
+    )
+
+
+def _bodies(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession) -> Iterator[bytes]:
+    definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
+    messages: list[dict[str, Any]] = []
+    for made in workload.requests:
+        if made.turn == 0:
+            messages = []
+        else:
+            messages.append({"role": "assistant", "content": _UNSAID})
+        messages += [_message(role, content) for role, content in made.messages]
+        tools = made.tools
+        body = render_body(
+            definition,
+            engine.served_name,
+            messages,
+            made.max_tokens,
+            request,
+            constraint=made.constraint,
+            tools=tools.definitions if tools else (),
+            tool_choice=tools.choice if tools else "auto",
+        )
+        if made.turn > 0:
+            for text, mark in _MARKS:
+                body = body.replace(text, mark)
+        yield body
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    if role == "tool":
+        return {"role": role, "tool_call_id": _UNSAID, "content": content}
+    return {"role": role, "content": content}
+
+
+def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -> ClosedLoop | OpenLoop:
+    """An open loop begins sessions so often that their turns make the rate together."""
+    load, run_seed = prepared.scenario.load, prepared.options.seed
+    if point.kind == "concurrency":
+        think = None if asked.has_sessions() else _think_ns(prepared, point, repeat, len(asked))
+        return ClosedLoop(int(point.value), think)
+    starts = int(np.count_nonzero(asked.numbers["turn"] <= 0))
+    intended_ns = arrivals(
+        load.arrival,
+        point.value * starts / len(asked),
+        starts,
+        seed_for(run_seed, "arrivals", point.label, repeat),
+        burstiness=load.burstiness,
+        profile=load.profile,
+        repeat_profile=load.repeat_profile,
+    )
+    return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
+
+
+def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -> Sessions | None:
+    if not asked.has_sessions():
+        return None
+    think = _think_ns(prepared, point, repeat, len(asked))
+    named = asked.numbers["session"].astype(np.int32)
+    return Sessions(named, np.zeros(len(asked), np.int64) if think is None else think)
+
+
+def _think_ns(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> NDArray[np.int64] | None:
+    load = prepared.scenario.load
+    if not load.think_time_s:
+        return None
+    seed = seed_for(prepared.options.seed, "think", point.label, repeat)
+    return think_times(load.think_time_s, load.think_time == "exponential", count, seed)
