@@ -67,6 +67,7 @@ ALLOWED = {
     },
     "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store"},
     "run": {
+        "asked",
         "doctor",
         "engines",
         "errors",
