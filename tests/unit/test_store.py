@@ -145,6 +145,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     assert cell["prefix_cache_hit_rate"] == 0.5
     assert cell["requests"] == {
         "planned": 10,
+        "unsent": 0,
         "sent": 40,
         "ok": 40,
         "failed": 0,
