@@ -12,8 +12,8 @@ from harness.telemetry import Telemetry
 
 Json = dict[str, Any]
 
-IDLE_NS = 2_000_000_000
-_IDLE = Window(-IDLE_NS, 0, "whole")
+# Two seconds, less the last samples before the load: what is interpolated towards it is not idle.
+_IDLE = Window(-2_000_000_000, -200_000_000, "whole")
 
 
 def watts(telemetry: Telemetry, device: str, window: Window) -> float | None:

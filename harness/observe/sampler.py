@@ -99,6 +99,7 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
     gc.freeze()
     cpu, began = time.process_time(), time.monotonic()
     spill.put("sampler.cpu_s", 0.0)
+    spill.flush()
     pipe.send((READY, {name: runner.report() for name, runner in runners.items()}))
     while not pipe.poll(_FLUSH_S):
         spill.put("sampler.cpu_s", time.process_time() - cpu)

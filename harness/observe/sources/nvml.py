@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pynvml
@@ -171,9 +172,10 @@ class Gpus:
             raise UnavailableError(f"NVML: {self.about['chosen']}")
 
     def read(self, put: Put) -> None:
-        problems = [problem for device in list(self.devices) for problem in self._read(device, put)]
-        if problems and (not self.devices or len(problems) >= len(self.devices)):
-            raise UnreadableError("; ".join(problems))
+        asked = list(self.devices)
+        problems = [problem for device in asked for problem in self._read(device, put)]
+        if len(problems) == len(asked):  # none answers, or none is left
+            raise UnreadableError("; ".join(problems) or "; ".join(self.missing.values()))
 
     def _read(self, device: Device, put: Put) -> Iterator[str]:
         """At most one problem per device and read."""
@@ -245,11 +247,14 @@ class NvidiaGpusSlowly(Gpus):
         ]
 
     def _owners(self, handle: Handle) -> Values:
-        """By the pids of the engine; nothing where those are not known or another namespace's."""
+        """By the pids of the engine; nothing where those are not known or are another namespace's."""
         used = dict(_processes(handle))
         known = {pid: size for pid, size in used.items() if size is not None}
         engine = self._engine_pids()
         if not engine or len(known) < len(used):
+            return {}
+        if not all(Path(f"/proc/{pid}").exists() for pid in used):
+            self.missing["gpu.*.engine_memory_bytes"] = "the GPU lists processes unknown here"
             return {}
         ours = sum(size for pid, size in known.items() if pid in engine)
         return {"engine_memory_bytes": ours, "other_memory_bytes": sum(known.values()) - ours}
