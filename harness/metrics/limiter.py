@@ -16,6 +16,7 @@ DRAM_FULL_PCT, SM_FULL_PCT = 75.0, 80.0  # of what the chip could do: real kerne
 MEMORY_BUSY_PCT = 70.0  # NVML: share of time in which memory was read or written
 GPU_BUSY_PCT = 90.0  # NVML: share of time in which a kernel was running
 CPU_FULL = 0.85  # of the cores that the engine may use
+MACHINE_FULL = 0.95  # of all cores, whoever used them
 PROCESS_FULL = 0.9  # of a core, by one process of an engine whose GPU is not busy
 QUEUED = 0.5  # requests, on average
 
@@ -91,17 +92,25 @@ def _gpu_inside(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
 
 
 def _cpu(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
+    """A GPU that is busy is not held up by the CPU."""
     used, limit, gpu_pct = seen["engine_cores"], seen["engine_cores_limit"], seen["gpu_pct"]
     busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
+    if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
+        return
     if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
         yield "cpu", f"the CPU: the engine used {used:.1f} of {limit:g} cores"
-    if busy is not None and cpus is not None and busy >= 0.95 * cpus and (others or 0.0) >= 0.1 * cpus:
+    if (
+        busy is not None
+        and cpus is not None
+        and busy >= MACHINE_FULL * cpus
+        and (others or 0.0) >= 0.1 * cpus
+    ):
         yield (
             "cpu-contended",
             f"the CPU, shared: {busy:.1f} of {cpus:g} cores busy, {others:.1f} of them with other work",
         )
     alone = seen["busiest_process_cores"]
-    if gpu_pct is not None and gpu_pct < GPU_BUSY_PCT and alone is not None and alone >= PROCESS_FULL:
+    if gpu_pct is not None and alone is not None and alone >= PROCESS_FULL:
         process = cell["server"]["busiest_process"]
         name = process["name"] or f"process {process['pid']}"
         yield (

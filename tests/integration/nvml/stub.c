@@ -3,7 +3,7 @@
  * NVML_STUB names a folder whose files are the state of the machine, looked up at every call:
  *   gpus         number of GPUs (2)
  *   mismatch     the driver's version is not the library's
- *   busy         kernels run: 300 W and 90 % instead of 60 W and 0 %
+ *   busy         kernels run: 300 W and 99 % instead of 60 W and 0 %
  *   lost-N       GPU N has fallen off the bus
  *   no-CALL-N    GPU N does not support CALL (energy, throttle, gpm, instant, processes …)
  *   mig-N        GPU N is in MIG mode, with this many instances
@@ -88,7 +88,7 @@ int nvmlDeviceGetUtilizationRates(Device *device, unsigned *rates) {
     ANSWER("utilisation");
     if (has("mig", device->gpu, 0)) return NOT_SUPPORTED;
     int busy = has("busy", -1, 0);
-    rates[0] = busy ? 90 - 10 * device->gpu : 0;
+    rates[0] = busy ? 99 - 10 * device->gpu : 0;
     rates[1] = busy ? 50 : 0;
     return OK;
 }
