@@ -122,11 +122,11 @@ def test_over_the_cap_a_request_waits_or_is_dropped(over_cap: str) -> None:
         answer(peer)
 
     with serve(slow) as server:
-        result = run_load(job(server, 4, OpenLoop(every(1, 4), max_in_flight=1, over_cap=over_cap)))  # type: ignore[arg-type]  # both literals
+        result = run_load(job(server, 4, OpenLoop(every(25, 4), max_in_flight=1, over_cap=over_cap)))  # type: ignore[arg-type]  # both literals
     rows = result.records.requests
     if over_cap == "wait":
         assert outcomes(result) == [Outcome.OK] * 4
-        assert rows["intended_ns"].tolist() == every(1, 4).tolist()
+        assert rows["intended_ns"].tolist() == every(25, 4).tolist()
         assert np.all(rows["sent_ns"][1:] >= rows["end_ns"][:-1])
         assert result.client.held_at_cap == 3
         assert len(result.client.send_lag_ns) == 1  # the wait is the server's, not the client's
