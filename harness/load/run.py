@@ -107,16 +107,19 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
 
 
 def _held_at_cap(workers: list[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
-    """Requests that found their worker's share of the cap used up when they were due."""
+    """Requests that found their worker's share of the cap used up at some time between due and sent."""
     held = np.zeros(len(rows), bool)
     for worker in workers:
         schedule = worker.share.job.schedule
         if isinstance(schedule, OpenLoop):
             own = (rows["worker"] == worker.share.worker) & (rows["sent_ns"] != UNKNOWN)
-            sent, ended = np.sort(rows["sent_ns"][own]), np.sort(rows["end_ns"][own])
-            due = rows["intended_ns"][own]
-            in_flight = np.searchsorted(sent, due) - np.searchsorted(ended, due, side="right")
-            held[own] = in_flight >= schedule.max_in_flight
+            left, due = rows["sent_ns"][own], rows["intended_ns"][own]
+            sent, ended = np.sort(left), np.sort(rows["end_ns"][own])
+            when_due = np.searchsorted(sent, due) - np.searchsorted(ended, due, side="right")
+            when_sent = np.arange(1, len(sent) + 1) - np.searchsorted(ended, sent, side="right")
+            filled = sent[when_sent >= schedule.max_in_flight]
+            filled_meanwhile = np.searchsorted(filled, left) > np.searchsorted(filled, due)
+            held[own] = (when_due >= schedule.max_in_flight) | filled_meanwhile
     return held
 
 
