@@ -34,8 +34,8 @@ class Part(NamedTuple):
 
 
 # Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
-# template. `expected`: position in `Asked.expectations`.
-NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "expected")
+# template. `at_ns`: in the time of the trace it is from. `expected`: position in `Asked.expectations`.
+NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def _findings(
 ) -> Iterator[Finding]:
     yield from _client(facts["client"])
     yield from _schedule(records, facts)
-    yield from _arrivals(records, facts["load"])
+    yield from _arrivals(records, facts["load"], asked)
     yield from _merged(records, facts["client"])
     yield from _requests(records)
     yield from _engine(facts)
@@ -165,8 +165,8 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
             )
 
 
-def _arrivals(records: Records, load: Mapping[str, Any]) -> Iterator[Finding]:
-    found = compare_cell(records.requests, load)
+def _arrivals(records: Records, load: Mapping[str, Any], asked: Asked | None) -> Iterator[Finding]:
+    found = compare_cell(records.requests, load, asked)
     if found and found["verdict"] == "differs":
         names = found["reason"].split(", ")
         limits = ", ".join("{} {:.3g} to {:.3g}".format(name, *found["limits"][name]) for name in names)

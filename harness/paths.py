@@ -36,6 +36,12 @@ def definitions(kind: Kind) -> dict[str, Path]:
     return found
 
 
+def data_file(name: str) -> Path:
+    """A file that a scenario names: from the working directory, else beside the scenarios."""
+    places = (Path(name), Path.cwd() / "workloads" / name, shipped("workloads") / name)
+    return next((place for place in places if place.exists()), places[0])
+
+
 def cache_dir() -> Path:
     """Engine environments, models and downloads: `$BENCH_CACHE`, else the user's cache directory."""
     explicit = os.environ.get("BENCH_CACHE")

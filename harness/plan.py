@@ -10,12 +10,12 @@ from harness.spec.scenario import Load
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    kind: Literal["concurrency", "rate"]
-    value: float
+    kind: Literal["concurrency", "rate", "trace"]
+    value: float  # requests in flight, requests per second, or speed of the replay
 
     @property
     def label(self) -> str:
-        """`c8` or `r2.5`: in cell names."""
+        """`c8`, `r2.5` or `t1`: in cell names."""
         return f"{self.kind[0]}{self.value:g}"
 
 
@@ -39,7 +39,9 @@ class Block:
 def load_points(load: Load) -> tuple[LoadPoint, ...]:
     if load.concurrency:
         return tuple(LoadPoint("concurrency", value) for value in load.concurrency)
-    return tuple(LoadPoint("rate", value) for value in load.rate)
+    if load.rate:
+        return tuple(LoadPoint("rate", value) for value in load.rate)
+    return tuple(LoadPoint("trace", value) for value in load.replay_speed)
 
 
 def backend_order(count: int, repeat: int) -> list[int]:

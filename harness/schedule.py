@@ -33,6 +33,11 @@ def arrivals(
     return np.round(_laid_out(units / rate, profile, repeat_profile) * NS).astype(np.int64)
 
 
+def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
+    """A trace's own times, from its first request on, at a multiple of its pace."""
+    return np.round((at_ns - at_ns[:1]) / speed).astype(np.int64)
+
+
 def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDArray[np.int64]:
     """One wait per request before it is sent in a closed loop, in nanoseconds."""
     waits = _exponential(count, seed) if exponential else np.ones(count)

@@ -49,7 +49,7 @@ def summarise_cell(
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked, watched),
         "requests": _counts(requests, facts),
-        "arrivals": arrivals.compare_cell(requests, facts["load"]),
+        "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
         "itl_ms": statistics("itl_ms", latency.itl_ms(records)),

@@ -10,6 +10,7 @@ from harness.plan import Cell
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder
+from harness.traces import Trace, window
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,14 @@ def _planned(
     load = prepared.scenario.load
     count = load.requests + load.warmup_requests
     label = prepared.labels[cell.backend]
-    point = (
-        f"{cell.load.value:g} in flight"
-        if cell.load.kind == "concurrency"
-        else f"{cell.load.value:g} requests/s"
-    )
+    words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
+    point = f"{cell.load.value:g} {words[cell.load.kind]}"
     seen = history.get((label, cell.load.kind, cell.load.value))
     if cell.load.kind == "rate":
         expected, basis = count / cell.load.value, f"{count} requests at this rate"
+    elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
+        sent = window(prepared.source, max_requests=count)
+        expected, basis = sent.span_s / cell.load.value, f"{len(sent)} requests of the trace"
     elif seen:
         expected, basis = (
             median(seen) * count,

@@ -40,11 +40,12 @@ def _scenarios(_arguments: argparse.Namespace) -> list[Row]:
     for name in sorted(paths.definitions("workloads")):
         scenario = load_scenario(name)
         load = scenario.load
-        shape = (
-            f"concurrency {','.join(map(str, load.concurrency))}"
-            if load.concurrency
-            else f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
-        )
+        if load.concurrency:
+            shape = f"concurrency {','.join(map(str, load.concurrency))}"
+        elif load.rate:
+            shape = f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
+        else:
+            shape = f"replay {','.join(f'{speed:g}' for speed in load.replay_speed)}x"
         rows.append(
             {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
         )

@@ -19,8 +19,11 @@ _SECRETS = ("--api-key", "--token", "--api_key")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scenario", metavar="NAME|FILE", help="`bench list scenarios` names them")
     parser.add_argument(
-        "--scenario", required=True, metavar="NAME|FILE", help="`bench list scenarios` names them"
+        "--trace",
+        metavar="FILE|RUN",
+        help="replay a recorded trace; without --scenario, under the scenario 'trace'",
     )
     parser.add_argument(
         "--backends",
@@ -57,6 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--concurrency", metavar="N,…", type=_numbers(int), help="closed loop: requests kept in flight"
     )
     shape.add_argument("--rate", metavar="R,…", type=_numbers(float), help="open loop: requests per second")
+    shape.add_argument(
+        "--replay-speed",
+        metavar="X,…",
+        type=_numbers(float),
+        help="open loop: a trace's own times; 1 as recorded, 2 twice as fast",
+    )
     load.add_argument("--arrival", choices=("poisson", "constant", "gamma"), help="of the open loop")
     load.add_argument("--requests", type=int, metavar="N", help="measured requests per load point")
     load.add_argument("--duration", type=float, metavar="S", help="stop sending after so many seconds")
@@ -125,7 +134,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.spec.prices import given_prices
 
     options = RunOptions(
-        scenario=arguments.scenario,
+        scenario=_scenario(arguments),
         backends=arguments.backends,
         model=arguments.model,
         served_name=arguments.model_name,
@@ -160,22 +169,28 @@ def main(arguments: argparse.Namespace) -> int:
     return conduct(prepared, partial(Run.start, prepared), as_json=arguments.json)
 
 
+def _scenario(arguments: argparse.Namespace) -> str:
+    if arguments.scenario is None and arguments.trace is None:
+        raise SpecError("is missing", where="--scenario", hint="`bench list scenarios` names them")
+    return arguments.scenario or "trace"
+
+
 def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
     overrides: dict[str, Any] = {}
     for text in arguments.set:
         key, value = pair(text, "--set")
         overrides[key] = _toml_value(value)
-    if arguments.concurrency:
-        overrides |= {"load.concurrency": arguments.concurrency, "load.rate": []}
-    if arguments.rate:
-        overrides |= {"load.rate": arguments.rate, "load.concurrency": []}
+    points = ("concurrency", "rate", "replay_speed")
+    if chosen := next((name for name in points if getattr(arguments, name)), None):
+        overrides |= {f"load.{name}": getattr(arguments, name) if name == chosen else [] for name in points}
     flags = {
         "arrival": "load.arrival",
         "requests": "load.requests",
         "duration": "load.duration_s",
         "input_tokens": "prompts.input_tokens",
         "output_tokens": "prompts.output_tokens",
+        "trace": "prompts.file",
     }
     for name, key in flags.items():
         if getattr(arguments, name) is not None:

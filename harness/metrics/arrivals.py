@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.asked import Asked
 from harness.metrics.latency import Floats
 from harness.record import UNKNOWN
 
@@ -44,11 +45,18 @@ class Statistics:
         return cls(1e9 / mean, float(gaps.std(ddof=1)) / mean, _dispersion(_counts(times_ns, times_ns)))
 
 
-def compare_cell(requests: NDArray[np.void], load: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`arrivals` of a cell; None for a closed loop, which has no schedule. `load` as in its cell.json."""
+def compare_cell(
+    requests: NDArray[np.void], load: Mapping[str, Any], asked: Asked | None = None
+) -> dict[str, Any] | None:
+    """`arrivals` of a cell; None for a closed loop, which has no schedule. `load` as in its cell.json.
+
+    Of a session only the first turn arrives by the schedule; the others follow its answers.
+    """
     if load["kind"] == "concurrency":
         return None
     sent = requests[requests["sent_ns"] != UNKNOWN]
+    if asked is not None:
+        sent = sent[asked.numbers["turn"][sent["seq"]] <= 0]
     flat = load.get("arrival") in ("poisson", "gamma") and not load.get("profile")
     burstiness = (load.get("burstiness") or 1.0) if load.get("arrival") == "gamma" else 1.0
     return {

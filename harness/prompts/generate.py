@@ -7,12 +7,13 @@ from random import Random
 from typing import Any
 
 from harness.asked import Part
+from harness.prompts.recorded import from_file, replay
 from harness.prompts.request import ChatRequest
 from harness.prompts.text import TextMaker
 from harness.prompts.workload import Workload, workload
-from harness.spec.scenario import FixedLength, Prompts, SharedPrefix
+from harness.spec.scenario import FixedLength, PromptFile, Prompts, SharedPrefix, TraceReplay
 
-# Table, number of requests, source of chance, texts: exactly so many requests, in the order of the cell.
+# Table, number of requests, source of chance, texts: so many requests, from a file at most so many, in order.
 Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
 
 
@@ -42,4 +43,9 @@ def _shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMa
         )
 
 
-MAKERS: dict[type[Prompts], Maker] = {FixedLength: _fixed_length, SharedPrefix: _shared_prefix}
+MAKERS: dict[type[Prompts], Maker] = {
+    FixedLength: _fixed_length,
+    SharedPrefix: _shared_prefix,
+    TraceReplay: replay,
+    PromptFile: from_file,
+}

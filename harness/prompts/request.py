@@ -50,6 +50,7 @@ class ChatRequest:
     shared: tuple[Part, ...] = ()  # how the content begins, where others may begin alike
     session: int = -1  # requests of one session stand together, in the order of their turns; -1: of none
     turn: int = 0
+    at_ns: int = -1  # when it came, in the trace it is from; -1: it has no time of its own
     constraint: Constraint | None = None
     tools: Tools | None = None
     expected: Expected | None = None

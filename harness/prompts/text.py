@@ -47,9 +47,23 @@ class TextMaker:
     def exact(self) -> bool:
         return self._counter is not None
 
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each; without a tokenizer its words."""
+        if self._counter is None:
+            return [len(text.split()) for text in texts]
+        return list(self._counter(texts)) if texts else []
+
     def make(self, lengths: Sequence[int], random: Random) -> list[str]:
         """One text per length, none twice where the length leaves room for difference."""
-        made = [self._draft(length, random) for length in lengths]
+        return self.settle(self.draft(lengths, random), lengths, random)
+
+    def draft(self, lengths: Sequence[int], random: Random) -> list[str]:
+        """Each begins with a space: put together they are as long as their sum, up to what `settle` mends."""
+        return [self._draft(length, random) for length in lengths]
+
+    def settle(self, drafts: Sequence[str], lengths: Sequence[int], random: Random) -> list[str]:
+        """Checked with the tokenizer, mended at the end where one is not as long as it should be."""
+        made = list(drafts)
         if self._counter is not None:
             for start in range(0, len(made), _CHECK_BATCH):
                 stop = start + _CHECK_BATCH

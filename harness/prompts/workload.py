@@ -74,7 +74,14 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
             spool.add(batch)
             for made in batch:
                 digest.update(_line(made))
-                numbers = (made.max_tokens, made.content_tokens, made.group, made.session, made.turn)
+                numbers = (
+                    made.max_tokens,
+                    made.content_tokens,
+                    made.group,
+                    made.session,
+                    made.turn,
+                    made.at_ns,
+                )
                 yield (*numbers, place(made.expected)), made.kind, made.shared
 
     asked = Asked.of(rows(), expectations)
@@ -82,8 +89,10 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
 
 
 def _line(made: ChatRequest) -> bytes:
-    """What of a request reaches a server."""
+    """What of a request reaches a server, and when, where it has a time of its own."""
     line: list[Any] = [made.messages, made.max_tokens]
+    if made.at_ns >= 0:
+        line.append(made.at_ns)
     if made.turn or made.constraint or made.tools:
         line += [made.turn, *(asdict(part) if part else None for part in (made.constraint, made.tools))]
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Any
+from typing import Any, Literal
 
 from harness.doctor.result import advice
 from harness.engines.containers.launch import provide_image
@@ -23,6 +23,7 @@ from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
 from harness.summary import summarise_cell, summarise_run
+from harness.traces import Trace
 
 
 @dataclass
@@ -41,7 +42,11 @@ class Run:
     @classmethod
     def start(cls, prepared: Prepared, ui: Ui) -> "Run":
         most = max(load_points(prepared.scenario.load), key=attrgetter("value"))
-        doubt = advice(most.kind, most.value, host.host_facts())
+        value = most.value
+        if most.kind == "trace" and isinstance(prepared.source, Trace):
+            value *= prepared.source.rate_per_s
+        kind: Literal["concurrency", "rate"] = "concurrency" if most.kind == "concurrency" else "rate"
+        doubt = advice(kind, value, host.host_facts())
         if doubt:
             ui.note(f"hint: {doubt}")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)

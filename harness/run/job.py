@@ -16,7 +16,7 @@ from harness.load.turns import ANSWER, TOOL
 from harness.plan import Cell, LoadPoint, seed_for
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
-from harness.schedule import arrivals, think_times
+from harness.schedule import arrivals, replayed, think_times
 
 _UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
 _MARKS = (
@@ -82,6 +82,9 @@ def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -
     if point.kind == "concurrency":
         think = None if asked.has_sessions() else _think_ns(prepared, point, repeat, len(asked))
         return ClosedLoop(int(point.value), think)
+    if point.kind == "trace":
+        intended_ns = replayed(asked.numbers["at_ns"], point.value)
+        return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
     starts = int(np.count_nonzero(asked.numbers["turn"] <= 0))
     intended_ns = arrivals(
         load.arrival,

@@ -11,6 +11,7 @@ from harness.observe import host
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder
+from harness.traces import Dataset, Trace
 
 
 class Manifest:
@@ -53,10 +54,11 @@ class Manifest:
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
             "repeats": prepared.repeats,
             "order": [cell.name for block in prepared.plan for cell in block.cells],
+            "workload_source": prepared.source.facts() if prepared.source else None,
             "workload_sha256": None,
             "exact_lengths": None,
             "failures": [],
-            "warnings": [],
+            "warnings": _about(prepared.source),
             "resumed_utc": [],
         }
         return cls(folder, content)
@@ -72,7 +74,7 @@ class Manifest:
                 raise _changed(f"backend '{label}'", folder)
         content["resumed_utc"].append(datetime.now(UTC).isoformat(timespec="seconds"))
         content["failures"].clear()
-        content["warnings"].clear()
+        content["warnings"] = _about(prepared.source)
         return cls(folder, content)
 
     def write(self, **changes: Any) -> None:
@@ -97,6 +99,31 @@ def _model(prepared: Prepared) -> dict[str, str] | None:
     if not any(prepared.tracks):
         return None
     return {"name": prepared.model_name, "title": prepared.model.title}
+
+
+def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:
+    """What of a file was not used as it stands."""
+    if source is None:
+        return []
+    facts = source.facts()
+    found = []
+    if skipped := source.skipped:
+        left_out = sum(skipped.values())
+        lines = facts["lines"] if isinstance(source, Trace) else left_out + facts["prompts"]
+        reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
+        found.append(
+            {
+                "code": "file-lines-left-out",
+                "text": f"{facts['file']}: {left_out} of {lines} lines left out: {reasons}",
+                "hint": "docs/traces.md tells what a line must hold",
+            }
+        )
+    if isinstance(source, Trace) and source.remarks:
+        changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
+        found.append(
+            {"code": "trace-changed", "text": f"of {len(source)} requests of the trace {changes}", "hint": ""}
+        )
+    return found
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:

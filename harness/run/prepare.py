@@ -10,12 +10,14 @@ from harness.engines.server import api_key
 from harness.errors import SpecError
 from harness.observe.job import MOST_HZ
 from harness.plan import Block, make_plan
+from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, choose_track
 from harness.spec.scenario import Scenario, load_scenario
 from harness.spec.strict import nearest
+from harness.traces import Dataset, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class Prepared:
     engine_values: tuple[dict[str, str], ...]  # per backend, its own of --engine-set
     repeats: int
     plan: tuple[Block, ...]
+    source: Trace | Dataset | None = None  # of prompts that come from a file
 
     @property
     def cells(self) -> int:
@@ -47,6 +50,7 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     api_key(options.api_key_env)  # a variable that is named must be set
     scenario = load_scenario(options.scenario, options.overrides)
+    source = source_of(scenario.prompts)
     backends = tuple(parse_backend_list(options.backends))
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
     model_name, model = find_model(options.model)
@@ -58,7 +62,18 @@ def prepare(options: RunOptions) -> Prepared:
     repeats = options.repeats or (scenario.verdict.repeats if len(backends) > 1 else 1)
     plan = make_plan(labels, scenario.load, repeats)
     return Prepared(
-        options, scenario, backends, labels, launches, model_name, model, tracks, values, repeats, plan
+        options,
+        scenario,
+        backends,
+        labels,
+        launches,
+        model_name,
+        model,
+        tracks,
+        values,
+        repeats,
+        plan,
+        source,
     )
 
 

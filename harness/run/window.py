@@ -43,7 +43,7 @@ def _arrival_facts(load: Load, point: LoadPoint) -> dict[str, Any]:
     """What the arrivals are tested against."""
     drawn = point.kind == "rate"
     return {
-        "arrival": load.arrival if drawn else None,
+        "arrival": load.arrival if drawn else "trace" if point.kind == "trace" else None,
         "burstiness": load.burstiness if drawn and load.arrival == "gamma" else None,
         "profile": [asdict(part) for part in load.profile],
         "over_cap": None if point.kind == "concurrency" else load.over_cap,
@@ -185,7 +185,7 @@ def _facts(
         "request": _request_facts(prepared, cell, workload),
         "prefix_cache": ref.definition.prefix_cache.enabled,
         "engine_values": engine.facts.get("values"),
-        "planned": load.requests,
+        "planned": len(workload) - load.warmup_requests,
         "unsent": result.unsent,
         "interrupted": result.interrupted,
         "cache": dict(cache),

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from harness.errors import SpecError
 from harness.traces.recorded import read_recorded
 from harness.traces.rows import BadRow, Row, Source, assemble, number
-from harness.traces.trace import Blocks, Trace
+from harness.traces.trace import Trace
 
 Format = Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "run"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -28,8 +28,8 @@ _NEEDED = {
 Rows = Iterator[tuple[int, Row | BadRow]]
 
 
-def read_trace(path: Path, named: str = "auto", block_tokens: int | None = None) -> Trace:
-    """`block_tokens`: of a format that does not say. Raises SpecError for a file that is not a trace."""
+def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace:
+    """`block_tokens`: of the blocks of JSON lines, which do not say. Raises SpecError for other files."""
     if path.is_dir():
         if named not in ("auto", "run"):
             raise SpecError(f"is a folder, and so not of format '{named}'", where=str(path))
@@ -40,7 +40,7 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int | None = None)
     if found in ("mooncake", "jsonl"):
         lines = list(json_lines(text))
         if found == "mooncake" or any(isinstance(line, dict) and "blocks" in line for _, line in lines):
-            blocks = block_tokens or MOONCAKE_BLOCK_TOKENS
+            blocks = MOONCAKE_BLOCK_TOKENS if found == "mooncake" else block_tokens
         rows = _read_json(lines, _mooncake if found == "mooncake" else _plain)
     elif found in ("azure", "burstgpt"):
         rows = _read_csv(text, _azure if found == "azure" else _burstgpt, _NEEDED[found], str(path))
@@ -179,7 +179,7 @@ def _date(value: object) -> float:
         raise BadRow("a time that is not a date") from None
 
 
-def _blocks(value: object) -> Blocks:
+def _blocks(value: object) -> tuple[int, ...]:
     if value is None:
         raise BadRow("a value is missing")
     if not isinstance(value, list) or not all(type(item) is int for item in value):

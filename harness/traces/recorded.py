@@ -1,41 +1,33 @@
-"""A run of our own as a trace: the requests of its first cell, when they were meant to leave."""
+"""A run of our own as a trace: the requests of one cell, when they were to leave, and what they shared."""
 
 import hashlib
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.asked import Asked, Part
 from harness.errors import SpecError
 from harness.record import UNKNOWN, Phase
 from harness.store import RunFolder
 from harness.traces.rows import BadRow, Row, Source, assemble
-from harness.traces.trace import Trace
+from harness.traces.trace import Parts, Trace
+
+NOT_ANSWERED = "not answered, or without token counts"
 
 
 def read_recorded(path: Path) -> Trace:
-    """A run folder, or the folder of one of its cells. Raises SpecError for any other folder.
-
-    A server counts its chat template's tokens into the prompt; their mean is taken off again.
-    """
+    """A run folder, of which the first cell is read, or the folder of a cell. Raises SpecError for others."""
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
     data = (run.cell_path(cell) / "requests.parquet").read_bytes()
-    rows = records.requests[records.requests["phase"] == Phase.MEASURE]
-    counted = rows["prompt_tokens"][rows["prompt_tokens"] != UNKNOWN]
-    template = 0
-    if len(counted) and facts["workload"]["exact_lengths"]:
-        template = max(round(float(counted.mean()) - facts["workload"]["content_tokens_mean"]), 0)
-
-    def read() -> Iterator[tuple[int, Row | BadRow]]:
-        moments, prompts = rows["intended_ns"].tolist(), rows["prompt_tokens"].tolist()
-        for row in zip(rows["seq"].tolist(), moments, prompts, rows["output_tokens"].tolist(), strict=True):
-            seq, intended_ns, prompt, output = row
-            if UNKNOWN in (intended_ns, prompt, output):
-                yield seq, BadRow("not answered, or without token counts")
-            else:
-                yield seq, Row(intended_ns / 1e9, prompt - template, output)
-
+    asked = run.read_asked(facts)
+    rows = _as_asked(records.requests, asked) if asked else _as_counted(records.requests, facts)
     source = Source(str(run.cell_path(cell)), "run", hashlib.sha256(data).hexdigest())
-    return assemble(source, read())
+    return assemble(source, rows)
 
 
 def _cell(path: Path) -> tuple[RunFolder, str]:
@@ -46,3 +38,45 @@ def _cell(path: Path) -> tuple[RunFolder, str]:
     if not cells:
         raise SpecError("is not the folder of a run, or of a cell of one", where=str(path))
     return run, cells[0]
+
+
+def _as_asked(requests: NDArray[np.void], asked: Asked) -> Iterator[tuple[int, Row | BadRow]]:
+    """Lengths as they were made. A later turn holds the turn before it and the answer to that."""
+    unused = count(1 + max((part.id for path in asked.shared for part in path), default=0))
+    history: dict[int, Parts] = {}
+    numbers = asked.numbers
+    for row in requests:
+        seq, output = int(row["seq"]), int(row["output_tokens"])
+        if UNKNOWN in (int(row["intended_ns"]), output):
+            yield seq, BadRow(NOT_ANSWERED)
+            continue
+        session, own = int(numbers["session"][seq]), int(numbers["content_tokens"][seq])
+        path, new = asked.shared[seq], own
+        if numbers["turn"][seq] > 0:
+            path = history.get(session, ())
+        else:
+            new -= sum(part.tokens for part in path)
+        if session >= 0:
+            path = (*path, Part(next(unused), new))
+            history[session] = (*path, Part(next(unused), output))
+            length = sum(part.tokens for part in path)
+        else:
+            length = own
+        if row["phase"] == Phase.MEASURE:
+            yield seq, Row(int(row["intended_ns"]) / 1e9, length, output, parts=path)
+
+
+def _as_counted(requests: NDArray[np.void], facts: dict[str, Any]) -> Iterator[tuple[int, Row | BadRow]]:
+    """A server counts its chat template's tokens into the prompt; their mean is taken off again."""
+    rows = requests[requests["phase"] == Phase.MEASURE]
+    counted = rows["prompt_tokens"][rows["prompt_tokens"] != UNKNOWN]
+    template = 0
+    if len(counted) and facts["workload"]["exact_lengths"]:
+        template = max(round(float(counted.mean()) - facts["workload"]["content_tokens_mean"]), 0)
+    for row in rows:
+        keys = ("intended_ns", "prompt_tokens", "output_tokens")
+        intended_ns, prompt, output = (int(row[key]) for key in keys)
+        if UNKNOWN in (intended_ns, prompt, output):
+            yield int(row["seq"]), BadRow(NOT_ANSWERED)
+        else:
+            yield int(row["seq"]), Row(intended_ns / 1e9, prompt - template, output)

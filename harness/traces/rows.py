@@ -8,8 +8,9 @@ from itertools import compress
 
 import numpy as np
 
+from harness.asked import Part
 from harness.errors import SpecError
-from harness.traces.trace import NS_PER_S, Blocks, Trace
+from harness.traces.trace import NS_PER_S, Parts, Trace, cut_short
 
 # No request of any model is longer, and no trace lasts longer: beyond it a value is a mistake of the file.
 MAX_TOKENS = 10_000_000
@@ -24,7 +25,8 @@ class Row:
     at_s: float  # any zero point
     input_tokens: float
     output_tokens: float
-    blocks: Blocks = ()
+    blocks: tuple[int, ...] = ()  # equal ids are equal text; all of one length, the last may be cut short
+    parts: Parts = ()  # instead of blocks: stretches of any length
 
 
 class BadRow(Exception):  # noqa: N818  # never an error of the program: counted, and the next line is read
@@ -106,11 +108,18 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
         at_ns=np.round((at_s[order] - at_s[order[0]]) * NS_PER_S).astype(np.int64),
         input_tokens=np.array([row.input_tokens for row in good], np.int64)[order],
         output_tokens=np.array([row.output_tokens for row in good], np.int64)[order],
-        blocks=tuple(good[i].blocks for i in order.tolist()) if source.block_tokens else (),
+        parts=_parts(source, [good[i] for i in order.tolist()]),
         block_tokens=source.block_tokens,
         skipped=dict(skipped),
         remarks={text: count for text, count in remarks.items() if count},
     )
+
+
+def _parts(source: Source, rows: list[Row]) -> tuple[Parts, ...]:
+    if source.block_tokens:
+        whole = (tuple(Part(block, source.block_tokens) for block in row.blocks) for row in rows)
+        return tuple(cut_short(path, int(row.input_tokens)) for path, row in zip(whole, rows, strict=True))
+    return tuple(row.parts for row in rows) if any(row.parts for row in rows) else ()
 
 
 def _unusable(source: Source, lines: int, skipped: Counter[str], first: dict[str, int]) -> SpecError:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.asked import Part
 from harness.errors import SpecError
 
 NS_PER_S = 1_000_000_000
 
-Blocks = tuple[int, ...]
+Parts = tuple[Part, ...]
 Ints = NDArray[np.int64]
 
 
@@ -26,8 +27,8 @@ class Trace:
     at_ns: Ints  # since the first usable request of the file
     input_tokens: Ints
     output_tokens: Ints
-    blocks: tuple[Blocks, ...] = ()  # per request, equal ids are equal text; () where the format has none
-    block_tokens: int = 0  # tokens of a block; the last one of a request may be cut short
+    parts: tuple[Parts, ...] = ()  # per request, how it begins; () where the format does not tell
+    block_tokens: int = 0  # of a part, but the last one of a request; 0 where they have their own lengths
     skipped: Mapping[str, int] = field(default_factory=dict)  # lines left out, by reason
     remarks: Mapping[str, int] = field(default_factory=dict)  # lines kept, but not as they stood
 
@@ -39,6 +40,15 @@ class Trace:
         """Since the first request that is here."""
         return self.at_ns - self.at_ns[0] if len(self) else self.at_ns
 
+    @property
+    def span_s(self) -> float:
+        return float(self.offsets_ns[-1]) / NS_PER_S if len(self) else 0.0
+
+    @property
+    def rate_per_s(self) -> float:
+        """Mean; 0 for requests of one moment."""
+        return (len(self) - 1) / self.span_s if self.span_s else 0.0
+
     def facts(self) -> dict[str, Any]:
         """What was read and what was done to it, for the run folder."""
         return {
@@ -47,7 +57,7 @@ class Trace:
             "sha256": self.sha256,
             "lines": self.lines,
             "requests": len(self),
-            "span_s": float(self.offsets_ns[-1]) / NS_PER_S if len(self) else 0.0,
+            "span_s": self.span_s,
             "block_tokens": self.block_tokens or None,
             "skipped": dict(self.skipped),
             "remarks": dict(self.remarks),
@@ -75,7 +85,7 @@ def window(
         at_ns=trace.at_ns[kept],
         input_tokens=trace.input_tokens[kept],
         output_tokens=trace.output_tokens[kept],
-        blocks=tuple(trace.blocks[i] for i in kept.tolist()) if trace.blocks else (),
+        parts=tuple(trace.parts[i] for i in kept.tolist()) if trace.parts else (),
     )
 
 
@@ -88,8 +98,18 @@ def clip(trace: Trace, max_input_tokens: int | None, max_output_tokens: int | No
         cut[name] = lengths if limit is None else np.minimum(lengths, limit)
         if clipped := int(np.count_nonzero(cut[name] != lengths)):
             remarks[f"{name} clipped to {limit}"] = clipped
-    blocks = trace.blocks
-    if blocks and max_input_tokens is not None:
-        needed = (-(-cut["input_tokens"] // trace.block_tokens)).tolist()
-        blocks = tuple(ids[:count] for ids, count in zip(blocks, needed, strict=True))
-    return replace(trace, **cut, blocks=blocks, remarks=remarks)
+    parts = trace.parts
+    if max_input_tokens is not None:
+        parts = tuple(cut_short(path, max_input_tokens) for path in parts)
+    return replace(trace, **cut, parts=parts, remarks=remarks)
+
+
+def cut_short(path: Parts, tokens: int) -> Parts:
+    """The beginning of a path that has so many tokens."""
+    kept = []
+    for part in path:
+        if tokens <= 0:
+            break
+        kept.append(Part(part.id, min(part.tokens, tokens)))
+        tokens -= part.tokens
+    return tuple(kept)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import facts, records
 
+from harness.asked import Asked
 from harness.checks import judge
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
 from harness.metrics.arrivals import _gamma_cdf as gamma_cdf
@@ -108,6 +109,16 @@ def test_a_closed_loop_has_no_arrivals_and_a_ramp_is_its_own_process():
     gamma = drawn("gamma", burstiness=0.5)
     of_gamma = {**LOAD, "arrival": "gamma", "burstiness": 0.5}
     assert compare_cell(made(gamma, gamma).requests, of_gamma)["against"] == "gamma, burstiness 0.5"
+
+
+def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
+    starts = drawn(count=400)
+    asked = Asked.of((((9, 9, -1, i // 2, i % 2, -1, -1), "", ()) for i in range(800)), [])
+    times = np.repeat(starts, 2)
+    times[1::2] += 40 * MS  # an answer and the time to read it
+    rows = made(times, times).requests
+    assert compare_cell(rows, LOAD)["verdict"] == "differs"
+    assert compare_cell(rows, LOAD, asked)["verdict"] == "kept"
 
 
 def test_a_cell_that_did_not_keep_its_process_is_suspect():

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import facts, records
 
+from harness.asked import Asked, Part
 from harness.errors import SpecError
 from harness.store import RunFolder
 from harness.traces import clip, read_trace, window
@@ -36,8 +37,12 @@ def test_mooncake_times_are_milliseconds_and_blocks_are_kept():
     assert trace.at_ns.tolist() == [0, 0, 1_500_000_000, 3_000_000_000]
     assert trace.input_tokens.tolist() == [1024, 600, 1100, 512]
     assert trace.output_tokens.tolist() == [20, 5, 7, 1]
-    assert trace.blocks == ((0, 1), (0, 2), (0, 1, 3), (0,))
-    assert trace.block_tokens == 512
+    assert trace.parts == (
+        ((0, 512), (1, 512)),
+        ((0, 512), (2, 88)),
+        ((0, 512), (1, 512), (3, 76)),
+        ((0, 512),),
+    )
     assert trace.skipped == {}
 
 
@@ -46,7 +51,7 @@ def test_azure_dates_become_offsets_to_the_fraction():
     assert trace.format == "azure"
     assert trace.at_ns / S == pytest.approx([0, 4.314579, 4.5418769, 3600], abs=1e-6)
     assert trace.input_tokens.tolist() == [374, 396, 879, 91]
-    assert trace.blocks == ()
+    assert trace.parts == ()
 
 
 def test_burstgpt_failures_are_left_out_and_counted():
@@ -61,7 +66,7 @@ def test_burstgpt_failures_are_left_out_and_counted():
 def test_plain_lines_may_hold_blocks():
     trace = read_trace(DATA / "plain.jsonl", block_tokens=16)
     assert trace.format == "jsonl"
-    assert trace.blocks == ((7,), (7, 8), (9,))
+    assert trace.parts == (((7, 12),), ((7, 16), (8, 4)), ((9, 3),))
     assert trace.at_ns.tolist() == [0, S // 4, S // 2]
 
 
@@ -165,11 +170,11 @@ def test_a_window_is_cut_in_the_traces_own_time(file):
 
 
 def test_clipping_keeps_the_front_and_is_counted():
-    trace = clip(read_trace(DATA / "mooncake.jsonl"), 1024, 6)
-    assert trace.input_tokens.tolist() == [1024, 600, 1024, 512]
+    trace = clip(read_trace(DATA / "mooncake.jsonl"), 1000, 6)
+    assert trace.input_tokens.tolist() == [1000, 600, 1000, 512]
     assert trace.output_tokens.tolist() == [6, 5, 6, 1]
-    assert trace.blocks == ((0, 1), (0, 2), (0, 1), (0,))
-    assert trace.facts()["remarks"] == {"input_tokens clipped to 1024": 1, "output_tokens clipped to 6": 2}
+    assert trace.parts[0] == trace.parts[2] == ((0, 512), (1, 488))
+    assert trace.facts()["remarks"] == {"input_tokens clipped to 1000": 2, "output_tokens clipped to 6": 2}
 
 
 def test_a_recorded_run_is_replayed_as_it_was_meant_to_leave(tmp_path):
@@ -223,4 +228,26 @@ def test_no_file_breaks_a_reader(tmp_path_factory, given, named):
     assert (np.diff(trace.at_ns) >= 0).all()
     assert (trace.input_tokens > 0).all()
     assert (trace.output_tokens > 0).all()
-    assert len(trace.blocks) in (0, len(trace))
+    assert len(trace.parts) in (0, len(trace))
+    for path, length in zip(trace.parts, trace.input_tokens.tolist(), strict=False):
+        assert sum(part.tokens for part in path) == length
+
+
+def test_a_recorded_run_keeps_what_its_requests_shared(tmp_path):
+    folder = RunFolder.create(tmp_path, "x")
+    rows = [
+        # max_tokens, content_tokens, group, session, turn, at_ns, expected
+        ((9, 50, 0, -1, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 60, 0, 7, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 10, 0, 7, 1, -1, -1), "", ()),
+    ]
+    made = records(*({"intended": at, "texts": [at + 1, at + 2], "prompt": 77} for at in (0, 10, 20)))
+    told = facts()
+    told["workload"]["file"] = folder.write_asked("c1-r0", Asked.of(rows, []))
+    folder.write_cell("000-x-c1-r0", made, told)
+    trace = read_trace(folder.path)
+    assert trace.input_tokens.tolist() == [50, 60, 60 + 2 + 10]
+    assert trace.parts[0] == ((3, 40),)
+    assert trace.parts[1][0] == (3, 40)
+    assert trace.parts[2][:2] == trace.parts[1]
+    assert [part.tokens for part in trace.parts[2]] == [40, 20, 2, 10]

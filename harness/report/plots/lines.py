@@ -15,7 +15,11 @@ from harness.report.view import Group, Spread
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 LOG_LOADS_FROM = 4.0  # loads are mostly doubled from point to point
 
-AXES = {"concurrency": "concurrency (closed loop)", "rate": "requests/s asked (open loop)"}
+AXES = {
+    "concurrency": "concurrency (closed loop)",
+    "rate": "requests/s asked (open loop)",
+    "trace": "speed of the replay (open loop)",
+}
 
 
 def draw(

@@ -11,7 +11,14 @@ from harness.spec.scenario.definition import (
     load_scenario,
     parse_scenario,
 )
-from harness.spec.scenario.generators import GENERATORS, FixedLength, Prompts, SharedPrefix
+from harness.spec.scenario.generators import (
+    GENERATORS,
+    FixedLength,
+    PromptFile,
+    Prompts,
+    SharedPrefix,
+    TraceReplay,
+)
 from harness.spec.scenario.load import Load, Segment
 from harness.spec.scenario.verdict import Verdict
 
@@ -21,11 +28,13 @@ __all__ = [
     "FixedLength",
     "Header",
     "Load",
+    "PromptFile",
     "Prompts",
     "Request",
     "Scenario",
     "Segment",
     "SharedPrefix",
+    "TraceReplay",
     "Verdict",
     "load_scenario",
     "parse_scenario",

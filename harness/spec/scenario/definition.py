@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, Prompts
+from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
@@ -78,4 +78,10 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     check_load(scenario.load, f"{where}:load")
     check_verdict(scenario.verdict, f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo")
+    if scenario.load.replay_speed and not isinstance(made, TraceReplay):
+        raise SpecError(
+            f"prompts of generator '{generator}' have no times of their own",
+            where=f"{where}:load.replay_speed",
+            hint="give concurrency or rate, or use generator 'trace'",
+        )
     return scenario

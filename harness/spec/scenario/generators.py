@@ -37,7 +37,52 @@ class SharedPrefix:
         at_least(self, where, 1, "groups", "prefix_tokens", "question_tokens", "output_tokens")
 
 
-Prompts = FixedLength | SharedPrefix
+@dataclass(frozen=True, slots=True)
+class TraceReplay:
+    """Requests as recorded: lengths, what they share, and when. At most as many as the file holds."""
+
+    file: str
+    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "run"] = "auto"
+    start_s: float = 0.0  # window, in the trace's own time from its first request on
+    end_s: float | None = None
+    max_input_tokens: int | None = None  # longer ones are cut, at the end of the prompt
+    max_output_tokens: int | None = None
+    block_tokens: int = 16  # of the blocks of a jsonl trace; Mooncake's are of 512
+    generator: Literal["trace"] = "trace"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 0, "start_s")
+        at_least(self, where, 1, "block_tokens")
+        for key in ("max_input_tokens", "max_output_tokens"):
+            if getattr(self, key) is not None:
+                at_least(self, where, 1, key)
+        if self.end_s is not None and not self.end_s > self.start_s:
+            raise SpecError(f"must be above start_s, not {self.end_s:g}", where=f"{where}.end_s")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """Prompts from a file, each once: conversations of ShareGPT's form, or lines of JSON."""
+
+    file: str
+    format: Literal["auto", "sharegpt", "jsonl"] = "auto"
+    turns: int = 1  # user turns of a conversation that are sent, with the file's own answers between
+    order: Literal["shuffled", "file"] = "shuffled"
+    output_tokens: int | None = None  # of every answer; else as the file asks, else as long as its answer
+    unknown_output_tokens: int = 128  # where the file says neither
+    min_input_tokens: int = 1  # others are left out
+    max_input_tokens: int | None = None
+    max_output_tokens: int | None = None  # more is cut
+    generator: Literal["prompt-file"] = "prompt-file"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "turns", "unknown_output_tokens", "min_input_tokens")
+        for key in ("output_tokens", "max_input_tokens", "max_output_tokens"):
+            if getattr(self, key) is not None:
+                at_least(self, where, 1, key)
+
+
+Prompts = FixedLength | SharedPrefix | TraceReplay | PromptFile
 
 
 def at_least(table: Any, where: str, least: float, *keys: str) -> None:

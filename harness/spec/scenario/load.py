@@ -17,11 +17,15 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One load point per value of `concurrency` (closed loop) or `rate` (open loop): exactly one is set."""
+    """One load point per value of `concurrency` (closed loop), `rate` or `replay_speed` (open loop).
+
+    Exactly one of the three is set.
+    """
 
     requests: int  # measured requests per load point
     concurrency: tuple[int, ...] = ()
     rate: tuple[float, ...] = ()  # requests per second
+    replay_speed: tuple[float, ...] = ()  # of a trace with its own times: 1 as recorded, 2 twice as fast
     arrival: Literal["poisson", "constant", "gamma"] = "poisson"
     burstiness: float = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above it more regular
     profile: tuple[Segment, ...] = ()  # of the rate over time; empty: flat
@@ -35,11 +39,13 @@ class Load:
 
 
 def check_load(load: Load, where: str) -> None:
-    if bool(load.concurrency) == bool(load.rate):
+    points = {key: getattr(load, key) for key in ("concurrency", "rate", "replay_speed")}
+    if sum(map(bool, points.values())) != 1:
         raise SpecError(
-            "exactly one of concurrency (closed loop) and rate (open loop) must be given", where=where
+            "exactly one of concurrency (closed loop), rate and replay_speed (open loop) must be given",
+            where=where,
         )
-    for key, values in (("concurrency", load.concurrency), ("rate", load.rate)):
+    for key, values in points.items():
         for value in values:
             if not 0 < value < float("inf"):
                 raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
@@ -56,7 +62,7 @@ def check_load(load: Load, where: str) -> None:
         raise SpecError("must be above 0", where=f"{where}.burstiness")
     if load.think_time_s < 0:
         raise SpecError("must not be negative", where=f"{where}.think_time_s")
-    if load.think_time_s and load.rate:
+    if load.think_time_s and not load.concurrency:
         raise SpecError("an open loop has no think time", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
     if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
@@ -64,8 +70,8 @@ def check_load(load: Load, where: str) -> None:
 
 
 def _check_profile(load: Load, where: str) -> None:
-    if load.profile and load.concurrency:
-        raise SpecError("a closed loop has no rate to shape", where=where)
+    if load.profile and not load.rate:
+        raise SpecError("shapes a rate, and there is none", where=where)
     for index, part in enumerate(load.profile):
         if part.seconds <= 0 or part.start < 0 or part.end < 0:
             raise SpecError("seconds must be above 0, start and end not negative", where=f"{where}[{index}]")

@@ -1,0 +1,121 @@
+"""Traces and prompt files as a person replays them, on the scripted server."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_run import bench, define, run_folder, summary
+
+from harness.record import Outcome
+from harness.store import RunFolder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty directory with the backend `calm`, which answers any number of requests at once."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "backends").mkdir()
+    define("calm", "--max-running", "256", "--cache-tokens", "1000000")
+    return tmp_path
+
+
+def write_mooncake(path, bad=()):
+    """150 requests in bursts over 7.5 s, of sessions that grow by a block a turn."""
+    lines = []
+    for i in range(150):
+        session, turn = i % 30, i // 30
+        blocks = [0, *(100 * session + n + 1 for n in range(turn + 1))]
+        length = 512 * (len(blocks) - 1) + 7
+        lines.append(
+            {
+                "timestamp": i // 10 * 500,
+                "input_length": length,
+                "output_length": 2 + i % 3,
+                "hash_ids": blocks,
+            }
+        )
+    path.write_text("\n".join([*map(json.dumps, lines), *bad]))
+    return lines
+
+
+def test_a_trace_leaves_on_its_timestamps_with_its_lengths(here):
+    lines = write_mooncake(Path("trace.jsonl"))
+    asked = ("--backends", "calm", "--trace", "trace.jsonl", "--set", "prompts.max_input_tokens=4096")
+    bench("run", *asked)
+    (cell,) = summary()["cells"]
+    assert cell["load"]["kind"] == "trace"
+    assert cell["validity"]["verdict"] != "INVALID"
+    assert cell["requests"]["ok"] == cell["requests"]["planned"] == 150
+    assert cell["arrivals"]["verdict"] == "kept"
+    assert cell["arrivals"]["against"] == "its schedule"
+    folder = RunFolder(run_folder())
+    records, _ = folder.read_cell(cell["cell"])
+    rows = records.requests
+    assert (rows["outcome"] == Outcome.OK).all()
+    assert rows["intended_ns"].tolist() == [line["timestamp"] * 1_000_000 for line in lines]
+    assert rows["output_tokens"].tolist() == [line["output_length"] for line in lines]
+    # The server counts its chat template too: the same few tokens for every request.
+    template = rows["prompt_tokens"] - [line["input_length"] for line in lines]
+    assert len(set(template.tolist())) == 1
+    # The server's cache holds everything, in blocks of 16: it reused what the trace shares.
+    assert cell["prefix_cache_hit_rate"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.02)
+    assert cell["prefix_cache_ideal"] > 0.5
+    source = folder.read_json("manifest.json")["workload_source"]
+    assert (source["format"], source["requests"], source["skipped"]) == ("mooncake", 150, {})
+
+    # The run is a trace itself, and what its requests shared is kept.
+    bench("run", "--backends", "calm", "--trace", str(run_folder()), "--replay-speed", "4", "--out", "again")
+    (again,) = Path("again").iterdir()
+    (replayed,) = json.loads((again / "summary.json").read_text())["cells"]
+    assert replayed["requests"]["ok"] == 150
+    assert replayed["prefix_cache_ideal"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.001)
+    records, _ = RunFolder(again).read_cell(replayed["cell"])
+    assert records.requests["intended_ns"].tolist() == (rows["intended_ns"] // 4).tolist()
+    assert (np.diff(records.requests["prompt_tokens"] - rows["prompt_tokens"]) == 0).all()
+
+
+def test_bad_lines_are_counted_and_told(here):
+    bad = [
+        '{"timestamp": -5, "input_length": 9, "output_length": 1, "hash_ids": [1]}',
+        "{",
+        '{"timestamp": 0}',
+    ]
+    write_mooncake(Path("trace.jsonl"), bad)
+    done = bench(
+        *("run", "--backends", "calm", "--trace", "trace.jsonl", "--requests", "20"),
+        *("--set", "prompts.max_output_tokens=2", "--concurrency", "20"),
+    )
+    assert "3 of 153 lines" in done.stdout
+    (warning,) = [w for w in summary()["warnings"] if w["code"] == "file-lines-left-out"]
+    assert "a negative time" in warning["text"]
+    assert summary()["cells"][0]["requests"]["ok"] == 20
+
+
+def test_a_file_that_is_no_trace_stops_before_anything_starts(here):
+    Path("trace.jsonl").write_text("hello\n")
+    done = bench("run", "--backends", "calm", "--trace", "trace.jsonl", code=2)
+    assert "the format is not known from its first line" in done.stderr
+    assert "no such file" in bench("run", "--backends", "calm", "--trace", "none", code=2).stderr
+    assert not Path("results").exists()
+
+
+def test_prompts_from_a_file(here):
+    lines = [
+        {"prompt": f"Question {i}: how many words are in here?", "output_tokens": 2 + i} for i in range(9)
+    ]
+    Path("mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    bench(
+        *("run", "--scenario", "prompt-file", "--backends", "calm", "--set", "prompts.file=mine.jsonl"),
+        *("--concurrency", "9", "--set", "prompts.order=file"),
+    )
+    (cell,) = summary()["cells"]
+    assert cell["requests"]["ok"] == cell["requests"]["planned"] == 9
+    records, _ = RunFolder(run_folder()).read_cell(cell["cell"])
+    assert records.requests["output_tokens"].tolist() == [line["output_tokens"] for line in lines]
+
+
+def test_the_shipped_examples_run(here):
+    bench("run", "--scenario", "trace", "--backends", "calm", "--replay-speed", "20")
+    assert summary()["cells"][0]["requests"]["ok"] == 120
