@@ -115,7 +115,7 @@ def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
     starts = drawn(count=400)
     asked = Asked.of((((9, 9, -1, i // 2, i % 2, -1, -1), "", ()) for i in range(800)), [])
     times = np.repeat(starts, 2)
-    times[1::2] += 40 * MS  # an answer and the time to read it
+    times[1::2] += MS  # the second turn, after the answer
     rows = made(times, times).requests
     assert compare_cell(rows, LOAD)["verdict"] == "differs"
     assert compare_cell(rows, LOAD, asked)["verdict"] == "kept"

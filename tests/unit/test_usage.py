@@ -23,9 +23,9 @@ def line(start, stop, first, last):
 
 
 def test_energy_comes_from_the_counter_and_idle_power_is_taken_off():
-    telemetry = Telemetry({"gpu.0.energy_j": Samples(
-        np.array([-3, 0, 10, 11]) * S, np.array([0.0, 180.0, 3180.0, 3240.0])
-    )})  # fmt: skip
+    telemetry = Telemetry(
+        {"gpu.0.energy_j": Samples(np.array([-3, 0, 10, 11]) * S, np.array([0.0, 180.0, 3180.0, 3240.0]))}
+    )
     found, reason = energy.describe(telemetry, [0], RATES, WINDOW)
     assert reason == ""
     assert found["gpu_w"] == pytest.approx(300)
@@ -178,8 +178,13 @@ def test_a_histogram_of_the_engine_is_read_between_its_buckets():
     made = machine.histograms(
         {"ttft": {"buckets": [[0.1, 0.0], [0.2, 10.0], [0.4, 20.0], [None, 20.0]], "sum": 4.0, "count": 20.0}}
     )
-    assert made["ttft_ms"] == {"count": 20.0, "mean": 200.0, "p50": pytest.approx(200), "p90": pytest.approx(360),
-                               "p99": pytest.approx(396)}  # fmt: skip
+    assert made["ttft_ms"] == {
+        "count": 20.0,
+        "mean": 200.0,
+        "p50": pytest.approx(200),
+        "p90": pytest.approx(360),
+        "p99": pytest.approx(396),
+    }
     beyond = machine.histograms({"e2e": {"buckets": [[0.1, 1.0], [None, 20.0]], "sum": 4.0, "count": 20.0}})
     assert beyond["e2e_ms"]["p90"] is None
 
@@ -195,8 +200,14 @@ def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
             "gpu": None,
         }
 
-    made = scaling([cell(8, 300.0, 0.1, 30), cell(1, 100.0, 0.0, 20), cell(32, 330.0, 20.0, 50),
-                    cell(64, 999.0, 0.0, 99, "INVALID")])["x"]  # fmt: skip
+    made = scaling(
+        [
+            cell(8, 300.0, 0.1, 30),
+            cell(1, 100.0, 0.0, 20),
+            cell(32, 330.0, 20.0, 50),
+            cell(64, 999.0, 0.0, 99, "INVALID"),
+        ]
+    )["x"]
     assert made["concurrency"] == [1, 8, 32]
     assert made["speedup"] == [1.0, 3.0, 3.3]
     assert made["in_flight_before_queueing"] == 8
