@@ -92,6 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="engine restarts per backend (default: what a verdict needs, usually 5; 1 for one backend)",
     )
     parser.add_argument(
+        "--aa",
+        action="store_true",
+        help="each backend against itself: the noise floor of this machine, kept for later verdicts",
+    )
+    parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"
     )
     parser.add_argument(
@@ -144,6 +149,7 @@ def main(arguments: argparse.Namespace) -> int:
         overrides=_overrides(arguments),
         engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
         repeats=arguments.repeats,
+        aa=arguments.aa,
         seed=arguments.seed,
         workers=arguments.workers,
         out=arguments.out or Path("results"),

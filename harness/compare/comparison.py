@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.compare.noise import noise
 from harness.compare.observed import Cell, LoadKey, Series, loads, series
 from harness.compare.ranking import rank
 from harness.compare.rules import Rules
@@ -15,7 +16,7 @@ from harness.stats.runs import Interval, geometric_interval, mean_interval
 
 
 def compare(cells: Sequence[Cell], rules: Rules) -> dict[str, Any]:
-    """The keys of summary.json that are about several cells."""
+    """The keys of summary.json that are about several cells. `noise` is of backends measured twice."""
     findings, rankings = [], []
     estimates: list[dict[str, Any]] = []
     points = loads(cells)
@@ -28,8 +29,10 @@ def compare(cells: Sequence[Cell], rules: Rules) -> dict[str, Any]:
             about = [finding for finding in here if finding.metric == metric]
             if ranking := rank(about, _middles(estimates, load, metric), load, metric, rules):
                 rankings.append(ranking)
+    comparison = [finding.as_json() for finding in findings]
     return {
-        "comparison": [finding.as_json() for finding in findings],
+        "comparison": comparison,
+        "noise": noise(comparison),
         "estimates": estimates,
         # At the highest load, which is the one that tells engines apart.
         "ranking": {ranking.metric: ranking.line for ranking in rankings if ranking.load == points[-1]},

@@ -1,6 +1,6 @@
 """What a verdict needs, as data: stored in summary.json beside the verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,6 +15,10 @@ METHOD = (
 )
 
 
+# Backend → load label (`c4`) → metric → how far apart two labels of that backend came out.
+Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     primary: str
@@ -22,19 +26,16 @@ class Rules:
     alpha: float = 0.05
     min_runs: int = 3
     floor: float = DEFAULT_FLOOR  # a smaller difference is no finding, however sure
-    measured_floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # load label → metric
-    measured_by: str | None = None  # the A/A run they come from
+    measured_floors: Floors = field(default_factory=dict)
     same_within: float = 0.05  # "same": the whole interval lies within
     much: float = 0.25  # ">>": the whole interval lies beyond
     apart: bool = False  # measured in different sessions: one had to come after the other
     forced: bool = False  # what is unequal was seen and is to be overlooked
 
-    def floor_of(self, load: str, metric: str) -> float:
-        return max(self.floor, self.measured_floors.get(load, {}).get(metric, 0.0))
-
-    def same_of(self, load: str, metric: str) -> float:
-        """Where the machine is noisier than the usual margin, no difference below its floor is seen."""
-        return max(self.same_within, self.floor_of(load, metric))
+    def floor_of(self, labels: Iterable[str], load: str, metric: str) -> float:
+        """The largest of what was measured for these backends, and at least the usual one."""
+        measured = (self.measured_floors.get(label, {}).get(load, {}).get(metric, 0.0) for label in labels)
+        return max(self.floor, *measured)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -52,6 +53,5 @@ def rules_of(manifest: Mapping[str, Any]) -> Rules:
     return Rules(
         primary=declared["primary"],
         metrics=tuple(dict.fromkeys((declared["primary"], *declared["metrics"]))),
-        measured_floors=noise.get("floors") or {},
-        measured_by=noise.get("run"),
+        measured_floors=noise,
     )

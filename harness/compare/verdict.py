@@ -34,6 +34,7 @@ class Finding:
     ratio: Interval | None = None
     difference: Interval | None = None
     p_holm: float | None = None
+    detectable: float | None = None  # a true difference of this size is found in 4 of 5 such experiments
     primary: bool = False
 
     def as_json(self) -> dict[str, Any]:
@@ -51,6 +52,7 @@ class Finding:
             "why": self.why,
             "primary": self.primary,
             "p_holm": self.p_holm,
+            "smallest_detectable": self.detectable,
         }
 
 
@@ -115,7 +117,7 @@ class _Pair:
         )
 
     def floor(self, metric: str) -> float:
-        return self.rules.floor_of(self.load.label, metric)
+        return self.rules.floor_of((self.a.label, self.b.label), self.load.label, metric)
 
     def test(self, metric: str) -> _Test:
         a, b, paired = aligned(self.a.values(metric), self.b.values(metric))
@@ -129,10 +131,12 @@ class _Pair:
         return 1.0 if test.shift is None else test.shift.p_beyond(-edge, edge)
 
     def finding(self, metric: str, test: _Test, p_holm: float | None) -> Finding:
-        ratio = difference = None
+        ratio = difference = detectable = None
         if test.shift is not None:
             confidence = 1 - self.rules.alpha
             ratio = exponential(test.shift.interval(confidence))
+            strictest = self.rules.alpha / len(self.rules.metrics)
+            detectable = (1 + self.floor(metric)) * math.exp(test.shift.detectable(alpha=strictest)) - 1
             difference = (Shift.paired if test.paired else Shift.welch)(test.a, test.b).interval(confidence)
         word, why = self._word(metric, test, ratio, p_holm)
         return Finding(
@@ -147,6 +151,7 @@ class _Pair:
             ratio=ratio,
             difference=difference,
             p_holm=p_holm,
+            detectable=detectable,
             primary=metric == self.rules.primary,
         )
 
@@ -157,7 +162,9 @@ class _Pair:
             return "not comparable", refusal
         if test.shift is None or ratio is None:
             return "not enough runs", self._missing(metric, test)
-        floor, same = self.floor(metric), self.rules.same_of(self.load.label, metric)
+        floor = self.floor(metric)
+        # Where the machine is noisier than the usual margin, no difference below its floor is seen.
+        same = max(self.rules.same_within, floor)
         found = f"{span_words(ratio)} over {test.runs_words}"
         if p_holm is not None and p_holm < self.rules.alpha:
             better = (ratio.estimate < 1) == (MEASURES[metric] == "lower")

@@ -90,6 +90,16 @@ def rank_lines(summary: Json) -> list[str]:
     ]
 
 
+def noise_lines(summary: Json) -> list[str]:
+    """Of backends measured against themselves: what equal engines differ by, and what could be found."""
+    lines = []
+    for found in summary.get("noise") or ():
+        apart, detectable = (f"{100 * found[key]:.1f} %" for key in ("apart", "smallest_detectable"))
+        what = f"{point_of(found).label} {found['metric']}: {found['backend']} differs from itself by {apart}"
+        lines.append(plain(f"noise {what}; smallest detectable effect {detectable}"))
+    return lines
+
+
 def no_verdict(summary: Json) -> str:
     """Why nothing could be decided. Empty where something was, and where there is nothing to compare."""
     found = {finding["verdict"] for finding in summary.get("comparison") or ()}

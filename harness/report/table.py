@@ -4,7 +4,16 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.report.grid import Column, Entry, shown
-from harness.report.notes import Note, banner, no_verdict, notes, odd_tracks, rank_lines, simulated
+from harness.report.notes import (
+    Note,
+    banner,
+    no_verdict,
+    noise_lines,
+    notes,
+    odd_tracks,
+    rank_lines,
+    simulated,
+)
 from harness.report.text import NOT_KNOWN, counted, markdown_escaped, plain
 from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
 
@@ -38,7 +47,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
         yield from _blocks(group, marks(summary), width, paint)
     yield ""
     yield from _legend(summary, width)
-    for line in (*rank_lines(summary), no_verdict(summary)):
+    for line in (*rank_lines(summary), *noise_lines(summary), no_verdict(summary)):
         yield from textwrap.wrap(line, width, subsequent_indent="  ")
     for note in notes(summary):
         yield from _wrapped(note, width, paint)

@@ -1,5 +1,6 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +16,7 @@ from harness.errors import SetupError, SpecError, StorageError
 from harness.observe import host
 from harness.plan import Block, Cell, load_points
 from harness.prompts.request import TokenCounter
+from harness.run import noise
 from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
 from harness.run.options import Ui
@@ -79,11 +81,15 @@ class Run:
         try:
             with self.interrupts:
                 self._provide()
-                for block in self._remaining():
+                for index, block in enumerate(self._remaining()):
+                    if index:
+                        self._cool_down(block)
                     self._block(block)
                     if self.interrupted:
                         break
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
+            if state == "complete" and self.prepared.options.aa:
+                self._keep_noise()
         except KeyboardInterrupt:
             self.interrupted = True
             state = "interrupted"
@@ -111,6 +117,17 @@ class Run:
                 environment = install_engine(ref.definition, self.ui.stage)
             if track is not None:
                 ensure_weights(prepared.model_name, prepared.model, track, environment, self.ui.stage)
+
+    def _cool_down(self, block: Block) -> None:
+        """What the engine before has left behind, heat above all, is not to be the next one's."""
+        seconds = self.prepared.scenario.verdict.cool_down_s
+        if seconds and not self.prepared.backends[block.backend].definition.backend.simulated:
+            self.ui.stage(f"cooling down for {seconds:g} s")
+            time.sleep(seconds)
+
+    def _keep_noise(self) -> None:
+        content = self.manifest.content
+        noise.store(content["host"], content["scenario"]["scenario"]["name"], self.summary["noise"])
 
     def _block(self, block: Block) -> None:
         """An engine that cannot be started is recorded, and the other backends are still measured.

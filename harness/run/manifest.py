@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.errors import SpecError
 from harness.observe import host
+from harness.run import noise
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder
@@ -24,14 +25,14 @@ class Manifest:
 
     @classmethod
     def new(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
-        options = prepared.options
+        options, machine = prepared.options, host.host_facts()
         content: dict[str, Any] = {
             "run": folder.run_id,
             "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": list(options.command),
             "options": dataclasses.asdict(options),
             "working_directory": str(Path.cwd()),
-            "host": host.host_facts(),
+            "host": machine,
             "packages": host.package_versions(),
             "git": host.git_revision(),
             "scenario": dataclasses.asdict(prepared.scenario),
@@ -53,6 +54,8 @@ class Manifest:
             },
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
             "repeats": prepared.repeats,
+            "aa": options.aa,
+            "noise_floor": noise.stored(machine, prepared.scenario.name),
             "order": [cell.name for block in prepared.plan for cell in block.cells],
             "workload_source": prepared.source.facts() if prepared.source else None,
             "workload_sha256": None,

@@ -25,6 +25,7 @@ class RunOptions:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
     repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
+    aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     seed: int = 0
     workers: int | None = None
     out: Path = Path("results")

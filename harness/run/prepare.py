@@ -19,6 +19,9 @@ from harness.spec.scenario import Scenario, load_scenario
 from harness.spec.strict import nearest
 from harness.traces import Dataset, Trace
 
+# Of one backend that is measured against itself.
+AA_LABELS = ("a", "b")
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -51,14 +54,17 @@ def prepare(options: RunOptions) -> Prepared:
     api_key(options.api_key_env)  # a variable that is named must be set
     scenario = load_scenario(options.scenario, options.overrides)
     source = source_of(scenario.prompts)
-    backends = tuple(parse_backend_list(options.backends))
+    listed = tuple(parse_backend_list(options.backends))
+    backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
     model_name, model = find_model(options.model)
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
     values = _engine_values(backends, model, options.engine_values)
-    labels = tuple(_unique_label(ref, backends) for ref in backends)
+    labels = tuple(_unique_label(ref, listed) for ref in listed)
+    if options.aa:
+        labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
     repeats = options.repeats or (scenario.verdict.repeats if len(backends) > 1 else 1)
     plan = make_plan(labels, scenario.load, repeats)
     return Prepared(

@@ -150,7 +150,7 @@ def test_each_declared_metric_makes_the_others_harder():
 
 
 def test_a_measured_floor_is_asked_for_where_it_was_measured():
-    floors = {"c4": {"ttft_ms.p50": 0.12}}
+    floors = {"b": {"c4": {"ttft_ms.p50": 0.12}}}
     rules = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), measured_floors=floors)
     quiet = {"kind": "concurrency", "value": 1}
     assert judged(cells("a", 110), cells("b", 100), rules)["verdict"] == "same"

@@ -76,6 +76,7 @@ ALLOWED = {
         "load",
         "metrics",
         "observe",
+        "paths",
         "plan",
         "prompts",
         "schedule",

@@ -1,0 +1,29 @@
+"""What a run of each backend against itself says: how far apart equal engines come out on this machine."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+
+def noise(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """From the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one engine only.
+
+    `apart`: the size of the difference that was found, as a share; a later verdict asks for more than it.
+    """
+    return list(_noise(findings))
+
+
+def _noise(findings: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    for finding in findings:
+        name = finding["a"].partition("#")[0]
+        if finding["ratio"] is None or name != finding["b"].partition("#")[0]:
+            continue
+        low, middle, high = finding["ratio"]
+        yield {
+            "backend": name,
+            "load": finding["load"],
+            "metric": finding["metric"],
+            "ratio": [low, middle, high],
+            "apart": max(middle, 1 / middle) - 1,
+            "smallest_detectable": finding["smallest_detectable"],
+            "verdict": finding["verdict"],
+        }

@@ -1,0 +1,58 @@
+"""Verdicts as `bench run` reaches them on its own, on scripted servers of known speed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_run import bench, define, here, run_folder, summary  # noqa: F401
+
+# 16 answers of 8 tokens a cell; everything that decides about verdicts stays at its default.
+SMALL = ("--scenario", "fixed-length", "--concurrency", "4", "--requests", "16", "--output-tokens", "8")
+PRIMARY = "ttft_ms.p50"
+
+
+@pytest.fixture
+def engines(here):  # noqa: F811
+    """`calm` and `twin` alike, `slow` ten per cent slower in first token and gap."""
+    define("calm", "--ttft-ms", "150", "--gap-ms", "20")
+    define("twin", "--ttft-ms", "150", "--gap-ms", "20")
+    define("slow", "--ttft-ms", "165", "--gap-ms", "22")
+    return here
+
+
+def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
+    done = bench("run", *SMALL, "--backends", "calm,twin,slow")
+    result = summary()
+    assert len(result["cells"]) == 3 * 5
+    words = {(one["a"], one["b"], one["metric"]): one["verdict"] for one in result["comparison"]}
+    for metric in ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s"):
+        assert words["calm", "slow", metric] == "faster"
+        assert words["twin", "slow", metric] == "faster"
+        assert words["calm", "twin", metric] == "same"
+    assert result["ranking"][PRIMARY] in ("calm ≈ twin > slow", "twin ≈ calm > slow")
+    assert result["ranking"][PRIMARY] in done.stdout
+    for one in result["comparison"]:
+        if {one["a"], one["b"]} != {"calm", "twin"} and one["metric"] == PRIMARY:
+            low, _, high = one["ratio"]
+            assert low <= 150 / 165 + 0.01
+            assert high >= 150 / 165 - 0.01
+    folder = run_folder()
+    bench("compare", str(folder), "--baseline", "calm")
+    bench("compare", str(folder), "--baseline", "calm", "--fail-on", "slower", code=1)
+
+
+def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
+    done = bench("run", *SMALL, "--backends", "calm", "--aa", "--repeats", "3")
+    result = summary()
+    assert {cell["label"] for cell in result["cells"]} == {"calm#a", "calm#b"}
+    assert {one["verdict"] for one in result["comparison"]} <= {"same", "not enough runs"}
+    (found,) = [one for one in result["noise"] if one["metric"] == PRIMARY]
+    assert 0 <= found["apart"] < 0.05 < 0.5
+    assert found["smallest_detectable"] > 0.02
+    assert "calm differs from itself by" in done.stdout
+    kept = json.loads(Path("cache", "noise.json").read_text())
+    ((_, floors),) = kept.items()
+    assert floors["calm"]["c4"][PRIMARY] == found["apart"]
+    described = json.loads(bench("run", *SMALL, "--backends", "calm,slow", "--dry-run", "--json").stdout)
+    assert len(described["cells"]) == 10
