@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.spec.scenario import Load
@@ -66,6 +66,11 @@ def _blocks(labels: Sequence[str], points: Sequence[LoadPoint], repeats: int) ->
                 cells.append(Cell(name, backend, point, repeat))
                 number += 1
             yield Block(backend, repeat, tuple(cells))
+
+
+def one_cell_each(block: Block) -> Iterator[Block]:
+    """The engine is started again for every cell."""
+    return (replace(block, cells=(cell,)) for cell in block.cells)
 
 
 def seed_for(seed: int, dimension: str, *place: object) -> int:

@@ -126,6 +126,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the run folder is made (default: ./results)",
     )
     parser.add_argument(
+        "--no-probe", action="store_true", help="do not hold each backend against its definition first"
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="print the cells and the expected duration, start nothing"
     )
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
@@ -154,6 +157,7 @@ def main(arguments: argparse.Namespace) -> int:
         workers=arguments.workers,
         out=arguments.out or Path("results"),
         api_key_env=arguments.api_key_env,
+        probe=not arguments.no_probe,
         sample_hz=arguments.sample_hz,
         prices=given_prices(arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices),
         command=("bench", *sys.argv[1:]),

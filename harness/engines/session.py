@@ -40,6 +40,7 @@ class EngineSession(Server):
     ) -> None:
         super().__init__(definition, base_url, served_name, key)
         self.facts: dict[str, Any] = {}
+        self.fresh = life is not None  # started here, and nothing measured on it yet
         self._life, self._log = life, log
 
     def exited(self) -> str | None:

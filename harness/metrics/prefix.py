@@ -1,6 +1,6 @@
 """What a prefix cache could reuse of a workload: the ideal that a measured hit rate stands beside."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,15 @@ def ideal_hit_rate(asked: Asked, skip: int = 0, *, block: int = 1, warm: bool = 
     """Share of the content tokens of all requests but the first `skip`, which fill the cache only."""
     shared, total = reusable(asked, block=block, warm=warm)
     return float(shared[skip:].sum() / max(total[skip:].sum(), 1))
+
+
+def first_of_each_prefix(asked: Asked) -> Iterator[int]:
+    """Positions of the first turns that hold a shared part which none before them holds."""
+    tree = _Tree(())
+    for position, path in enumerate(asked.shared):
+        first_turn = asked.numbers["turn"][position] <= 0
+        if first_turn and tree.walk(path) < sum(part.tokens for part in path):
+            yield position
 
 
 class _Tree:

@@ -20,6 +20,7 @@ FORCED = Request(exact_output=True)
 class Asker:
     server: Server
     line: Line
+    thorough: bool = True  # also what only confirms, or no scenario asks for
 
     @property
     def dialect(self) -> Dialect:

@@ -66,7 +66,7 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         )
     if not declared.enabled:
         return
-    if prompt.asker.dialect.cache_salt:
+    if prompt.asker.thorough and prompt.asker.dialect.cache_salt:
         yield _salt(prompt)
     yield _reset(prompt, before=share)
 

@@ -8,6 +8,8 @@ from harness.probe.asker import Asker
 from harness.probe.finding import Finding
 from harness.record import UNKNOWN
 
+# Series that are there only when the engine does what they count.
+_SOMETIMES = {"draft_tokens", "accepted_tokens", "preemptions"}
 _SYSTEM, _USER = "You are a geographer.", "Name three rivers."
 
 
@@ -61,10 +63,11 @@ def metrics(asker: Asker) -> Iterator[Finding]:
     if counters is None:
         yield Finding("metrics", declared.path, "no answer", False, "server counters are null", matters=True)
         return
-    missing = [f"{name} ({series[name]})" for name in series if name not in counters]
+    missing = [name for name in series if name not in counters]
     found = f"{len(series) - len(missing)} of {len(series)} series"
-    then = f"null: {', '.join(missing)}" if missing else ""
-    yield Finding("metrics", declared.path, found, not missing, then, bool(missing))
+    then = f"null: {', '.join(f'{name} ({series[name]})' for name in missing)}" if missing else ""
+    lost = any(name not in _SOMETIMES for name in missing)
+    yield Finding("metrics", declared.path, found, not lost, then, lost)
 
 
 def template(asker: Asker) -> tuple[Finding, dict[str, int | None]]:

@@ -1,9 +1,11 @@
 """The probe: a few short requests in the declared dialect, side by side, then those on the cache."""
 
+import threading
 import time
-from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
+from functools import partial
+from typing import Any
 
 from harness.engines.server import Server
 from harness.probe import cache, endpoints, streaming, structured
@@ -25,15 +27,17 @@ def examine(
     variant: str | None = None,
     shapes: Collection[str] = tuple(TRIALS),
     tools: bool = True,
+    thorough: bool = True,
     limit_s: float = LIMIT_S,
 ) -> Probed:
     """Leaves the prefix cache empty where it can. Raises SetupError when the server stops answering at all.
 
-    Of structured output and tools only what is named is tried. What was not reached within `limit_s` says so.
+    Of structured output and tools only what is named is tried; `thorough` adds what only confirms. What was
+    not reached within `limit_s` says so.
     """
     started = time.monotonic()
     with closing(Line(server.chat_url, server.headers(), started + limit_s)) as line:
-        asker = Asker(server, line)
+        asker = Asker(server, line, thorough)
         findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
         requests = line.requests
     return Probed(
@@ -70,15 +74,45 @@ def _shape(name: str) -> Check:
 
 def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:
     prompt = cache.LongPrompt.new(asker)
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        first = pool.submit(asker.ask, prompt.text, 1)
-        template = pool.submit(endpoints.template, asker)
-        side_by_side = [pool.submit(_found, check, asker) for check in checks]
-        found = [finding for check in side_by_side for finding in check.result()]
-        counted, prompt_tokens = template.result()
-    found += [counted, *endpoints.tokenizer(asker), *cache.findings(prompt, first.result())]
-    return [*found, *endpoints.metrics(asker)], prompt_tokens
+    first, (counted, prompt_tokens), *found = side_by_side(
+        [
+            partial(asker.ask, prompt.text, 1),
+            partial(endpoints.template, asker),
+            *(partial(_found, check, asker) for check in checks),
+        ]
+    )
+    findings = [finding for of_check in found for finding in of_check]
+    findings += [counted, *endpoints.tokenizer(asker), *cache.findings(prompt, first)]
+    return [*findings, *endpoints.metrics(asker)], prompt_tokens
 
 
 def _found(check: Check, asker: Asker) -> list[Finding]:
     return list(check(asker))
+
+
+def side_by_side(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Their results in order; the first error is raised. Ctrl-C does not wait for those that hang."""
+    results: list[Any] = [None] * len(tasks)
+    errors: list[BaseException] = []
+    waiting = iter(enumerate(tasks))
+    lock = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with lock:
+                number, task = next(waiting, (0, None))
+            if task is None or errors:
+                return
+            try:
+                results[number] = task()
+            except BaseException as error:  # raised again where the results are waited for
+                errors.append(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(_SIDE_BY_SIDE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results

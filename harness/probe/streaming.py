@@ -12,7 +12,7 @@ from harness.spec.scenario import Request
 COUNT = "Count from one to twenty in words."
 _TOKENS = 16
 _ONE_WORD = "Answer with the single word yes, and nothing else."
-_FORCED_TOKENS = 48  # more than one word has
+_FORCED_TOKENS = 32  # more than one word has
 _SEVERAL = 1.1  # a token that ends inside a character waits for the next one
 
 
@@ -104,7 +104,7 @@ def _reasoning(topic: str, seen: Seen, habits: Habits, *, wanted: bool) -> Findi
 
 def thinking(asker: Asker) -> Iterator[Finding]:
     """Switched on, where that is declared."""
-    if asker.dialect.thinking.on:
+    if asker.thorough and asker.dialect.thinking.on:
         seen = asker.ask(COUNT, _TOKENS, Request(exact_output=False, thinking="on"))
         if not seen.ok:
             yield Finding(
@@ -127,18 +127,14 @@ def exact_output(asker: Asker) -> Iterator[Finding]:
         why = refusal(seen) if not seen.ok else "no usage block to count by"
         yield Finding(topic, "yes", why, None if seen.ok else False, matters=not seen.ok)
         return
-    free = asker.ask(_ONE_WORD, _FORCED_TOKENS, FREE).count("output_tokens")
-    unforced = f"{free} when not forced" if free != UNKNOWN else ""
-    then = "lengths differ from those asked for: cells are SUSPECT, compare per token"
+    found, told = f"{tokens} tokens", True
+    if asker.thorough:
+        free = asker.ask(_ONE_WORD, _FORCED_TOKENS, FREE).count("output_tokens")
+        found += f", {free} when not forced" if free != UNKNOWN else ""
+        told = free != _FORCED_TOKENS  # else it would have come so long by itself
     right = tokens == _FORCED_TOKENS
-    yield Finding(
-        topic,
-        "yes",
-        ", ".join(filter(None, [f"{tokens} tokens", unforced])),
-        right if not right or free != _FORCED_TOKENS else None,
-        "" if right else then,
-        matters=not right,
-    )
+    then = "" if right else "lengths differ from those asked for: cells are SUSPECT, compare per token"
+    yield Finding(topic, "yes", found, right if told or not right else None, then, not right)
 
 
 def unknown_field(asker: Asker) -> Iterator[Finding]:

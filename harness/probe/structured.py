@@ -23,7 +23,7 @@ _TOOL = {
 
 
 def unsaid(asker: Asker, names: Collection[str]) -> Iterator[Finding]:
-    if names:
+    if names and asker.thorough:
         then = "cells that ask for it say that they were not constrained"
         yield Finding(f"structured: {', '.join(names)}", "cannot", "not asked", None, then)
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
 from harness.observe import host
 from harness.plan import Block, Cell, load_points
+from harness.probe import examine
 from harness.prompts.request import TokenCounter
 from harness.run import noise
 from harness.run.interrupts import Interrupts
@@ -27,6 +29,9 @@ from harness.store import RunFolder
 from harness.summary import summarise_cell, summarise_run
 from harness.traces import Trace
 
+PROBE_LIMIT_S = 60.0
+PROBED_REQUESTS = 256  # which shapes a cell asks for is seen from its first requests
+
 
 @dataclass
 class Run:
@@ -38,6 +43,7 @@ class Run:
     manifest: Manifest
     cells: list[dict[str, Any]] = field(default_factory=list)  # summaries, in plan order
     workloads: Workloads | None = None
+    probed: set[str] = field(default_factory=set)  # labels
     interrupted: bool = False
     interrupts: Interrupts = field(default_factory=Interrupts)
 
@@ -141,7 +147,7 @@ class Run:
                 self.prepared.launches[block.backend],
                 self.prepared.model_name,
                 self.prepared.model,
-                log_path=self.folder.log_path(f"{label}-r{block.repeat}"),
+                log_path=self.folder.log_path(self._life(block)),
                 progress=self.ui.stage,
                 api_key_env=self.prepared.options.api_key_env,
                 served_name=self.prepared.options.served_name,
@@ -162,8 +168,16 @@ class Run:
             self.manifest.warn("not-measured", f"{label}: {error}", error.hint or "see the log of its start")
             self.ui.note(f"error: {label}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
+    def _life(self, block: Block) -> str:
+        """Name of one life of an engine."""
+        lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
+        point = f"-{block.cells[0].load.label}" if len(lives) > 1 else ""
+        return f"{self.prepared.labels[block.backend]}{point}-r{block.repeat}"
+
     def _cells(self, block: Block, engine: EngineSession) -> None:
         workloads = self._workloads(engine)
+        if self.prepared.options.probe:
+            self._probe(block, engine, workloads)
         for cell in block.cells:
             self.ui.stage(f"{cell.name}: preparing")
             workload = workloads.of(cell)
@@ -183,6 +197,29 @@ class Run:
                 return
             if self.interrupted:
                 return
+
+    def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
+        """Once per backend: what of its definition does not hold is known before anything is measured."""
+        label = self.prepared.labels[block.backend]
+        if label in self.probed:
+            return
+        self.probed.add(label)
+        self.ui.stage(f"{label}: probing")
+        requests = list(islice(workloads.of(block.cells[0]).requests, PROBED_REQUESTS))
+        probed = examine(
+            engine,
+            variant=self.prepared.backends[block.backend].variant,
+            shapes={made.constraint.shape for made in requests if made.constraint},
+            tools=any(made.tools for made in requests),
+            thorough=False,
+            limit_s=PROBE_LIMIT_S,
+        )
+        self.folder.write_json(f"probe-{label}.json", probed.as_json())
+        for finding in probed.mismatches:
+            text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
+            if finding.matters:
+                self.manifest.warn("not-as-declared", text, finding.then)
+            self.ui.note(f"{'warning' if finding.matters else 'note'}: {text}")
 
     def _died(self, cell: Cell, engine: EngineSession, facts: Mapping[str, Any]) -> None:
         """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""

@@ -1,6 +1,7 @@
 """A cell's requests as a job of the load room: wire bytes in the engine's dialect, and when they leave."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,14 @@ _MARKS = (
 
 
 def make_job(
-    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, scratch: Path
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, scratch: Path, salt: str = ""
 ) -> LoadJob:
     """The bodies lie in `scratch`, which must be there until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
     return LoadJob(
         url=engine.chat_url,
         headers=engine.headers(),
-        bodies=write_bodies(scratch / "bodies", _bodies(prepared, cell, workload, engine)),
+        bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.asked),
         sessions=_sessions(prepared, cell.load, cell.repeat, workload.asked),
         warmup_requests=load.warmup_requests,
@@ -44,8 +45,18 @@ def make_job(
     )
 
 
-def _bodies(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession) -> Iterator[bytes]:
-    definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
+def bodies(
+    prepared: Prepared,
+    workload: Workload,
+    engine: EngineSession,
+    *,
+    salt: str = "",
+    max_tokens: int | None = None,
+) -> Iterator[bytes]:
+    """In `seq` order; with `max_tokens` instead of each request's own, which then is not forced either."""
+    request = prepared.scenario.request
+    if max_tokens is not None:
+        request = replace(request, exact_output=False)
     messages: list[dict[str, Any]] = []
     for made in workload.requests:
         if made.turn == 0:
@@ -55,14 +66,15 @@ def _bodies(prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSe
         messages += [_message(role, content) for role, content in made.messages]
         tools = made.tools
         body = render_body(
-            definition,
+            engine.definition,
             engine.served_name,
             messages,
-            made.max_tokens,
+            made.max_tokens if max_tokens is None else max_tokens,
             request,
             constraint=made.constraint,
             tools=tools.definitions if tools else (),
             tool_choice=tools.choice if tools else "auto",
+            salt=salt,
         )
         if made.turn > 0:
             for text, mark in _MARKS:

@@ -30,6 +30,7 @@ class RunOptions:
     workers: int | None = None
     out: Path = Path("results")
     api_key_env: str | None = None
+    probe: bool = True  # before the first cell of each backend
     sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
     prices: Mapping[str, Any] | None = None  # as spec/prices.py gives them
     command: tuple[str, ...] = ()  # as typed, for the manifest

@@ -9,7 +9,7 @@ from harness.engines.models import find_model
 from harness.engines.server import api_key
 from harness.errors import SpecError
 from harness.observe.job import MOST_HZ
-from harness.plan import Block, make_plan
+from harness.plan import Block, make_plan, one_cell_each
 from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
@@ -66,7 +66,15 @@ def prepare(options: RunOptions) -> Prepared:
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
     repeats = options.repeats or (scenario.verdict.repeats if len(backends) > 1 else 1)
-    plan = make_plan(labels, scenario.load, repeats)
+    plan = tuple(
+        part
+        for block in make_plan(labels, scenario.load, repeats)
+        for part in (
+            one_cell_each(block)
+            if restarts_for_cache(scenario, backends[block.backend], launches[block.backend])
+            else (block,)
+        )
+    )
     return Prepared(
         options,
         scenario,
@@ -81,6 +89,13 @@ def prepare(options: RunOptions) -> Prepared:
         plan,
         source,
     )
+
+
+def restarts_for_cache(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:
+    """Whether only a start of the engine gives each cell the cache state that the scenario declares."""
+    cache = ref.definition.prefix_cache
+    declared = scenario.cache.state != "any"
+    return declared and cache.enabled is True and cache.reset is None and launch.mode != "attach"
 
 
 def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:

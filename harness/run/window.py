@@ -1,4 +1,4 @@
-"""One cell: cold cache, the timed window, and the facts that go beside its records."""
+"""One cell: the cache as declared, the timed window, and the facts that go beside its records."""
 
 import tempfile
 import threading
@@ -22,7 +22,9 @@ from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
 from harness.plan import Cell, LoadPoint
+from harness.prompts.request import Constraint
 from harness.prompts.workload import Workload
+from harness.run.cache_state import CacheState, bring_about
 from harness.run.job import make_job
 from harness.run.observing import COUNTERS, watch_of
 from harness.run.prepare import Prepared
@@ -66,15 +68,16 @@ def measure(
     stop: threading.Event,
 ) -> Measured:
     """Nothing but the load and the sampler runs inside the window."""
-    cache = _make_cold(prepared, engine)
+    cache = bring_about(prepared, workload, engine)
     with (
         tempfile.TemporaryDirectory(prefix="bodies-") as scratch,
         Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
     ):
-        job = make_job(prepared, cell, workload, engine, Path(scratch))
+        job = make_job(prepared, cell, workload, engine, Path(scratch), cache.salt)
         before, shapes_before = _counters(engine), _histograms(engine)
         watcher.idle()
         result = run_load(job, progress, stop)
+        engine.fresh = False
         after, shapes_after = settled(lambda: _counters(engine), COUNTERS), _histograms(engine)
         telemetry = watcher.stop(result.t0_monotonic_ns)
     exited = _exited(engine, suspected=before is not None and after is None)
@@ -113,27 +116,34 @@ def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
     return ended
 
 
-def _make_cold(prepared: Prepared, engine: EngineSession) -> dict[str, Any]:
-    """Prompts are new to the engine anyway; the reset also empties what memory earlier cells still hold."""
-    wanted = prepared.scenario.cache.state
-    if wanted != "cold":
-        return {"wanted": wanted, "reset": False, "how": "not asked for"}
-    done = engine.reset_prefix_cache()
-    return {"wanted": wanted, "reset": done.done, "how": done.how}
-
-
 def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[str, Any]:
     """What was asked of every answer, in the engine's own fields, and what it has no field for."""
     definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
+    constraints, tools = _asked_shapes(workload)
     return {
         "temperature": request.temperature,
         "top_p": request.top_p,
         "seed": request.seed if request.temperature else None,
         "thinking": request.thinking,
         "exact_output": request.exact_output,
-        "fields": common_fields(definition, request, int(workload.asked.numbers["max_tokens"][0])),
-        "unsaid": unsaid(definition, request),
+        "fields": common_fields(
+            definition, request, int(workload.asked.numbers["max_tokens"][0]), shaped=bool(constraints)
+        ),
+        "shapes": sorted(constraints),
+        "tools": tools,
+        "unsaid": unsaid(definition, request, constraints.values(), tools=tools),
     }
+
+
+def _asked_shapes(workload: Workload) -> tuple[dict[str, Constraint], bool]:
+    """One constraint of each shape, and whether there are tools."""
+    constraints: dict[str, Constraint] = {}
+    tools = False
+    for made in workload.requests:
+        tools = tools or made.tools is not None
+        if made.constraint is not None:
+            constraints.setdefault(made.constraint.shape, made.constraint)
+    return constraints, tools
 
 
 def _same(values: NDArray[np.int64]) -> int | None:
@@ -147,12 +157,13 @@ def _facts(
     workload: Workload,
     engine: EngineSession,
     result: LoadResult,
-    cache: Mapping[str, Any],
+    cache: CacheState,
     counters: dict[str, float] | None,
 ) -> dict[str, Any]:
     ref = prepared.backends[cell.backend]
     header, load = ref.definition.backend, prepared.scenario.load
     track = prepared.tracks[cell.backend]
+    asked = _request_facts(prepared, cell, workload)
     return {
         "identity": {
             "cell": cell.name,
@@ -176,19 +187,21 @@ def _facts(
             "sha256": workload.sha256,
             "exact_lengths": workload.exact,
             "output_tokens": _same(workload.asked.numbers["max_tokens"]),
-            "exact_output": prepared.scenario.request.exact_output and exact_output_possible(ref.definition),
+            "exact_output": asked["exact_output"]
+            and exact_output_possible(ref.definition)
+            and not asked["shapes"],
             "content_tokens_mean": float(reusable(workload.asked)[1].mean()),
             "ideal_hit_rate": ideal_hit_rate(workload.asked, load.warmup_requests),
             "shared_share": ideal_hit_rate(workload.asked, load.warmup_requests, warm=True),
             "cold_cache": prepared.scenario.cache.state == "cold",
         },
-        "request": _request_facts(prepared, cell, workload),
+        "request": asked,
         "prefix_cache": ref.definition.prefix_cache.enabled,
         "engine_values": engine.facts.get("values"),
         "planned": len(workload) - load.warmup_requests,
         "unsent": result.unsent,
         "interrupted": result.interrupted,
-        "cache": dict(cache),
+        "cache": cache.as_json(),
         "t0_unix_ns": result.t0_unix_ns,
         "t0_monotonic_ns": result.t0_monotonic_ns,
         "server_counters": counters,

@@ -62,7 +62,7 @@ def test_all_that_is_declared_holds(plain):
     assert found.mismatches == ()
     assert found.simulated
     assert found.version.endswith("+simulated")
-    assert finding(found, "exactly 48 tokens").seen == "48 tokens, 3 when not forced"
+    assert finding(found, "exactly 32 tokens").seen == "32 tokens, 3 when not forced"
     assert finding(found, "prefix cache").holds
     assert finding(found, "cache reset").seen.startswith(
         "99% cached before, 0% after POST /reset_prefix_cache"
@@ -114,7 +114,7 @@ def test_only_the_shapes_that_are_wanted_are_tried(plain):
 
 
 def test_a_length_that_is_not_kept_is_caught(plain):
-    one = finding(probed(plain, definition({"exact_output": {"does_nothing": 1}})), "exactly 48 tokens")
+    one = finding(probed(plain, definition({"exact_output": {"does_nothing": 1}})), "exactly 32 tokens")
     assert (one.seen, one.holds, one.matters) == ("3 tokens, 3 when not forced", False, True)
 
 

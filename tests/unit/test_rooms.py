@@ -84,6 +84,8 @@ ALLOWED = {
         "store",
         "summary",
         "telemetry",
+        "probe",
+        "record",
     },
     "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
     "cli": {

@@ -26,9 +26,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """State of the prefix cache at the start of each cell."""
+    """State of the prefix cache at the start of each cell.
 
-    state: Literal["cold", "any"] = "cold"
+    cold: empty. warm: it holds what the cell's requests share. primed: it holds all of the cell's prompts,
+    those of later turns excepted. any: as the cell before left it.
+    """
+
+    state: Literal["cold", "warm", "primed", "any"] = "cold"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""The prefix cache brought into the state that the scenario declares, before the window of a cell."""
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from harness.asked import Asked
+from harness.engines.session import EngineSession
+from harness.errors import SetupError
+from harness.load import run_load
+from harness.load.job import ClosedLoop, LoadJob
+from harness.metrics.prefix import first_of_each_prefix
+from harness.prompts.workload import Workload
+from harness.record import Outcome
+from harness.run.job import bodies
+from harness.run.prepare import Prepared
+
+Means = Literal["none", "off", "reset", "restart", "salt"]
+
+_PRIMING = 4  # requests in flight while a cache is filled
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """`means` is how it was emptied; `primed` requests filled it again, as far as `wanted` says."""
+
+    wanted: str
+    means: Means
+    how: str
+    salt: str = ""  # sent with every request of the cell; "": none
+    primed: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "wanted": self.wanted,
+            "means": self.means,
+            "reset": self.means == "reset",
+            "how": self.how,
+            "salted": bool(self.salt),
+            "primed": self.primed,
+        }
+
+
+def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -> CacheState:
+    """Cold: emptied. Warm: then everything that requests share is sent once; primed: every request is.
+
+    Emptied by the engine's own reset; where that fails, by the restart just before this cell or by a salt
+    that sets the cell's prefixes apart. Raises SetupError where a request that is to fill the cache fails.
+    """
+    wanted = prepared.scenario.cache.state
+    if wanted == "any":
+        return CacheState(wanted, "none", "not asked for")
+    state = _emptied(wanted, engine)
+    if wanted == "cold":
+        return state
+    chosen = first_of_each_prefix(workload.asked) if wanted == "warm" else _first_turns(workload.asked)
+    return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
+
+
+def _emptied(wanted: str, engine: EngineSession) -> CacheState:
+    if engine.definition.prefix_cache.enabled is False:
+        return CacheState(wanted, "off", "this backend runs without a prefix cache")
+    reset = engine.reset_prefix_cache()
+    if reset.done:
+        return CacheState(wanted, "reset", reset.how)
+    if engine.fresh:
+        return CacheState(wanted, "restart", f"{reset.how}; this engine was started for this cell")
+    if engine.definition.dialect.cache_salt:
+        return CacheState(wanted, "salt", f"{reset.how}; a salt of its own", secrets.token_hex(8))
+    return CacheState(wanted, "none", reset.how)
+
+
+def _first_turns(asked: Asked) -> Iterator[int]:
+    """Later turns carry answers that are not known yet."""
+    return iter(np.flatnonzero(asked.numbers["turn"] <= 0).tolist())
+
+
+def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:
+    """One token of an answer to each: what it leaves in the cache is the prompt."""
+    made = bodies(prepared, workload, engine, salt=salt, max_tokens=1)
+    picked = [body for seq, body in enumerate(made) if seq in chosen]
+    if not picked:
+        return 0
+    limit_s = prepared.scenario.request.timeout_s
+    job = LoadJob(
+        url=engine.chat_url,
+        headers=engine.headers(),
+        bodies=picked,
+        schedule=ClosedLoop(min(_PRIMING, len(picked))),
+        request_timeout_s=limit_s,
+        drain_timeout_s=limit_s,
+        workers=1,
+    )
+    records = run_load(job).records
+    # An answer of one token may have no text: an end, or half a character.
+    failed = ~np.isin(records.requests["outcome"], (Outcome.OK, Outcome.EMPTY))
+    if failed.any():
+        first = records.errors[int(np.argmax(failed))]
+        raise SetupError(
+            f"{np.count_nonzero(failed)} of {len(picked)} requests to fill the prefix cache failed: {first}",
+            where=engine.base_url,
+        )
+    return len(picked)

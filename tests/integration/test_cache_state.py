@@ -1,0 +1,146 @@
+"""The declared state of the prefix cache is brought about, by whatever the engine has, and then confirmed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.truth import running
+
+ENGINE = """
+[backend]
+name = "NAME"
+title = "scripted server"
+licence = "Apache-2.0"
+homepage = ""
+weights = "none"
+simulated = true
+[server]
+ready_path = "/health"
+startup_timeout_s = 20
+tokenize = { path = "/tokenize", text_field = "prompt", extra = { add_special_tokens = false } }
+[engine]
+args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "5", "--gap-ms", "1"]
+values = { max_sequences = 8 }
+[process]
+program = ["{harness_python}", "-m", "harness", "truth"]
+[dialect]
+exact_output = { ignore_eos = true }
+MORE
+[prefix_cache]
+enabled = true
+RESET
+"""
+RESET = 'reset = { path = "/reset_prefix_cache" }'
+LYING = 'reset = { path = "/health", method = "GET" }'
+SALT = 'cache_salt = { cache_salt = "{salt}" }'
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "backends").mkdir()
+
+
+def define(name, reset="", more=""):
+    text = ENGINE.replace("NAME", name).replace("RESET", reset).replace("MORE", more)
+    Path("backends", f"{name}.toml").write_text(text)
+
+
+def run(backend, state, *more):
+    """The cells of one run; their validity is not looked at, for the servers are as fast as they can."""
+    small = ("--set", "prompts.prefix_tokens=256", "--set", "prompts.question_tokens=16", "--requests", "8")
+    load = ("--set", "load.warmup_requests=0", "--concurrency", "1,2", "--output-tokens", "2")
+    what = ("--scenario", "shared-prefix", "--backends", backend, "--set", f"cache.state={state}")
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", *what, "--json", *small, *load, *more],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=dict(os.environ),
+    )
+    assert done.returncode in (0, 4), done.stderr
+    assert "Traceback" not in done.stderr
+    folders = sorted(Path("results").iterdir())
+    summary = json.loads(done.stdout)
+    facts = [
+        json.loads((folders[-1] / "cells" / c["cell"] / "cell.json").read_text()) for c in summary["cells"]
+    ]
+    return summary, facts
+
+
+def reasons(cell):
+    return {reason["code"] for reason in cell["validity"]["reasons"]}
+
+
+def test_cold_by_the_engines_reset(here):
+    define("one", RESET)
+    summary, facts = run("one", "cold")
+    for cell, fact in zip(summary["cells"], facts, strict=True):
+        assert fact["cache"]["means"] == "reset"
+        assert cell["conditions"]["cache"]["holds"]
+
+
+def test_warm_holds_what_is_shared_and_primed_holds_all(here):
+    define("one", RESET)
+    warm, facts = run("one", "warm")
+    assert [fact["cache"]["primed"] for fact in facts] == [2, 2]  # one per system prompt
+    primed, facts = run("one", "primed")
+    assert [fact["cache"]["primed"] for fact in facts] == [8, 8]
+    for colder, warmer in zip(warm["cells"], primed["cells"], strict=True):
+        assert colder["conditions"]["cache"]["holds"]
+        assert warmer["conditions"]["cache"]["holds"]
+        assert 0.8 < colder["prefix_cache_hit_rate"] < warmer["prefix_cache_hit_rate"]
+
+
+def test_an_engine_without_a_reset_is_started_for_every_cell(here):
+    define("one")
+    summary, facts = run("one", "cold")
+    assert [fact["cache"]["means"] for fact in facts] == ["restart", "restart"]
+    assert len({fact["engine_log"] for fact in facts}) == 2
+    assert all(cell["conditions"]["cache"]["holds"] for cell in summary["cells"])
+    _, facts = run("one", "any")
+    assert len({fact["engine_log"] for fact in facts}) == 1
+
+
+def test_a_server_that_cannot_be_restarted_is_salted(here):
+    define("salted", more=SALT)
+    with running(ttft_ms=5, gap_ms=1) as server:
+        summary, facts = run(f"salted={server.url}", "cold")
+    assert [(fact["cache"]["means"], fact["cache"]["salted"]) for fact in facts] == [("salt", True)] * 2
+    assert summary["cells"][0]["workload_sha256"]
+
+
+def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
+    """The same prompts twice on one server whose reset does nothing."""
+    define("liar", LYING)
+    with running(ttft_ms=5, gap_ms=1) as server:
+        run(f"liar={server.url}", "cold")
+        summary, _ = run(f"liar={server.url}", "cold")
+    for cell in summary["cells"]:
+        assert "cache-not-cold" in reasons(cell)
+        assert cell["conditions"]["cache"]["holds"] is False
+    (warning,) = [w for w in summary["warnings"] if w["code"] == "not-as-declared"]
+    assert "cache reset" in warning["text"]
+
+
+def test_a_cache_that_keeps_nothing_is_not_warm(here):
+    define("one", RESET)
+    with running(ttft_ms=5, gap_ms=1, no_prefix_cache=True) as server:
+        summary, _ = run(f"one={server.url}", "warm", "--no-probe")
+    assert all("cache-not-warm" in reasons(cell) for cell in summary["cells"])
+
+
+def test_the_probe_is_kept_and_speaks_up_before_anything_is_measured(here):
+    define("one", RESET, 'structured = { regex = { regex = "{regex}" } }')
+    _, _ = run("one", "cold")
+    (folder,) = Path("results").iterdir()
+    probe = json.loads((folder / "probe-one.json").read_text())
+    topics = {finding["topic"] for finding in probe["findings"]}
+    assert "cache reset" in topics
+    assert not any(topic.startswith("structured") for topic in topics), "this scenario asks for no shape"
+    assert probe["requests"] < 10
