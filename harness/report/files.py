@@ -1,12 +1,14 @@
 """From the files of a run to the files a person reads."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
+from harness.peers import TOOLS, View, recompute
 from harness.record import Records
 from harness.report import plots, table
+from harness.report.charts import Chart, charts
 from harness.report.conditions import machine, model
 from harness.report.html import Source, page
 from harness.report.samples import Samples, take
@@ -28,29 +30,39 @@ def build_all(folder: RunFolder) -> list[Path]:
 def _build(folder: RunFolder) -> list[Path]:
     summary = folder.read_json("summary.json")
     manifest, problems = _manifest(folder)
-    samples, unread = _samples(folder, manifest)
+    samples, views, unread = _samples(folder, manifest)
     summary = {**summary, "warnings": [*(summary.get("warnings") or ()), *problems, *unread]}
     written = [
         _write(folder.path / "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
         _write(folder.path / "table.md", table.markdown(summary)),
     ]
-    pictures, drawn = _pictures(folder, summary, manifest, samples)
-    written += drawn
-    source = Source(summary, manifest, samples, pictures, _raw_files(folder))
+    drawn = list(charts(summary, samples))
+    pictures, files = _pictures(folder, summary, manifest, samples, drawn)
+    written += files
+    source = Source(summary, manifest, samples, drawn, pictures, views, _raw_files(folder))
     return [*written, _write(folder.path / "report.html", page(source))]
 
 
 def _pictures(
-    folder: RunFolder, summary: Json, manifest: Json, samples: Mapping[str, Samples]
+    folder: RunFolder,
+    summary: Json,
+    manifest: Json,
+    samples: Mapping[str, Samples],
+    drawn: Sequence[Chart],
 ) -> tuple[list[tuple[plots.Picture, str]], list[Path]]:
-    """Each with its SVG, and all files. Those of an earlier report, of cells since measured again, go."""
+    """Those the page shows as they are, with their SVG; and all files.
+
+    Files of an earlier report, of cells since measured again, go.
+    """
     place = folder.path / "plots"
-    pictures = plots.draw(summary, samples, _reader(folder), _caption(summary, manifest), place)
+    pictures = plots.draw(summary, drawn, samples, _reader(folder), _caption(summary, manifest), place)
     files = [place / f"{picture.name}.{ending}" for picture in pictures for ending in ("png", "svg")]
     for stale in {*place.glob("*.png"), *place.glob("*.svg")} - set(files):
         stale.unlink()
-    texts = [(place / f"{picture.name}.svg").read_text(encoding="utf-8") for picture in pictures]
-    return list(zip(pictures, texts, strict=True)), files
+    own = {chart.name for chart in drawn}  # which the page draws itself
+    shown = [picture for picture in pictures if picture.name not in own]
+    texts = [(place / f"{picture.name}.svg").read_text(encoding="utf-8") for picture in shown]
+    return list(zip(shown, texts, strict=True)), files
 
 
 def _caption(summary: Json, manifest: Json) -> plots.Caption:
@@ -77,20 +89,26 @@ def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
     return manifest, []
 
 
-def _samples(folder: RunFolder, manifest: Json) -> tuple[dict[str, Samples], list[Json]]:
+def _samples(
+    folder: RunFolder, manifest: Json
+) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[Json]]:
+    """Of every cell that can be read, as it is and by tool as others would have it; and what cannot."""
     samples: dict[str, Samples] = {}
+    views: dict[str, dict[str, View]] = {name: {} for name in TOOLS}
     warnings = []
     complete = folder.cells()
     for cell in complete:
         try:
-            records, _ = folder.read_cell(cell)
+            records, facts = folder.read_cell(cell)
         except SpecError as error:
             warnings.append(_warning("cell-unreadable", str(error), "it is missing from the pictures"))
         else:
             samples[cell] = take(records)
+            for name, tool in TOOLS.items():
+                views[name][cell] = recompute(tool, records, facts)
     missing = [cell for cell in manifest.get("order") or () if cell not in complete]
     warnings += [_warning("cell-missing", f"{cell} was planned and never finished", "") for cell in missing]
-    return samples, warnings
+    return samples, views, warnings
 
 
 def _reader(folder: RunFolder) -> Callable[[str], Records]:

@@ -17,6 +17,8 @@ ANSWERS = 3
 class Samples:
     ttft_ms: NDArray[np.float64]  # of every measured request; infinite where no answer came
     itl_ms: NDArray[np.float64]
+    tpot_ms: NDArray[np.float64]
+    e2e_ms: NDArray[np.float64]
     prompt_tokens: NDArray[np.int32]  # of the answers that reported them
     output_tokens: NDArray[np.int32]
     answers: tuple[str, ...]  # of the first measured requests that were answered
@@ -29,6 +31,8 @@ def take(records: Records) -> Samples:
     return Samples(
         ttft_ms=latency.ttft_ms(requests),
         itl_ms=latency.itl_ms(records),
+        tpot_ms=latency.tpot_ms(requests),
+        e2e_ms=latency.e2e_ms(requests),
         prompt_tokens=_reported(requests["prompt_tokens"][answered]),
         output_tokens=_reported(requests["output_tokens"][answered]),
         answers=tuple(records.texts[index] for index in np.flatnonzero(answered)[:ANSWERS]),

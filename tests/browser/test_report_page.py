@@ -56,7 +56,7 @@ def test_it_loads_alone_and_without_complaint(page, report, width, dark):
     page.open(report)
     assert requests(page) == [report.as_uri()]
     assert complaints(page) == []
-    assert visible(page, "figure svg") > 8
+    assert visible(page, ".plot svg") == 4  # one metric of each family, distributions at each load
     # Wide tables and pictures scroll in their own boxes, never the page.
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
@@ -71,7 +71,7 @@ def test_dark_and_light_are_readable(page, report):
             for selector, name in (
                 ("body", "color"),
                 ("body", "backgroundColor"),
-                ("figure svg text", "fill"),
+                (".plot svg text[transform]", "fill"),
             )
         ]
     for ink, paper, drawn in colours.values():
@@ -87,16 +87,72 @@ def brightness(colour):
 def test_a_backend_can_be_hidden_and_shown_again(page, report):
     page.look(1200)
     page.open(report)
-    rows, curves = "tbody tr[data-series='2']", "figure svg g[data-series='2']"
+    rows, curves = "tbody tr[data-series~='2']", ".plot g[data-series='2']"
     before = visible(page, rows), visible(page, curves)
     assert min(before) > 0
     others = visible(page, "[data-series='1']")
+    assert visible(page, "tbody tr[data-series='1 2'], tbody tr[data-series='2 1']") == 0  # still folded
     click = "document.querySelector('#show input[value=\"2\"]').click()"
     page.evaluate(click)
     assert (visible(page, rows), visible(page, curves)) == (0, 0)
     assert visible(page, "[data-series='1']") == others
     page.evaluate(click)
     assert (visible(page, rows), visible(page, curves)) == before
+    assert complaints(page) == []
+
+
+def test_the_metric_of_a_family_can_be_chosen(page, report):
+    page.look(1200)
+    page.open(report)
+    shown = "[data-family='load'] figcaption"
+    assert texts(page, shown) == ["Time to first token against concurrency (closed loop)"]
+    page.evaluate(
+        "(s => { s.value = 'output'; s.dispatchEvent(new Event('change')) })"
+        "(document.querySelector(\"[data-family='load'] select\"))"
+    )
+    assert texts(page, shown) == ["Throughput against concurrency (closed loop)"]
+    assert complaints(page) == []
+
+
+def texts(page, selector):
+    return page.evaluate(
+        f"[...document.querySelectorAll({selector!r})].filter(e => e.getClientRects().length)"
+        ".map(e => e.textContent)"
+    )
+
+
+def test_the_keyboard_reads_values(page, report):
+    page.look(1200)
+    page.open(report)
+    page.evaluate("document.querySelector(\"[data-family='load'] .plot\").focus()")
+    for key in ("ArrowRight", "ArrowRight"):
+        page.call("Input.dispatchKeyEvent", type="keyDown", key=key)
+    told = texts(page, "[data-family='load'] .read")[0]
+    assert told.startswith("at 8")
+    assert all(engine.label in told for engine in EIGHT)
+    assert " ms" in told
+    page.evaluate("document.querySelector('#show input[value=\"0\"]').click()")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft")
+    page.evaluate("document.querySelector(\"[data-family='load'] .plot\").focus()")
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowLeft")
+    assert EIGHT[0].label not in texts(page, "[data-family='load'] .read")[0]
+    page.call("Input.dispatchKeyEvent", type="keyDown", key="Escape")
+    assert texts(page, "[data-family='load'] .read") == [""]
+
+
+@pytest.mark.parametrize("family", ["load", "trade-off", "distribution"])
+def test_the_pointer_reads_values(page, report, family):
+    page.look(1200)
+    page.open(report)
+    plot = f"document.querySelector(\"[data-family='{family}'] figure:not([data-other]) .plot\")"
+    page.evaluate(f"{plot}.scrollIntoView({{block: 'center'}})")
+    x, y = page.evaluate(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({plot}.getBoundingClientRect())")
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    told = page.evaluate(f"{plot}.parentElement.querySelector('.read').textContent")
+    assert " ms" in told
+    assert told.count("ms") >= (1 if family == "trade-off" else len(EIGHT))
+    assert page.evaluate(f"{plot}.querySelector('.cross').getAttribute('d')").startswith("M")
     assert complaints(page) == []
 
 
@@ -108,8 +164,9 @@ def test_it_is_whole_without_a_script(page, report):
     def query(selector):
         return page.call("DOM.querySelectorAll", nodeId=shown, selector=selector)["nodeIds"]
 
-    assert query("#show[hidden]")
-    assert not query("[data-off]")
+    assert len(query("#show .sample")) == 8  # what the lines mean
+    assert len(query(".scripted[hidden]")) == len(query(".scripted"))
+    assert not query("[data-off], [data-other]")
     assert len(query("table tbody tr")) > 20
     page.look(1200)
 

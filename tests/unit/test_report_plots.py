@@ -5,21 +5,17 @@ import sys
 import warnings
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from made import records
 from report_runs import EIGHT, TWO, Engine, Shape, make_run
-from report_summaries import cell, summary, verdict
+from report_summaries import cell, verdict
 
 from harness.record import Outcome
 from harness.report import plots
+from harness.report.charts import charts
 from harness.report.plots import timeline
-from harness.report.plots.cdf import curve
-from harness.report.plots.charts import CHARTS
-from harness.report.plots.load import draw as draw_chart
 from harness.report.plots.style import Look
 from harness.report.samples import take
-from harness.report.view import groups, labels
 
 REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
 
@@ -30,7 +26,7 @@ def drawn(folder, caption=REAL, changes=lambda found: found):
 
     found = changes(folder.read_json("summary.json"))
     samples = {name: take(read(name)) for name in folder.cells()}
-    pictures = plots.draw(found, samples, read, caption, folder.path / "plots")
+    pictures = plots.draw(found, charts(found, samples), samples, read, caption, folder.path / "plots")
     return {picture.name: picture for picture in pictures}
 
 
@@ -52,8 +48,10 @@ def test_every_picture_is_there_as_png_and_svg(two):
         "itl-cdf-c1",
         "itl-cdf-c4",
         "ttft-load-concurrency",
+        "ttft-p90-load-concurrency",
         "throughput-load-concurrency",
         "cache-load-concurrency",
+        "pareto-ttft-p50-concurrency",
         "timeline-001-llamacpp-c4-r0",
         "timeline-003-llamacpp@no-prefix-cache-c4-r0",
     }
@@ -68,10 +66,10 @@ def test_titles_say_scenario_model_machine_and_axes_their_units(two):
         assert picture.title in found
         assert "shared-prefix · SmolLM2 · 2× H200" in found
         assert "SIMULATED" not in found
-    assert {"time to first token from the intended send, ms", "share of requests, %"} <= set(
+    assert {"TTFT from the intended send, ms", "share of requests, %"} <= set(
         texts(folder.path / "plots" / "ttft-cdf-c4.svg")
     )
-    assert {"TTFT p50, ms", "TTFT p90, ms", "concurrency (closed loop)", "1", "4"} <= set(
+    assert {"TTFT p50, ms", "concurrency (closed loop)", "1", "4"} <= set(
         texts(folder.path / "plots" / "ttft-load-concurrency.svg")
     )
     assert {"ideal", "cached share of prompt tokens, %"} <= set(
@@ -138,18 +136,6 @@ def test_a_name_that_the_font_lacks_is_no_failure(tmp_path):
     assert "模型" in texts(folder.path / "plots" / "ttft-cdf-c2.svg")
 
 
-def test_requests_that_never_got_there_keep_the_curve_below_100():
-    x, y = curve(np.array([30.0, 10.0, np.inf, 20.0]))
-    assert x.tolist() == [10.0, 10.0, 20.0, 30.0]
-    assert y.tolist() == [0.0, 25.0, 50.0, 75.0]
-
-
-def test_a_long_curve_is_thinned_and_keeps_its_ends():
-    x, y = curve(np.arange(1.0, 100_001.0))
-    assert len(x) <= 401
-    assert (x[0], y[0], x[-1], y[-1]) == (1.0, 0.0, 100_000.0, 100.0)
-
-
 def test_invalid_cells_are_in_no_picture(tmp_path):
     folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
     bad = verdict("INVALID", "client-busy", "97%", "90%", "")
@@ -166,24 +152,6 @@ def test_invalid_cells_are_in_no_picture(tmp_path):
         return {**found, "cells": [{**cell, "validity": bad} for cell in found["cells"]]}
 
     assert not any("cdf" in name or "load" in name for name in drawn(folder, changes=spoil_all))
-
-
-def test_the_description_gives_the_values(tmp_path):
-    one = {"kind": "concurrency", "value": 1}
-    found = summary(cell(p50=10.0, load=one), cell(p50=12.0, load=one, repeat=1), cell(p50=30.0))
-    looks = {label: Look(index) for index, label in enumerate(labels(found))}
-    picture = draw_chart(CHARTS[0], groups(found), looks, REAL, tmp_path)
-    assert picture is not None
-    assert (
-        picture.description
-        == "TTFT p50, ms, llamacpp: 11.0 at 1, 30.0 at 4. TTFT p90, ms, llamacpp: 22.0 at 1, 60.0 at 4"
-    )
-
-
-def test_nothing_known_is_no_picture(tmp_path):
-    found = summary(cell(prefix_cache_hit_rate=None))
-    assert draw_chart(CHARTS[2], groups(found), {"llamacpp": Look(0)}, REAL, tmp_path) is None
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_lanes_are_as_many_as_requests_were_in_flight():

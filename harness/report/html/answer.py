@@ -3,6 +3,7 @@
 from harness.report import notes
 from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
+from harness.report.html import verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, section, table, tag
 from harness.report.table import engine_words, marks
@@ -20,7 +21,9 @@ def answer(source: Source) -> Html:
     return section(
         "answer",
         "What came out",
+        *verdicts.ranks(source),
         tag("p", _compared(source)),
+        *verdicts.tables(source),
         *sentences,
         *([tag("p", tag("strong", undecided))] if undecided else []),
         *(_table(source, group) for group in found),

@@ -1,12 +1,32 @@
-"""The SVG files of a run as parts of a page: themed, unique ids, a text for those who cannot see them."""
+"""The charts of the page in families with a choice of metric, the legend, and the timelines."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
+from harness.report.charts import Chart
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, join, section, tag
+from harness.report.html.svg import draw, sample
+from harness.report.html.tags import Html, details, join, section, tag
 from harness.report.plots import GRID, INK, MUTED, PALETTE, PAPER, Picture
+
+FAMILIES = {
+    "load": (
+        "Against the load",
+        "One point per load; a backend that is not drawn did not report this figure.",
+    ),
+    "trade-off": (
+        "Throughput against latency",
+        "Up and to the left is better; the grey line joins the points that no other beats in both.",
+    ),
+    "distribution": (
+        "Distributions",
+        "What share was at least this fast; a curve that ends below 100 % has requests without an answer. "
+        "Thin lines are single repeats.",
+    ),
+}
+HOW_TO_READ = "Point at a chart, or reach it with Tab and use the arrow keys, to read its values."
+MANY = 3  # timelines: with more they are folded
 
 # Colours of the pictures → custom properties, so that they follow the reader's light or dark setting.
 THEME = {
@@ -15,21 +35,77 @@ THEME = {
 }  # fmt: skip
 
 
-def figures(source: Source) -> Html:
-    drawn = (_figure(source, picture, svg, index) for index, (picture, svg) in enumerate(source.pictures))
-    return section("pictures", "Pictures", tag("div", *drawn, class_="figures"))
+def charts(source: Source) -> Html | None:
+    """None where there is nothing to draw."""
+    families = [(name, [chart for chart in source.charts if chart.family == name]) for name in FAMILIES]
+    parts = [_family(source, name, found) for name, found in families if found]
+    if not parts:
+        return None
+    return section(
+        "charts",
+        "Charts",
+        tag("p", HOW_TO_READ, class_="muted scripted", hidden=""),
+        tag("div", *parts, class_="families"),
+    )
 
 
-def _figure(source: Source, picture: Picture, svg: str, index: int) -> Html:
-    files = [
-        tag("a", ending.upper(), href=quote(f"plots/{picture.name}.{ending}")) for ending in ("png", "svg")
-    ]
-    drawn = inline(svg, f"f{index}-", f"{picture.title}. {picture.description}")
+def _family(source: Source, name: str, found: Sequence[Chart]) -> Html:
+    title, explained = FAMILIES[name]
+    options = list(dict.fromkeys(chart.option for chart in found))
+    choice = tag(
+        "label",
+        "Metric ",
+        tag("select", *(tag("option", option, value=option) for option in options)),
+        class_="choice scripted",
+        hidden="",
+    )
+    return tag(
+        "div",
+        tag("h3", title),
+        tag("p", explained, class_="muted"),
+        choice if len(options) > 1 else Html(""),
+        tag("div", *(_chart(source, chart) for chart in found), class_="figures"),
+        class_="family",
+        data_family=name,
+    )
+
+
+def _chart(source: Source, chart: Chart) -> Html:
+    notes: list[str] = [f"Bars: {chart.bars}. "] if chart.bars else []
     return tag(
         "figure",
-        tag("div", drawn, class_="chart", tabindex="0", role="group", aria_label=picture.title),
-        tag("figcaption", "As ", files[0], " or ", files[1]),
-        data_series=str(source.index(picture.backend)) if picture.backend else None,
+        tag("figcaption", tag("b", chart.title)),
+        tag("div", draw(chart), class_="plot", tabindex="0", role="group", aria_label=chart.title),
+        tag("output", class_="read", aria_live="polite"),
+        tag("p", *notes, *(_files(chart.name) if chart.paper else []), class_="muted small"),
+        data_option=chart.option,
+    )
+
+
+def _files(name: str) -> list[str]:
+    links = [tag("a", ending.upper(), href=quote(f"plots/{name}.{ending}")) for ending in ("png", "svg")]
+    return ["For papers: ", links[0], " or ", links[1], "."]
+
+
+def timelines(source: Source) -> Html | None:
+    if not source.pictures:
+        return None
+    drawn = [_timeline(source, picture, svg, index) for index, (picture, svg) in enumerate(source.pictures)]
+    if len(drawn) > MANY:
+        titles = (picture.title for picture, _ in source.pictures)
+        folded = (details(title, figure) for title, figure in zip(titles, drawn, strict=True))
+        return section("timelines", "Timelines", *folded)
+    return section("timelines", "Timelines", tag("div", *drawn, class_="wide-figures"))
+
+
+def _timeline(source: Source, picture: Picture, svg: str, index: int) -> Html:
+    drawn = inline(svg, f"f{index}-", f"{picture.title}. {picture.description}")
+    known = picture.backend and picture.backend in source.labels
+    return tag(
+        "figure",
+        tag("div", drawn, class_="picture", tabindex="0", role="group", aria_label=picture.title),
+        tag("figcaption", *_files(picture.name), class_="muted small"),
+        data_series=str(source.index(picture.backend)) if known else None,
     )
 
 
@@ -38,7 +114,6 @@ def inline(svg: str, prefix: str, description: str) -> Html:
     start = svg.index("<svg")
     body = svg[svg.index(">", start) + 1 :]
     body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
-    body = re.sub(r'\bid="series-(\d+)"', r'data-series="\1"', body)
     body = re.sub(r'\bid="', f'id="{prefix}', body)
     body = re.sub(r'(url\(|href=")#', rf"\g<1>#{prefix}", body)
     for color, variable in THEME.items():
@@ -49,14 +124,22 @@ def inline(svg: str, prefix: str, description: str) -> Html:
     return Html(f'{head} xmlns:xlink="http://www.w3.org/1999/xlink" {box[0] if box else ""}>{body.strip()}')
 
 
-def hide_controls(source: Source, found: Sequence[str]) -> Html:
-    """Hidden until the script is there to answer them."""
-    boxes = (
+def legend(source: Source, found: Iterable[str]) -> Html:
+    """What the lines mean; with a script also a switch per backend."""
+    entries = (
         tag(
             "label",
-            tag("input", type="checkbox", checked="", value=str(source.index(label))),
-            source.name(label),
+            tag(
+                "input",
+                type="checkbox",
+                checked="",
+                value=str(source.index(label)),
+                class_="scripted",
+                hidden="",
+            ),
+            sample(source.index(label)),
+            tag("span", label),
         )
         for label in found
     )
-    return tag("fieldset", tag("legend", "Show backends"), join(boxes), id="show", hidden="")
+    return tag("fieldset", tag("legend", "Backends"), join(entries), id="show")

@@ -2,26 +2,32 @@
 
 import base64
 import hashlib
+from collections.abc import Callable, Mapping
 from importlib import resources
 
 from harness.report.conditions import machine, model
-from harness.report.html import answer, cells, figures, setting
+from harness.report.html import answer, cells, evidence, figures, setting
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, tag
 from harness.report.notes import banner
 from harness.report.text import listing
 from harness.report.view import labels
 
-NAVIGATION = {
-    "answer": "What came out",
-    "pictures": "Pictures",
-    "validity": "Validity",
-    "statistics": "Statistics",
-    "differences": "Differences",
-    "workload": "Workload",
-    "conditions": "Conditions",
-    "answers": "Answers",
-    "files": "Files",
+SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
+    "answer": ("What came out", answer.answer),
+    "charts": ("Charts", figures.charts),
+    "timelines": ("Timelines", figures.timelines),
+    "validity": ("Validity", cells.validity),
+    "conditions": ("Conditions", setting.conditions),
+    "differences": ("Differences", setting.unequal),
+    "agreement": ("Agreement", evidence.agreement),
+    "probe": ("Probe", evidence.probe),
+    "claims": ("Claims", evidence.claims),
+    "peers": ("Other tools", evidence.peers),
+    "workload": ("Workload", setting.workload),
+    "statistics": ("Statistics", cells.statistics),
+    "answers": ("Answers", cells.answers),
+    "files": ("Files", setting.files),
 }
 
 
@@ -29,19 +35,18 @@ def page(source: Source) -> str:
     loud = banner(source.summary)
     warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     found = labels(source.summary)
-    links = (tag("a", name, href=f"#{key}") for key, name in NAVIGATION.items())
+    made = {key: part for key, (_, make) in SECTIONS.items() if (part := make(source)) is not None}
+    links = (tag("a", SECTIONS[key][0], href=f"#{key}") for key in made)
     body = tag(
         "body",
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
         tag("header", tag("h1", _title(source)), tag("p", _subtitle(source), class_="muted"), warned),
         tag("nav", *links, aria_label="Sections"),
-        figures.hide_controls(source, found) if len(found) > 1 else Html(""),
-        tag("main", answer.answer(source), figures.figures(source), cells.validity(source),
-            cells.statistics(source), setting.unequal(source), setting.workload(source),
-            setting.conditions(source), cells.answers(source), setting.files(source)),
+        figures.legend(source, found) if len(found) > 1 else Html(""),
+        tag("main", *made.values()),
         tag("footer", warned),
         tag("script", _part("page.js")),
-    )  # fmt: skip
+    )
     return f"<!DOCTYPE html>\n{tag('html', _head(source), body, lang='en')}\n"
 
 

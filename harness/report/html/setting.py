@@ -1,7 +1,7 @@
 """Under which conditions the numbers hold: what differs, what was asked, the machine, the raw files."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 import numpy as np
@@ -9,8 +9,9 @@ import numpy as np
 from harness.report.conditions import NOT_GIVEN, differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
+from harness.report.measures import measure
 from harness.report.text import NOT_KNOWN, counted
-from harness.report.view import labels
+from harness.report.view import Json, labels
 
 SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order")
 
@@ -28,10 +29,28 @@ def unequal(source: Source) -> Html:
     return section(
         "differences",
         "What makes the backends unequal",
+        *_findings(source),
         *(tag("p", f"{label} was never started.") for label in backends if label not in started),
         found,
         *(details(label, _facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),
     )
+
+
+def _findings(source: Source) -> Iterator[Html]:
+    """What was found to differ between cells, and whether it forbids a comparison."""
+    found = source.summary.get("unequal") or ()
+    if not found:
+        return
+    told = dict.fromkeys((one["text"], bool(one.get("matters")), _metrics(one)) for one in found)
+    rows = (
+        [text, tag("span", "forbids a comparison", class_="invalid") if matters else "to be kept in mind", of]
+        for text, matters, of in told
+    )
+    yield table("What differs between the cells", ["what", "verdict", "of figures"], rows)
+
+
+def _metrics(found: Json) -> str:
+    return ", ".join(measure(metric).name for metric in found.get("metrics") or ()) or "all"
 
 
 def workload(source: Source) -> Html:

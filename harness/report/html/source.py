@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.peers import View
+from harness.report.charts import Chart
 from harness.report.html.tags import Html, join, tag
 from harness.report.plots import Picture
 from harness.report.samples import Samples
@@ -14,12 +16,18 @@ class Source:
     summary: Json
     manifest: Json
     samples: Mapping[str, Samples]  # by cell name
-    pictures: Sequence[tuple[Picture, str]]  # with the text of its SVG
+    charts: Sequence[Chart]
+    pictures: Sequence[tuple[Picture, str]]  # timelines, each with the text of its SVG
+    views: Mapping[str, Mapping[str, View]]  # tool → cell → what it would have said
     files: Sequence[str]  # relative to the run folder
+
+    @property
+    def labels(self) -> list[str]:
+        return labels(self.summary)
 
     def index(self, label: str) -> int:
         """Which colour a backend has, here and in every picture."""
-        return labels(self.summary).index(label)
+        return self.labels.index(label)
 
     def samples_of(self, label: str) -> list[Samples]:
         """Of the cells that could be read, in the order in which they were measured."""

@@ -52,10 +52,10 @@ def table(
     caption: str,
     head: Sequence[str],
     rows: Iterable[Sequence[str]],
-    series: Sequence[int] = (),
+    series: Sequence[int | str] = (),
     class_: str | None = None,
 ) -> Html:
-    """First cells are row headers. `series`, if given, is the backend that each row belongs to."""
+    """First cells are row headers. `series`, if given, names the backends that each row belongs to."""
     owners = (str(index) for index in series) if series else repeat(None)
     body = [
         tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest), data_series=owner)

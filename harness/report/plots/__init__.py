@@ -1,43 +1,44 @@
-"""Pictures of a run, each as PNG and SVG. Only this package imports matplotlib: it costs half a second."""
+"""Pictures for papers, each as PNG and SVG. Only this package imports matplotlib: it costs half a second."""
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from harness.record import Records
-from harness.report.plots import cdf, charts, load, timeline
-from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Look, Picture
+from harness.report.charts import Chart
+from harness.report.plots import timeline
+from harness.report.plots.draw import draw as draw_chart
+from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Picture
 from harness.report.samples import Samples
-from harness.report.view import Json, groups, labels
+from harness.report.view import Json
 
 __all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Picture", "draw"]
 
 
 def draw(
     summary: Json,
+    charts: Iterable[Chart],
     samples: Mapping[str, Samples],
     read: Callable[[str], Records],
     caption: Caption,
     folder: Path,
 ) -> list[Picture]:
-    """`samples` by cell name; `read` gives the records of one of those cells."""
-    return [picture for picture in _pictures(summary, samples, read, caption, folder) if picture is not None]
+    """Of the charts, those meant for papers; and a timeline per backend.
+
+    `samples` by cell name; `read` gives the records of one of those cells.
+    """
+    pictures = [draw_chart(chart, caption, folder) for chart in charts if chart.paper]
+    return pictures + list(_timelines(summary, samples, read, caption, folder))
 
 
-def _pictures(
+def _timelines(
     summary: Json,
     samples: Mapping[str, Samples],
     read: Callable[[str], Records],
     caption: Caption,
     folder: Path,
-) -> Iterator[Picture | None]:
-    looks = {label: Look(index) for index, label in enumerate(labels(summary))}
-    found = groups(summary)
-    for measure in cdf.MEASURES:
-        for group in found:
-            yield cdf.draw(measure, group, samples, looks, caption, folder)
-    for chart in charts.CHARTS:
-        for _, same_kind in groupby(found, key=lambda group: group.point.kind):
-            yield load.draw(chart, list(same_kind), looks, caption, folder)
-    for cell in timeline.chosen([cell for cell in summary["cells"] if cell["cell"] in samples]):
-        yield timeline.draw(cell, read(cell["cell"]), caption, folder)
+) -> Iterator[Picture]:
+    measured = [cell for cell in summary["cells"] if cell["cell"] in samples]
+    for cell in timeline.chosen(measured):
+        picture = timeline.draw(cell, read(cell["cell"]), caption, folder)
+        if picture is not None:
+            yield picture

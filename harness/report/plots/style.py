@@ -1,7 +1,7 @@
 """How every picture looks: one palette, one caption, one way to disk. Drawn without a display."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.typing import RcKeyType
 
 from harness.report.text import plain
@@ -27,7 +24,6 @@ INK, MUTED, GRID, PAPER = "#1A1A1A", "#5F6368", "#D9DBDE", "#FFFFFF"
 WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
 TITLE_SIZE, TITLE_FITS = 11.5, 62  # points; so many characters fill the width
 LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps beside a name
-LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
 
 _STYLE: dict[RcKeyType, Any] = {
     "font.family": "sans-serif",
@@ -134,21 +130,3 @@ def legend(figure: Figure, handles: Sequence[Artist]) -> None:
     figure.legend(
         handles=handles, loc="outside lower center", ncols=columns, columnspacing=1.4, handlelength=2.8
     )
-
-
-def mark(artists: Iterable[Artist], look: Look) -> None:
-    """Names what belongs to a backend, so that a page can hide it in the SVG."""
-    for artist in artists:
-        artist.set_gid(f"series-{look.index}")
-
-
-def logarithmic(low: float, high: float) -> bool:
-    return low > 0 and high / low >= LOG_FROM
-
-
-def log_ticks(axes: Axes, axis: Axis) -> None:
-    """1, 2, 5, 10, … written out: nobody reads exponents of milliseconds."""
-    (axes.set_xscale if axis is axes.xaxis else axes.set_yscale)("log")
-    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,0 +1,21 @@
+"""Which charts a run has, as data: the page draws them as its own SVG, matplotlib for papers."""
+
+from collections.abc import Iterator, Mapping
+
+from harness.report.charts.distribution import distributions
+from harness.report.charts.load import against_load
+from harness.report.charts.model import Axis, Chart, Line, Point
+from harness.report.charts.pareto import trade_offs
+from harness.report.charts.values import Values
+from harness.report.samples import Samples
+from harness.report.view import Json, groups, labels
+
+__all__ = ["Axis", "Chart", "Line", "Point", "charts"]
+
+
+def charts(summary: Json, samples: Mapping[str, Samples]) -> Iterator[Chart]:
+    """`samples` by cell name. Charts without a value are left out."""
+    found, order, values = groups(summary), labels(summary), Values(summary)
+    yield from distributions(found, samples, order)
+    yield from against_load(found, values, order)
+    yield from trade_offs(found, values, order)

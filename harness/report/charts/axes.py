@@ -1,0 +1,68 @@
+"""Where an axis begins and ends and what is written on it."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from harness.report.charts.model import Axis
+
+LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
+LOG_LOADS_FROM = 4.0  # loads are mostly doubled from point to point
+TICKS = 5
+ROOM = 0.12  # above the largest value
+
+
+def logarithmic(low: float, high: float) -> bool:
+    return low > 0 and high / low >= LOG_FROM
+
+
+def fitted(title: str, values: Iterable[float]) -> Axis:
+    """From zero, unless the values are so far apart that the small ones could not be read."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    if logarithmic(low, high):
+        return Axis(title, low / 1.5, high * 1.5, decades(low / 1.5, high * 1.5), log=True)
+    return linear(title, 0.0, high * (1 + ROOM) or 1.0)
+
+
+def linear(title: str, low: float, high: float) -> Axis:
+    return Axis(title, low, high, steps(low, high))
+
+
+def loads(title: str, values: Sequence[float]) -> Axis:
+    """Ticks where it was measured and nowhere else."""
+    low, high = min(values), max(values)
+    ticks = tuple((value, f"{value:g}") for value in values)
+    if low > 0 and high >= LOG_LOADS_FROM * low:
+        margin = (high / low) ** 0.08
+        return Axis(title, low / margin, high * margin, ticks, log=True)
+    margin = 0.08 * (high - low) or 1.0
+    return Axis(title, low - margin, high + margin, ticks)
+
+
+def rows(names: Sequence[str]) -> Axis:
+    """One row per name, the first on top."""
+    return Axis("", len(names) - 0.4, -0.6, tuple(enumerate(names)))
+
+
+def steps(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """Round numbers, about TICKS of them."""
+    raw = (high - low) / TICKS
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    found = [(first + count) * step for count in range(int((high - low) / step) + 2)]
+    return tuple((value, f"{value:.10g}") for value in found if value <= high * (1 + 1e-9))
+
+
+def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """1, 2, 5, 10, … written out: nobody reads exponents of milliseconds.
+
+    Decades alone where they are many.
+    """
+    wide = high / low > 2000
+    found = [
+        factor * 10.0**power
+        for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        for factor in ((1,) if wide else (1, 2, 5))
+    ]
+    return tuple((value, f"{value:g}") for value in found if low <= value <= high)

@@ -1,0 +1,100 @@
+"""Cumulative distributions by backend at one load point: what share of requests was at least this fast."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.report.charts.axes import fitted, linear
+from harness.report.charts.model import Axis, Chart, Line, Point
+from harness.report.samples import Samples
+from harness.report.text import number, plain
+from harness.report.view import Group, Row, point_words
+
+Floats = NDArray[np.float64]
+
+SHARES = (0.1, *range(1, 100), 99.5, 99.9)  # of which a curve is made: more cannot be seen
+THIN = 40  # points of the curve of a single repeat
+TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every curve
+
+# field of Samples → name, option, title, axis, whether it is drawn for papers
+MEASURES = {
+    "ttft_ms": ("ttft-cdf", "TTFT", "Time to first token", "TTFT from the intended send, ms", True),
+    "itl_ms": ("itl-cdf", "ITL", "Inter-token latency", "gap between successive text events, ms", True),
+    "tpot_ms": ("tpot-cdf", "TPOT", "Time per output token", "TPOT, ms", False),
+    "e2e_ms": ("e2e-cdf", "E2E", "End-to-end latency", "E2E from the intended send, ms", False),
+}
+
+
+def distributions(
+    groups: Sequence[Group], samples: Mapping[str, Samples], order: Sequence[str]
+) -> Iterator[Chart]:
+    for field in MEASURES:
+        for group in groups:
+            yield from _chart(field, group, samples, order)
+
+
+def _chart(field: str, group: Group, samples: Mapping[str, Samples], order: Sequence[str]) -> Iterator[Chart]:
+    """Nothing where nothing valid was measured. Thin lines are the single repeats of a thick one."""
+    found = {row.label: values for row in group.rows if (values := _values(row, samples, field))}
+    if not found:
+        return
+    name, option, title, axis, paper = MEASURES[field]
+    pooled = {label: np.sort(np.concatenate(values)) for label, values in found.items()}
+    lines = []
+    for label, repeats in found.items():
+        index = order.index(label)
+        if len(repeats) > 1:
+            lines += [Line(label, index, _curve(np.sort(one), thin=True), "repeat") for one in repeats]
+        lines.append(Line(label, index, _curve(pooled[label])))
+    yield Chart(
+        name=f"{name}-{group.point.label}",
+        family="distribution",
+        option=option,
+        title=f"{title}, {point_words(group.point)}",
+        description=_description(pooled),
+        x=_axis(axis, pooled.values()),
+        y=linear("share of gaps, %" if field == "itl_ms" else "share of requests, %", 0, 100),
+        lines=tuple(lines),
+        reading="y",
+        paper=paper,
+    )
+
+
+def _values(row: Row, samples: Mapping[str, Samples], field: str) -> list[Floats]:
+    found: list[Floats] = [
+        getattr(samples[cell["cell"]], field) for cell in row.usable if cell["cell"] in samples
+    ]
+    return [values for values in found if np.isfinite(values).any()]
+
+
+def _curve(ordered: Floats, *, thin: bool = False) -> tuple[Point, ...]:
+    """Values never reached are infinite: their curve ends below 100 %.
+
+    Can be read at every share but a repeat's.
+    """
+    count = len(ordered)
+    points = [Point(float(ordered[0]), 0.0)]
+    for share in np.linspace(0, 100, THIN).tolist()[1:] if thin else SHARES:
+        value = float(ordered[max(0, int(np.ceil(count * share / 100)) - 1)])
+        if np.isfinite(value):
+            key = "" if thin else f"p{share:g}"
+            points.append(Point(value, float(share), key, "" if thin else f"{number(value)} ms"))
+    if not thin and np.isfinite(ordered[-1]):
+        points.append(Point(float(ordered[-1]), 100.0, "max", f"{number(float(ordered[-1]))} ms"))
+    return tuple(points)
+
+
+def _axis(title: str, everything: Iterable[Floats]) -> Axis:
+    finite = [values[np.isfinite(values)] for values in everything]
+    low = min(float(np.percentile(values, 1)) for values in finite)
+    high = max(float(np.percentile(values, TAIL)) for values in finite)
+    return fitted(title, (low, high))
+
+
+def _description(pooled: Mapping[str, Floats]) -> str:
+    parts = [
+        f"{plain(label, 40)}: median {number(float(np.quantile(values, 0.5, method='higher')))} ms"
+        for label, values in pooled.items()
+    ]
+    return f"Cumulative distribution, one curve per backend. {'; '.join(parts)}."

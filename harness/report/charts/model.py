@@ -1,0 +1,60 @@
+"""A chart as data: what is shown, wherever it is drawn. Knows neither pixels nor colours."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["main", "repeat", "ideal", "front"]
+# How a reader finds a value: all that share an x, all that share a y, or the nearest point alone.
+Reading = Literal["x", "y", "near"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    title: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """From 0 at `low` to 1 at `high`; what lies beyond is drawn at the end."""
+        if self.log:
+            share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return min(1.0, max(0.0, share))
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: float
+    y: float
+    key: str = ""  # what it is read by: `c8`, `p90`; points of one key are read together
+    text: str = ""  # the value as a reader is told it; "" cannot be read
+    low: float | None = None  # ends of its interval, along y; along x where the chart lies on its side
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    label: str
+    backend: int | None  # index of the backend that it belongs to
+    points: tuple[Point, ...]
+    role: Role = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    name: str  # of its files
+    family: str  # charts that answer one question
+    option: str  # which of the family: a metric
+    title: str
+    description: str  # for those who cannot see it
+    x: Axis
+    y: Axis
+    lines: tuple[Line, ...]
+    reading: Reading
+    sideways: bool = False  # one row per backend, intervals along x
+    bars: str = ""  # what the intervals are
+    paper: bool = False  # also drawn for papers, as PNG and SVG

@@ -1,0 +1,54 @@
+"""One figure of one backend at one load point, with what is known of its spread."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.report.measures import Measure
+from harness.report.text import number
+from harness.report.view import Json, Row, point_of
+
+MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
+
+INTERVAL, RANGE = "95 % interval over runs", "range of the repeats"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    middle: float
+    low: float | None
+    high: float | None
+    kind: str  # INTERVAL, RANGE, or "" of a single run
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        return tuple(end for end in (self.low, self.middle, self.high) if end is not None)
+
+    def text(self, measure: Measure) -> str:
+        words = number(self.middle)
+        if self.low is not None and self.high is not None and number(self.low) != number(self.high):
+            words += f" ({number(self.low)} to {number(self.high)})"
+        return f"{words} {measure.unit}".strip()
+
+
+class Values:
+    """Of a run: from its estimates where it has them, else from the cells."""
+
+    def __init__(self, summary: Json) -> None:
+        self._estimates: dict[tuple[str, Any, str], Mapping[str, Any]] = {
+            (one["label"], point_of(one), one["metric"]): one for one in summary.get("estimates") or ()
+        }
+
+    def value(self, row: Row, measure: Measure) -> Value | None:
+        """Scaled to the measure's unit; None where no usable repeat has it."""
+        spread = row.spread(measure.path)
+        if spread is None:
+            return None
+        estimate = self._estimates.get((row.label, point_of(row.cells[0]), measure.path))
+        if estimate and estimate["runs"] >= MIN_RUNS and None not in estimate["interval"]:
+            low, middle, high = (measure.scale * end for end in estimate["interval"])
+            return Value(middle, low, high, INTERVAL)
+        middle = measure.scale * spread.median
+        if spread.repeats < 2:
+            return Value(middle, None, None, "")
+        return Value(middle, measure.scale * spread.low, measure.scale * spread.high, RANGE)

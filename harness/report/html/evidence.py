@@ -1,0 +1,137 @@
+"""What supports or limits the answer:
+
+agreement of the answers, the probe, others' claims, others' definitions.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.peers import TOOLS
+from harness.report import claims as claim_text
+from harness.report.conditions import flat
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.measures import measure
+from harness.report.peers import pairs
+from harness.report.text import NOT_KNOWN, number
+from harness.report.view import Group, Json, groups, point_words
+
+PEERS_SHOWN = ("TTFT p50, ms", "ITL mean, ms", "TPOT mean, ms", "E2E p50, ms", "output, tok/s")
+PEERS_EXPLAINED = (
+    "The same records as other tools would have reported them: why two tools disagree about one server. "
+    "`bench report RUN --as TOOL` prints every figure and the reasons."
+)
+
+
+def claims(source: Source) -> Html | None:
+    """None in runs that were summarised before claims were kept."""
+    entries: Sequence[Json] | None = source.summary.get("claims")
+    if entries is None or (not entries and source.summary.get("simulated")):
+        return None
+    said = claim_text.shared(entries)
+    parts = [
+        details(f"{word.capitalize()}: {len(mine)}", _claim_table(word, mine, said))
+        if word == "not decidable here"
+        else _claim_table(word, mine, said)
+        for word, mine in claim_text.by_verdict(entries).items()
+    ]
+    conditions = [tag("p", "For every claim: ", "; ".join(said), ".", class_="muted")] if said else []
+    return section(
+        "claims", "What others have claimed", tag("p", claim_text.counts(entries)), *conditions, *parts
+    )
+
+
+def _claim_table(word: str, entries: Sequence[Json], said: Sequence[str]) -> Html:
+    rows = (
+        [
+            join([tag("span", entry["says"]), tag("small", _source(entry), class_="range")]),
+            items(
+                f"{claim_text.place(found)} {found['about']}: {claim_text.stated(found, entry['kind'])}"
+                for found in entry["found"]
+            ),
+            items(
+                f"{claim_text.place(found)}: {claim_text.measured(found, entry['kind'])}"
+                for found in entry["found"]
+            ),
+            join([tag("span", word, class_=word.split()[0]), tag("small", entry["why"], class_="range")]),
+            items(_conditions(entry, said)),
+        ]
+        for entry in entries
+    )
+    head = ["claim", "stated", "measured", "verdict", "conditions"]
+    return table(f"Claims {word}", head, rows, class_="claims")
+
+
+def _source(entry: Json) -> Html:
+    title = str(entry["source"])
+    link = tag("a", title, href=str(entry["url"]), rel="noreferrer") if _is_web(entry["url"]) else title
+    about = measure(str(entry["measure"])).name
+    return join([f"{entry['id']}, {about}; ", link])
+
+
+def _is_web(url: Any) -> bool:
+    return str(url).startswith("https://")
+
+
+def _conditions(entry: Json, said: Sequence[str]) -> list[str]:
+    conflicts = [f"the sources contradict each other: {topic}" for topic in entry["conflicts"]]
+    return [f"stated under: {entry['stated_under']}", *claim_text.own(entry, said), *conflicts]
+
+
+def peers(source: Source) -> Html | None:
+    found = [part for group in groups(source.summary) for part in _peers_of(source, group)]
+    if not found:
+        return None
+    reasons = (
+        details(tool.title, items(f"{name}: {why}" for name, why in tool.why.items()))
+        for tool in TOOLS.values()
+    )
+    return section("peers", "The same records in other tools", tag("p", PEERS_EXPLAINED), *found, *reasons)
+
+
+def _peers_of(source: Source, group: Group) -> list[Html]:
+    rows, owners = [], []
+    for row in group.rows:
+        told = {name: {pair.name: pair for pair in pairs(row, views)} for name, views in source.views.items()}
+        for figure in PEERS_SHOWN:
+            known = [told[name].get(figure) for name in told]
+            here = next((pair.here for pair in known if pair), None)
+            if any(known):
+                rows.append([join([source.name(row.label), f" {figure}"]), _value(here),
+                             *(_value(pair.there if pair else None) for pair in known)])  # fmt: skip
+                owners.append(str(source.index(row.label)))
+    if not rows:
+        return []
+    made = table(point_words(group.point).capitalize(), ["", "here", *TOOLS], rows, owners, "numbers")
+    return [details(point_words(group.point).capitalize(), made)]
+
+
+def _value(value: float | None) -> str:
+    return NOT_KNOWN if value is None else number(value)
+
+
+def agreement(source: Source) -> Html | None:
+    """None in runs that asked no questions with known answers."""
+    found = source.summary.get("agreement")
+    return _facts("agreement", "Do the backends give the same answers?", found)
+
+
+def probe(source: Source) -> Html | None:
+    backends = source.manifest.get("backends") or {}
+    found = {label: entry["probe"] for label, entry in backends.items() if entry.get("probe")}
+    return _facts("probe", "What the probe found before the first cell", found)
+
+
+def _facts(identifier: str, title: str, found: Any) -> Html | None:
+    """Any structure, flat: until it has a table of its own."""
+    if not found:
+        return None
+    shown = found if isinstance(found, Mapping) else {str(index): one for index, one in enumerate(found)}
+    return section(
+        identifier,
+        title,
+        *(
+            details(str(key), table(str(key), ["key", "value"], flat(value), class_="facts"))
+            for key, value in shown.items()
+        ),
+    )

@@ -1,0 +1,155 @@
+"""A chart as an SVG of the page itself: small, themed by the page, each value there to be read."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from harness.report.charts import Axis, Chart, Line, Point
+from harness.report.html.tags import Html, join, tag
+from harness.report.text import plain
+
+WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
+LEFT, RIGHT, TOP, BOTTOM = 50.0, 12.0, 10.0, 40.0
+NAMES_LEFT = 132.0  # of a chart on its side
+LETTER = 6.1  # mean width of a character of a tick
+MARK_EVERY = 22  # points of a curve that is made of many
+
+# Of the size of a mark in the pictures for papers, in the same order.
+MARKS = (
+    "M-4,0a4,4 0 1,0 8,0a4,4 0 1,0 -8,0",
+    "M-3.6,-3.6h7.2v7.2h-7.2z",
+    "M0,-4.6L4.4,3.4H-4.4z",
+    "M0,-5L5,0L0,5L-5,0z",
+    "M0,4.6L4.4,-3.4H-4.4z",
+    "M-1.6,-4.6h3.2v3h3v3.2h-3v3h-3.2v-3h-3v-3.2h3z",
+    "M-4.2,-2.2L-2.2,-4.2L0,-2L2.2,-4.2L4.2,-2.2L2,0L4.2,2.2L2.2,4.2L0,2L-2.2,4.2L-4.2,2.2L-2,0z",
+    "M0,-5.2L1.4,-1.7L5,-1.6L2.2,.8L3.2,4.4L0,2.3L-3.2,4.4L-2.2,.8L-5,-1.6L-1.4,-1.7z",
+    "M-4.8,0L3.4,-4.4V4.4z",
+)
+DASHES = (None, "7 2.5", "2.2 2", "9 2.5 2.2 2.5", "4 1.6 1.4 1.6 1.4 1.6")
+
+
+def draw(chart: Chart) -> Html:
+    return _Drawing(chart).html()
+
+
+def sample(index: int) -> Html:
+    """Line and mark of a backend, for legends."""
+    line = tag("path", d="M1,6H27", class_="line", stroke_dasharray=DASHES[index % len(DASHES)])
+    mark = tag("path", d=MARKS[index % len(MARKS)], class_="mark", transform="translate(14,6)")
+    return tag("svg", line, mark, viewBox="0 0 28 12", class_=f"sample k{index % 8}", aria_hidden="true")
+
+
+class _Drawing:
+    def __init__(self, chart: Chart) -> None:
+        self.chart = chart
+        self.left = NAMES_LEFT if chart.sideways else LEFT
+        self.height = TOP + BOTTOM + ROW * len(chart.y.ticks) if chart.sideways else HEIGHT
+        self.bottom = self.height - BOTTOM
+
+    def x(self, value: float) -> float:
+        return self.left + self.chart.x.place(value) * (WIDTH - RIGHT - self.left)
+
+    def y(self, value: float) -> float:
+        return self.bottom - self.chart.y.place(value) * (self.bottom - TOP)
+
+    def html(self) -> Html:
+        chart = self.chart
+        return tag(
+            "svg",
+            tag("path", d=self._grid(), class_="grid"),
+            tag("g", *self._ticks(), class_="ticks"),
+            self._titles(),
+            *(self._line(line) for line in chart.lines),
+            tag("path", class_="cross", d=""),
+            xmlns="http://www.w3.org/2000/svg",
+            viewBox=f"0 0 {WIDTH:g} {self.height:g}",
+            role="img",
+            aria_label=f"{chart.title}. {chart.description}",
+            data_reading=chart.reading,
+            data_area=f"{self.left:g} {TOP:g} {WIDTH - RIGHT:g} {self.bottom:g}",
+        )
+
+    def _grid(self) -> str:
+        across = (
+            ""
+            if self.chart.sideways
+            else "".join(
+                f"M{self.left:g},{_n(self.y(value))}H{WIDTH - RIGHT:g}" for value, _ in self.chart.y.ticks
+            )
+        )
+        down = "".join(f"M{_n(self.x(value))},{TOP:g}V{self.bottom:g}" for value, _ in self.chart.x.ticks)
+        return across + down
+
+    def _ticks(self) -> Iterator[Html]:
+        room = self.left - 8
+        for value, text in self.chart.y.ticks:
+            shown = plain(text, int(room / LETTER))
+            yield tag("text", shown, x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
+        for value, text in _apart(self.chart.x, WIDTH - RIGHT - self.left):
+            yield tag("text", text, x=_n(self.x(value)), y=_n(self.bottom + 15), text_anchor="middle")
+
+    def _titles(self) -> Html:
+        middle = (self.left + WIDTH - RIGHT) / 2
+        below = tag("text", self.chart.x.title, x=_n(middle), y=_n(self.height - 6), text_anchor="middle")
+        if not self.chart.y.title:
+            return below
+        beside = tag(
+            "text", self.chart.y.title, text_anchor="middle",
+            transform=f"translate(11,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
+        )  # fmt: skip
+        return join([below, beside])
+
+    def _line(self, line: Line) -> Html:
+        path = "M" + "L".join(f"{_n(self.x(point.x))},{_n(self.y(point.y))}" for point in line.points)
+        if line.backend is None:
+            return tag("path", d=path, class_=line.role)
+        index = line.backend
+        look = {"class_": f"k{index % 8}", "data_series": str(index)}
+        if line.role == "repeat":
+            return tag("path", d=path, class_=f"repeat k{index % 8}", data_series=str(index))
+        drawn = [] if self.chart.sideways else [
+            tag("path", d=path, class_="line", stroke_dasharray=DASHES[index % len(DASHES)])
+        ]  # fmt: skip
+        bars = "".join(filter(None, map(self._bar, line.points)))
+        if bars:
+            drawn.append(tag("path", d=bars, class_="bars"))
+        drawn += [
+            tag("path", d=MARKS[index % len(MARKS)], class_="mark",
+                transform=f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})")
+            for point in _marked(line.points, index)
+        ]  # fmt: skip
+        return tag("g", *drawn, data_name=line.label, data_points=self._readable(line.points), **look)
+
+    def _bar(self, point: Point) -> str:
+        if point.low is None or point.high is None:
+            return ""
+        if self.chart.sideways:
+            low, high, y = self.x(point.low), self.x(point.high), self.y(point.y)
+            return f"M{_n(low)},{_n(y)}H{_n(high)}M{_n(low)},{_n(y - 3)}v6M{_n(high)},{_n(y - 3)}v6"
+        low, high, x = self.y(point.low), self.y(point.high), self.x(point.x)
+        return f"M{_n(x)},{_n(low)}V{_n(high)}M{_n(x - 3)},{_n(low)}h6M{_n(x - 3)},{_n(high)}h6"
+
+    def _readable(self, points: Sequence[Point]) -> str:
+        """Key, place and words of every point that can be read."""
+        told = [[p.key, round(self.x(p.x), 1), round(self.y(p.y), 1), p.text] for p in points if p.text]
+        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def _marked(points: Sequence[Point], index: int) -> Sequence[Point]:
+    """Of a curve of many points a few, at another height for each backend."""
+    return points[2 + 2 * (index % 8) :: MARK_EVERY] if len(points) > 2 * MARK_EVERY else points
+
+
+def _apart(axis: Axis, width: float) -> Iterator[tuple[float, str]]:
+    """Ticks whose texts do not touch."""
+    end = -LETTER
+    for value, text in sorted(axis.ticks, key=lambda tick: axis.place(tick[0])):
+        half = len(text) * LETTER / 2 + 3
+        place = axis.place(value) * width
+        if place - half > end or not place:
+            yield value, text
+            end = place + half
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,106 @@
+"""The answer in a line per load, and each pair's verdict with its interval."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.plan import LoadPoint
+from harness.report import verdicts
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, details, join, table, tag
+from harness.report.measures import measure
+from harness.report.verdicts import Finding
+from harness.report.view import groups, point_words
+
+PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and the pairs are folded
+
+
+def ranks(source: Source) -> Iterator[Html]:
+    """Nothing where nothing could be decided."""
+    summary = source.summary
+    if not verdicts.decided(summary):
+        return
+    first = verdicts.primary(summary)
+    for point, line in verdicts.rank_lines(summary, first):
+        about = f"{measure(first).name}, {point_words(point)}"
+        yield tag("p", line, tag("small", about), class_="rank")
+    yield tag("p", f"{verdicts.SIGNS}.", class_="muted small")
+    others = [
+        f"{measure(metric).name}, {point_words(point)}: {line}"
+        for metric in verdicts.metrics(summary)
+        if metric != first
+        for point, line in verdicts.rank_lines(summary, metric)
+    ]
+    if others:
+        yield details("Ranked by other figures", tag("ul", *(tag("li", line) for line in others)))
+
+
+def tables(source: Source) -> Iterator[Html]:
+    points = [group.point for group in groups(source.summary)]
+    found = {point: verdicts.findings(source.summary, point) for point in points}
+    if not any(one.times for mine in found.values() for one in mine):
+        return  # no pair has enough runs: the sentence that says so is enough
+    if len(source.labels) > PAIRWISE:
+        *others, highest = (_matrix(source, point, mine) for point, mine in found.items() if mine)
+        yield highest
+        yield details("At the other load points", *others) if others else Html("")
+        yield details("Every pair and figure", _pairs(source, found))
+    else:
+        yield _pairs(source, found)
+
+
+def _pairs(source: Source, found: Mapping[LoadPoint, Sequence[Finding]]) -> Html:
+    metrics = verdicts.metrics(source.summary)
+    rows, owners = [], []
+    for point, findings in found.items():
+        by_pair: dict[tuple[str, str], dict[str, Finding]] = {}
+        for one in findings:
+            by_pair.setdefault((one.a, one.b), {})[one.metric] = one
+        for (a, b), mine in by_pair.items():
+            pair = join([source.name(a), " against ", source.name(b)])
+            rows.append([pair, _load(point), *(_cell(mine.get(metric)) for metric in metrics)])
+            owners.append(f"{source.index(a)} {source.index(b)}")
+    heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
+    caption = (
+        f"Verdicts: how many times faster or slower, with the interval over {verdicts.runs(source.summary)}"
+    )
+    return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
+
+
+def _load(point: LoadPoint) -> str:
+    return f"{point.kind} {point.value:g}"
+
+
+def _cell(found: Finding | None) -> Html:
+    if found is None:
+        return Html("")
+    word = tag("span", found.word, class_=found.word.replace(" ", "-"), title=found.why)
+    told = found.times or found.why
+    return join([word, tag("small", told, class_="range")])
+
+
+def _matrix(source: Source, point: LoadPoint, found: Sequence[Finding]) -> Html:
+    """Row against column, of the primary metric."""
+    labels = source.labels
+    known = {(one.a, one.b): one for one in found if one.primary}
+
+    def entry(row: str, column: str) -> Html:
+        if row == column:
+            return tag("span", "–", class_="muted")
+        if one := known.get((row, column)):
+            return _short(one, one.word)
+        if other := known.get((column, row)):
+            return _short(other, {"faster": "slower", "slower": "faster"}.get(other.word, other.word))
+        return Html("")
+
+    rows = ([source.name(row), *(entry(row, column) for column in labels)] for row in labels)
+    name = measure(verdicts.primary(source.summary)).name
+    caption = f"{name}, {point_words(point)}: the row's backend against the column's"
+    return table(caption, ["", *labels], rows, [str(source.index(row)) for row in labels], "verdicts")
+
+
+def _short(found: Finding, word: str) -> Html:
+    """`1.33× faster`: the factor is the same whichever way round it is told."""
+    factor = found.times.partition(" ")[0]
+    text = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}.get(
+        word
+    )
+    return tag("span", text or f"{factor} {word}", class_=word.replace(" ", "-"), title=found.why)

@@ -1,0 +1,88 @@
+"""A chart for papers: drawn by matplotlib, saved as PNG and SVG."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis as Side
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from matplotlib.transforms import ScaledTranslation, Transform
+
+from harness.report.charts import Axis, Chart, Line
+from harness.report.plots.style import INK, MUTED, Caption, Look, Picture, canvas, legend, save
+from harness.report.text import number, plain
+
+DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
+MARK_EVERY = 22  # points of a curve that is made of many
+
+
+def draw(chart: Chart, caption: Caption, folder: Path) -> Picture:
+    rows = len(chart.y.ticks)
+    with canvas(1.5 + 0.34 * rows) if chart.sideways else canvas() as figure:
+        axes = figure.add_subplot()
+        main = [line for line in chart.lines if line.role == "main"]
+        for line in chart.lines:
+            _line(figure, axes, chart, line, main)
+        _side(axes, axes.xaxis, chart.x)
+        _side(axes, axes.yaxis, chart.y)
+        if not chart.sideways:
+            legend(figure, axes.get_legend_handles_labels()[0])
+        picture = Picture(chart.name, chart.title, chart.description)
+        return save(figure, picture, caption, folder)
+
+
+def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[Line]) -> None:
+    xs, ys = [point.x for point in line.points], [point.y for point in line.points]
+    if line.backend is None:
+        color = INK if line.role == "ideal" else MUTED
+        name = None if chart.sideways else line.label
+        axes.plot(xs, ys, linestyle=":", color=color, linewidth=1.3, label=name)
+        return
+    look = Look(line.backend)
+    if line.role == "repeat":
+        axes.plot(xs, ys, color=look.color, linewidth=0.7, alpha=0.45)
+        return
+    spans = [(point.low, point.high) for point in line.points]
+    bars = None
+    if any(low is not None for low, _ in spans):
+        middles = xs if chart.sideways else ys
+        bars = [
+            [
+                middle - (middle if low is None else low)
+                for middle, (low, _) in zip(middles, spans, strict=True)
+            ],
+            [
+                (middle if high is None else high) - middle
+                for middle, (_, high) in zip(middles, spans, strict=True)
+            ],
+        ]
+    # Markers start at another height for each backend, so that close curves do not hide each other's.
+    every = (2 + 2 * (look.index % 8), MARK_EVERY) if len(xs) > 2 * MARK_EVERY else None
+    aside = _aside(figure, axes, line, main) if bars and not chart.sideways else axes.transData
+    axes.errorbar(
+        xs, ys, yerr=None if chart.sideways else bars, xerr=bars if chart.sideways else None,
+        color=look.color, linestyle="" if chart.sideways else look.dash, marker=look.marker, markevery=every,
+        markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=plain(line.label, 40),
+        transform=aside,
+    )  # fmt: skip
+    if chart.sideways:
+        for point in line.points:
+            place = (point.x, point.y)
+            axes.annotate(number(point.x), place, (0, 7), textcoords="offset points", ha="center", fontsize=8)
+
+
+def _aside(figure: Figure, axes: Axes, line: Line, main: Sequence[Line]) -> Transform:
+    place = main.index(line) - (len(main) - 1) / 2
+    return axes.transData + ScaledTranslation(place * DODGE_INCHES, 0, figure.dpi_scale_trans)
+
+
+def _side(axes: Axes, side: Side, axis: Axis) -> None:
+    horizontal = side is axes.xaxis
+    if axis.log:
+        (axes.set_xscale if horizontal else axes.set_yscale)("log")
+    (axes.set_xlim if horizontal else axes.set_ylim)(axis.low, axis.high)
+    side.set_major_locator(FixedLocator([value for value, _ in axis.ticks]))
+    side.set_major_formatter(FixedFormatter([text for _, text in axis.ticks]))
+    side.set_minor_locator(NullLocator())
+    (axes.set_xlabel if horizontal else axes.set_ylabel)(axis.title)

@@ -1,0 +1,118 @@
+"""Rank lines and verdicts of summary.json, as words and rows. Knows no output format."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.plan import LoadPoint
+from harness.report.measures import measure
+from harness.report.text import number, plain
+from harness.report.view import Json, point_of
+
+SIGNS = (
+    "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
+    "what does not follow from the line stands in brackets"
+)
+DECIDED = ("faster", "slower", "same")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """About `a` against `b`."""
+
+    a: str
+    b: str
+    metric: str
+    word: str
+    times: str  # `2.43× (2.35 to 2.51)`: how much faster or slower, else the ratio of a to b; "" where none
+    why: str
+    primary: bool
+
+
+def primary(summary: Json) -> str:
+    return str((summary.get("verdict_rules") or {}).get("primary") or "")
+
+
+def metrics(summary: Json) -> list[str]:
+    """That were compared, the primary one first."""
+    found = dict.fromkeys(one["metric"] for one in summary.get("comparison") or ())
+    return sorted(found, key=lambda metric: metric != primary(summary))
+
+
+def decided(summary: Json) -> bool:
+    return any(one.get("verdict") in DECIDED for one in summary.get("comparison") or ())
+
+
+def rank_lines(summary: Json, metric: str) -> list[tuple[LoadPoint, str]]:
+    """One per load point where the pairs say anything about this metric."""
+    found = [one for one in summary.get("rankings") or () if one["metric"] == metric]
+    told = {
+        point_of(one) for one in summary.get("comparison") or () if one["metric"] == metric and _says(one)
+    }
+    return [(point_of(one), plain(one["line"], 1000)) for one in found if point_of(one) in told]
+
+
+def _says(entry: Json) -> bool:
+    return entry.get("verdict") in DECIDED
+
+
+def findings(summary: Json, point: LoadPoint) -> list[Finding]:
+    return [_finding(one) for one in summary.get("comparison") or () if point_of(one) == point]
+
+
+def _finding(entry: Json) -> Finding:
+    return Finding(
+        a=entry["a"],
+        b=entry["b"],
+        metric=entry["metric"],
+        word=str(entry["verdict"]),
+        times=_times(entry),
+        why=plain(entry.get("why") or ""),
+        primary=bool(entry.get("primary")),
+    )
+
+
+def _times(entry: Json) -> str:
+    if not entry.get("ratio"):
+        return ""
+    low, middle, high = entry["ratio"]
+    if entry["verdict"] in ("faster", "slower") and middle < 1:
+        low, middle, high = 1 / high, 1 / middle, 1 / low
+    return f"{middle:.3g}× ({low:.3g} to {high:.3g})"
+
+
+def runs(summary: Json) -> str:
+    """`5 runs`, or how they range."""
+    counts = [count for one in summary.get("comparison") or () for count in one.get("runs") or ()]
+    if not counts:
+        return ""
+    low, high = min(counts), max(counts)
+    return f"{low} runs" if low == high else f"{low} to {high} runs"
+
+
+def lines(summary: Json, most_pairs: int) -> Iterator[str]:
+    """For a terminal: rank line and pairs of the primary metric, then the rank lines of the others."""
+    if not decided(summary):
+        return
+    first = primary(summary)
+    confidence = 100 * (summary.get("verdict_rules") or {}).get("confidence", 0.95)
+    yield f"verdicts: {measure(first).name}, {number(confidence)} % intervals over {runs(summary)}"
+    for point, line in rank_lines(summary, first):
+        yield f"  {point.label:<5} {line}"
+        pairs = [found for found in findings(summary, point) if found.metric == first]
+        for found in pairs[:most_pairs]:
+            yield f"        {sentence(found)}"
+        if len(pairs) > most_pairs:
+            yield f"        and {len(pairs) - most_pairs} pairs more in the report"
+    for metric in metrics(summary)[1:]:
+        ranked = rank_lines(summary, metric)
+        if ranked:
+            yield f"  {measure(metric).name}: " + "; ".join(f"{point.label} {line}" for point, line in ranked)
+
+
+def sentence(found: Finding) -> str:
+    a, b = plain(found.a, 40), plain(found.b, 40)
+    if found.word in ("faster", "slower"):
+        return f"{a} is {found.word} than {b}, {found.times}"
+    if found.word == "same":
+        return f"{a} and {b} are the same within noise, {found.times}"
+    return f"{a} and {b}: {found.word}, {found.why}"
