@@ -1,0 +1,82 @@
+"""Sessions of an agent: prefixes inside prefixes, and turns that bring the results of tool calls."""
+
+from collections.abc import Iterator, Mapping
+from itertools import repeat
+from random import Random
+from typing import Any
+
+from harness.asked import Expected, Part
+from harness.prompts.request import ChatRequest, Message, Tools
+from harness.prompts.shared import Zipf
+from harness.prompts.text import TextMaker
+from harness.spec.scenario.synthetic import Agent
+
+_SYSTEM = -1  # its part; tasks are the parts from 0 on
+
+
+def _tool(name: str, about: str, **arguments: dict[str, Any]) -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": arguments,
+        "required": list(arguments),
+        "additionalProperties": False,
+    }
+    return {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
+
+
+TOOLS = (
+    _tool(
+        "search_notes",
+        "Searches the notes and returns the ones that fit best.",
+        query={"type": "string", "description": "words to look for", "maxLength": 60},
+        limit={"type": "integer", "minimum": 1, "maximum": 9},
+    ),
+    _tool(
+        "read_record",
+        "Returns one record of the given table.",
+        table={"type": "string", "enum": ["people", "places", "orders"]},
+        record={"type": "integer", "minimum": 1, "maximum": 9999},
+    ),
+    _tool(
+        "send_message",
+        "Sends a short message to a person.",
+        to={"type": "string", "maxLength": 30},
+        text={"type": "string", "maxLength": 80},
+    ),
+)
+
+_SCHEMAS: Mapping[str, Any] = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
+_CALL = Expected("tool_call", _SCHEMAS, "tool_call")
+
+
+def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """The last session may be cut short. Its own request is unique, as are all results."""
+    (system,) = texts.make([spec.system_tokens], random)
+    tasks = texts.make([spec.task_tokens] * spec.tasks, random)
+    popular, choice = Zipf(spec.tasks, spec.zipf_exponent), Random(random.random())
+    # Offered to the end: what a template says of tools stands before all turns.
+    tools, at_last = Tools(TOOLS, spec.tool_choice), Tools(TOOLS, "auto")
+    task = 0
+    for place, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
+        session, turn = divmod(place, spec.turns)
+        tokens, shared = spec.result_tokens, ()
+        messages: tuple[Message, ...] = (("tool", text),)
+        if turn == 0:
+            task = popular.draw(choice)
+            messages = (("system", system), ("user", f"{tasks[task]}\n\n{text}"))
+            (asked,) = texts.count([messages[1][1]])
+            tokens = spec.system_tokens + asked
+            shared = (Part(_SYSTEM, spec.system_tokens), Part(task, spec.task_tokens))
+        last = turn == spec.turns - 1
+        yield ChatRequest(
+            messages,
+            spec.output_tokens,
+            tokens,
+            kind="answer" if last else "call",
+            group=task,
+            shared=shared,
+            session=session,
+            turn=turn,
+            tools=at_last if last else tools,
+            expected=None if last else _CALL,
+        )

@@ -1,0 +1,67 @@
+"""Prompts of which no two begin alike."""
+
+from collections.abc import Iterator
+from itertools import accumulate
+from random import Random
+
+from harness.asked import Expected
+from harness.errors import SpecError
+from harness.prompts.request import ChatRequest
+from harness.prompts.text import TextMaker
+from harness.prompts.topics import TOPICS, about
+from harness.spec.scenario.synthetic import Classification, CopyAndWrite, FixedLength, Mix
+from harness.spec.strict import nearest
+
+COPY, WRITE = "copy", "write"
+_ASKED = {
+    COPY: "\n\nRepeat the text above word for word, without any comment.",
+    WRITE: "\n\nContinue the text above with new events, in your own words.",
+}
+
+
+def fixed_length(spec: FixedLength, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    for text in texts.stream((spec.input_tokens for _ in range(count)), random):
+        yield ChatRequest((("user", text),), spec.output_tokens, spec.input_tokens)
+
+
+def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    weights = list(accumulate(one.weight for one in spec.classes))
+    choice = Random(random.random())
+    drawn = choice.choices(spec.classes, cum_weights=weights, k=count)
+    for one, text in zip(drawn, texts.stream((one.input_tokens for one in drawn), random), strict=True):
+        yield ChatRequest((("user", text),), one.output_tokens, one.input_tokens, kind=one.name)
+
+
+def classification(
+    spec: Classification, count: int, random: Random, texts: TextMaker
+) -> Iterator[ChatRequest]:
+    """What is said of the topic stands in the middle: the beginning is unique, the question at the end."""
+    for label in spec.labels:
+        if label not in TOPICS:
+            raise SpecError(
+                f"nothing is known of '{label}'", where="prompts.labels", hint=nearest(label, TOPICS)
+            )
+    question = f"\n\nWhich topic is this text about: {', '.join(spec.labels)}? Answer with that word only."
+    choice = Random(random.random())
+
+    def messages() -> Iterator[tuple[str, str]]:
+        for text in texts.stream((spec.text_tokens for _ in range(count)), random):
+            label = choice.choice(spec.labels)
+            yield label, f"{text} {about(label, 3, choice)}{question}"
+
+    for (label, message), tokens in texts.counted(messages(), lambda made: made[1]):
+        expected = Expected("label", {"label": label, "labels": list(spec.labels)}, label)
+        yield ChatRequest((("user", message),), spec.output_tokens, tokens, expected=expected)
+
+
+def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """By turns, so that both are in flight together."""
+
+    def messages() -> Iterator[tuple[str, str]]:
+        passages = texts.stream((spec.passage_tokens for _ in range(count)), random)
+        for place, passage in enumerate(passages):
+            kind = WRITE if place % 2 else COPY
+            yield kind, passage + _ASKED[kind]
+
+    for (kind, message), tokens in texts.counted(messages(), lambda made: made[1]):
+        yield ChatRequest((("user", message),), spec.output_tokens, tokens, kind=kind)

@@ -1,1 +1,0 @@
-"""The requests of a cell on disk while a run goes on: a hundred thousand prompts do not stand in memory."""

@@ -1,0 +1,84 @@
+"""The same questions free and constrained, by JSON schemas, regular expressions and choices."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from random import Random
+from typing import Any
+
+from harness.asked import Expected
+from harness.prompts.request import ChatRequest, Constraint
+from harness.prompts.text import TextMaker
+from harness.prompts.topics import PATTERNS, TOPICS
+from harness.spec.scenario.synthetic import Structured
+from harness.spec.schemas import read_schemas
+
+FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    question: str
+    constraint: Constraint
+    expected: Expected
+
+
+def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """Free, constrained, constrained, free: request i of a stretch asks the task of request i of the others."""
+    choice = Random(random.random())
+    tasks = list(_tasks(spec, choice))
+    bounds = [round(count * quarter / 4) for quarter in range(5)] if spec.free else [0, 0, count, count, count]
+
+    def messages() -> Iterator[tuple[bool, _Task, str]]:
+        made = texts.stream(repeat(spec.text_tokens, count), random)
+        for place, text in enumerate(made):
+            constrained = bounds[1] <= place < bounds[3]
+            stretch = max(bound for bound in bounds[:4] if bound <= place)
+            half = bounds[1] if stretch in (bounds[0], bounds[1]) else bounds[3] - bounds[2]
+            start = 0 if stretch in (bounds[0], bounds[1]) else half
+            task = tasks[(start + place - stretch) % len(tasks)]
+            yield constrained, task, f"{text}\n\n{task.question}"
+
+    for (constrained, task, message), tokens in texts.counted(messages(), lambda made: made[2]):
+        yield ChatRequest(
+            (("user", message),),
+            spec.output_tokens,
+            tokens,
+            kind=task.constraint.shape if constrained else FREE,
+            constraint=task.constraint if constrained else None,
+            expected=task.expected,
+        )
+
+
+def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
+    """One of each shape by turns while there are; new to an engine that keeps what it compiled."""
+    of = {"json_schema": _by_schema, "regex": _by_pattern, "choice": _by_choice}
+    lists = [list(of[shape](spec, choice)) for shape in spec.shapes]
+    for place in range(max(map(len, lists))):
+        yield from (tasks[place] for tasks in lists if place < len(tasks))
+
+
+def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
+    found = list(read_schemas(spec.schemas).items())[: spec.max_schemas]
+    for name, schema in found:
+        question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"
+        # Compiled grammars are kept by the schema's text: another title is another one, of the same answers.
+        salted: dict[str, Any] = {**schema, "title": f"{schema.get('title', name)} {choice.randrange(10**6)}"}
+        yield _Task(question, Constraint("json_schema", salted), Expected("json_schema", schema, name))
+
+
+def _by_pattern(spec: Structured, choice: Random) -> Iterator[_Task]:
+    for name, pattern, question in PATTERNS:
+        yield _Task(
+            f"{question} Answer with it alone.",
+            Constraint("regex", pattern),
+            Expected("regex", pattern, name),
+        )
+
+
+def _by_choice(spec: Structured, choice: Random) -> Iterator[_Task]:
+    for size in (2, 4, 8):
+        words = choice.sample(sorted(TOPICS), size)
+        question = f"Which of these fits the text best: {', '.join(words)}? Answer with that word only."
+        yield _Task(question, Constraint("choice", words), Expected("choice", words, f"one of {size}"))

@@ -1,0 +1,178 @@
+"""Tables of the generators whose prompts are made up, to the token, from a seed."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.errors import SpecError
+from harness.spec.scenario.limits import at_least
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLength:
+    """Unique prompts of one length; nothing shared."""
+
+    input_tokens: int
+    output_tokens: int
+    generator: Literal["fixed-length"] = "fixed-length"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "input_tokens", "output_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class LengthClass:
+    name: str  # statistics are also given for its requests alone
+    input_tokens: int
+    output_tokens: int
+    weight: float = 1.0  # share of the requests, against the other classes' weights
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Unique prompts of several lengths, drawn by weight; nothing shared."""
+
+    classes: tuple[LengthClass, ...]
+    generator: Literal["mix"] = "mix"
+
+    def check(self, where: str) -> None:
+        if not self.classes:
+            raise SpecError("at least one class is needed", where=f"{where}.classes")
+        for place, one in enumerate(self.classes):
+            at_least(one, f"{where}.classes[{place}]", 1, "input_tokens", "output_tokens")
+            if not one.weight > 0:
+                raise SpecError(f"must be above 0, not {one.weight}", where=f"{where}.classes[{place}].weight")
+        names = [one.name for one in self.classes]
+        if len(set(names)) < len(names):
+            raise SpecError("a name stands twice", where=f"{where}.classes")
+
+
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """Unique texts on one of the known topics, each to be labelled; the question comes last."""
+
+    text_tokens: int
+    output_tokens: int
+    labels: tuple[str, ...]  # of harness.prompts.topics
+    generator: Literal["classification"] = "classification"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "text_tokens", "output_tokens")
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
+            raise SpecError("two or more different labels are needed", where=f"{where}.labels")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPrefix:
+    """Chats under a few shared system prompts, each with unique questions; later turns carry the answers."""
+
+    groups: int
+    prefix_tokens: int
+    question_tokens: int
+    output_tokens: int
+    zipf_exponent: float = 0.0  # popularity of the groups; 0: all alike
+    turns: int = 1  # questions of a chat
+    generator: Literal["shared-prefix"] = "shared-prefix"
+
+    def check(self, where: str) -> None:
+        keys = ("groups", "prefix_tokens", "question_tokens", "output_tokens", "turns")
+        at_least(self, where, 1, *keys)
+        at_least(self, where, 0, "zipf_exponent")
+
+
+@dataclass(frozen=True, slots=True)
+class FewShot:
+    """Solved examples as earlier messages, the same for all requests of a task, then a unique question."""
+
+    tasks: int
+    examples: int
+    example_tokens: int  # of each question and of each answer
+    question_tokens: int
+    output_tokens: int
+    generator: Literal["few-shot"] = "few-shot"
+
+    def check(self, where: str) -> None:
+        keys = ("tasks", "examples", "example_tokens", "question_tokens", "output_tokens")
+        at_least(self, where, 1, *keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Rag:
+    """An instruction, some documents of a corpus, the most relevant first, and a unique question.
+
+    Two prompts share their beginning up to the first document in which they differ.
+    """
+
+    documents: int
+    document_tokens: int
+    retrieved: int  # documents per question
+    instruction_tokens: int
+    question_tokens: int
+    output_tokens: int
+    zipf_exponent: float = 1.0  # popularity of the documents; 0: all alike
+    generator: Literal["rag"] = "rag"
+
+    def check(self, where: str) -> None:
+        keys = ("documents", "document_tokens", "retrieved", "instruction_tokens", "question_tokens")
+        at_least(self, where, 1, *keys, "output_tokens")
+        at_least(self, where, 0, "zipf_exponent")
+        if self.retrieved > self.documents:
+            raise SpecError("more than there are documents", where=f"{where}.retrieved")
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Sessions of an agent with tools: a system prompt that all share, a task that some share, then turns.
+
+    Every turn but the last expects a tool call; the next one brings its result.
+    """
+
+    system_tokens: int
+    tasks: int
+    task_tokens: int
+    turns: int
+    result_tokens: int  # of each tool's result
+    output_tokens: int
+    zipf_exponent: float = 1.0  # popularity of the tasks; 0: all alike
+    tool_choice: Literal["auto", "required"] = "auto"
+    generator: Literal["agent"] = "agent"
+
+    def check(self, where: str) -> None:
+        keys = ("system_tokens", "tasks", "task_tokens", "turns", "result_tokens", "output_tokens")
+        at_least(self, where, 1, *keys)
+        at_least(self, where, 0, "zipf_exponent")
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """The same questions free and constrained; the constraints in turn, each several times.
+
+    The run is four stretches, free, constrained, constrained, free: no stretch mixes the two, and a drift of
+    the machine meets both alike.
+    """
+
+    text_tokens: int
+    output_tokens: int
+    shapes: tuple[Literal["json_schema", "regex", "choice"], ...] = ("json_schema", "regex", "choice")
+    schemas: str = ""  # folder of *.json files, also in folders below; "": the shipped ones
+    max_schemas: int | None = None  # the first so many of them by name
+    free: bool = True  # also ask without a constraint
+    generator: Literal["structured"] = "structured"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "text_tokens", "output_tokens")
+        if self.max_schemas is not None:
+            at_least(self, where, 1, "max_schemas")
+        if not self.shapes:
+            raise SpecError("at least one shape is needed", where=f"{where}.shapes")
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAndWrite:
+    """Half of the requests repeat a given passage, half go on from it: easy and hard to speculate on."""
+
+    passage_tokens: int
+    output_tokens: int
+    generator: Literal["copy-and-write"] = "copy-and-write"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "passage_tokens", "output_tokens")

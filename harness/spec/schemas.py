@@ -1,0 +1,32 @@
+"""JSON schemas that answers are held to: the shipped ones, or a folder of the user's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.errors import SpecError
+
+
+def read_schemas(folder: str) -> dict[str, Any]:
+    """By name, the path below the folder without `.json`, in the order of names; "": the shipped ones.
+
+    Raises SpecError for a folder without schemas, or a file that holds none.
+    """
+    root = Path(folder).expanduser() if folder else paths.shipped("workloads") / "schemas"
+    found = {
+        path.relative_to(root).with_suffix("").as_posix(): _read(path) for path in sorted(root.rglob("*.json"))
+    }
+    if not found:
+        raise SpecError("no *.json file in this folder", where=str(root), hint="prompts.schemas names it")
+    return found
+
+
+def _read(path: Path) -> Any:
+    try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecError(f"cannot be read as JSON: {error}", where=str(path)) from None
+    if not isinstance(schema, dict):
+        raise SpecError("a schema must be a JSON object", where=str(path))
+    return schema
