@@ -54,7 +54,7 @@ class Description:
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         lines = [
             f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
-            f"{model}, seed {options.seed}, {prepared.repeats} repeat(s)",
+            f"{model}, seed {options.seed}, {prepared.repeats} repeat(s){_sized(prepared)}",
             "",
         ]
         for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):
@@ -69,6 +69,11 @@ class Description:
         measured = "unknown" if total is None else f"about {total:.0f} s"
         lines += ["", f"{len(self.cells)} cells, {measured} of load, and {starts} engine start(s)"]
         return "\n".join(lines)
+
+
+def _sized(prepared: Prepared) -> str:
+    profile = prepared.scenario.profile
+    return f", sized for {'a GPU' if profile == 'gpu' else 'a CPU'} (--profile)" if profile else ""
 
 
 def describe(prepared: Prepared) -> Description:

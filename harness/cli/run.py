@@ -86,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a key of the backends' [engine.values], e.g. max_sequences=4 (repeatable)",
     )
     parser.add_argument(
+        "--profile",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help="sizes of the scenario (default: auto, gpu where NVML sees one; the choice is printed)",
+    )
+    parser.add_argument(
         "--repeats",
         type=int,
         metavar="N",
@@ -151,6 +157,7 @@ def main(arguments: argparse.Namespace) -> int:
         gpu_wait_s=arguments.gpu_wait,
         overrides=_overrides(arguments),
         engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
+        profile=arguments.profile,
         repeats=arguments.repeats,
         aa=arguments.aa,
         seed=arguments.seed,

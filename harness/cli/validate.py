@@ -42,12 +42,13 @@ def _check(path: Path) -> str:
     from harness.spec import files
     from harness.spec.backend_refs import apply_variant, parse_backend
     from harness.spec.models import Models
-    from harness.spec.scenario import parse_scenario
+    from harness.spec.scenario import PROFILES, parse_scenario, with_profile
     from harness.spec.strict import build
 
     table = files.read_toml(path)
     if "scenario" in table:
-        parse_scenario(table, str(path))
+        for profile in PROFILES if "profiles" in table else PROFILES[:1]:
+            parse_scenario(with_profile(table, profile, str(path)), str(path))
         return "scenario"
     if "models" in table:
         build(Models, table, str(path))

@@ -59,7 +59,8 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
     task = 0
     for place, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
         session, turn = divmod(place, spec.turns)
-        tokens, shared = spec.result_tokens, ()
+        tokens = spec.result_tokens
+        shared: tuple[Part, ...] = ()
         messages: tuple[Message, ...] = (("tool", text),)
         if turn == 0:
             task = popular.draw(choice)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 from random import Random
 from typing import Any
 
@@ -25,19 +25,14 @@ class _Task:
 
 
 def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Free, constrained, constrained, free: request i of a stretch asks the task of request i of the others."""
+    """Free, constrained, constrained, free: two stretches next to each other ask the same tasks."""
     choice = Random(random.random())
     tasks = list(_tasks(spec, choice))
-    bounds = [round(count * quarter / 4) for quarter in range(5)] if spec.free else [0, 0, count, count, count]
 
     def messages() -> Iterator[tuple[bool, _Task, str]]:
         made = texts.stream(repeat(spec.text_tokens, count), random)
-        for place, text in enumerate(made):
-            constrained = bounds[1] <= place < bounds[3]
-            stretch = max(bound for bound in bounds[:4] if bound <= place)
-            half = bounds[1] if stretch in (bounds[0], bounds[1]) else bounds[3] - bounds[2]
-            start = 0 if stretch in (bounds[0], bounds[1]) else half
-            task = tasks[(start + place - stretch) % len(tasks)]
+        for (constrained, place), text in zip(_stretches(count, spec.free), made, strict=True):
+            task = tasks[place % len(tasks)]
             yield constrained, task, f"{text}\n\n{task.question}"
 
     for (constrained, task, message), tokens in texts.counted(messages(), lambda made: made[2]):
@@ -49,6 +44,19 @@ def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -
             constraint=task.constraint if constrained else None,
             expected=task.expected,
         )
+
+
+def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
+    """Whether each request is constrained, and which task it asks."""
+    if not free:
+        yield from ((True, place) for place in range(count))
+        return
+    bounds = [round(count * quarter / 4) for quarter in range(5)]
+    sizes = [end - start for start, end in pairwise(bounds)]
+    for constrained, first, size in zip(
+        (False, True, True, False), (0, 0, sizes[1], sizes[1]), sizes, strict=True
+    ):
+        yield from ((constrained, first + place) for place in range(size))
 
 
 def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:

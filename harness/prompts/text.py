@@ -5,8 +5,10 @@ and texts are then made by adding up. The sum is checked with the tokenizer itse
 (words that merge across a space) the text is mended one word at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from random import Random
+from typing import TypeVar
 
 from harness.errors import SetupError
 from harness.prompts.request import TokenCounter
@@ -15,6 +17,10 @@ from harness.prompts.words import ADJECTIVES, NOUNS, OPENERS, PLACES, VERBS
 _PREFIX = "and"  # pieces are measured behind a word, as they stand in a text
 _MENDING_ROUNDS = 12
 _CHECK_BATCH = 512
+_TRUSTED, _SAMPLED = 2048, 32
+_NEW_TRIES = 16
+
+T = TypeVar("T")
 
 
 class TextMaker:
@@ -69,6 +75,41 @@ class TextMaker:
                 stop = start + _CHECK_BATCH
                 made[start:stop] = self._mend(made[start:stop], lengths[start:stop], random)
         return [text.removeprefix(" ") for text in made]
+
+    def stream(self, lengths: Iterable[int], random: Random) -> Iterator[str]:
+        """`make` for any number of texts, a batch at a time; none twice where the length leaves room.
+
+        After _TRUSTED texts in a row that needed no mending, one in _SAMPLED is checked; one that needed it
+        takes the trust away.
+        """
+        seen: set[int] = set()
+        trusted = 0
+        pending = iter(lengths)
+        while batch := list(islice(pending, _CHECK_BATCH)):
+            drafts = [self._new_draft(length, random, seen) for length in batch]
+            step = 1 if self._counter is None or trusted < _TRUSTED else _SAMPLED
+            checked = self.settle(drafts[::step], batch[::step], random)
+            if any(f" {text}" != draft for text, draft in zip(checked, drafts[::step], strict=True)):
+                trusted = 0
+                checked = self.settle(drafts, batch, random) if step > 1 else checked
+                yield from checked
+            else:
+                trusted += len(batch)
+                yield from (draft.removeprefix(" ") for draft in drafts)
+
+    def counted(self, made: Iterable[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, int]]:
+        """Each with the tokens of its text, counted a batch at a time."""
+        pending = iter(made)
+        while batch := list(islice(pending, _CHECK_BATCH)):
+            yield from zip(batch, self.count([text_of(one) for one in batch]), strict=True)
+
+    def _new_draft(self, length: int, random: Random, seen: set[int]) -> str:
+        for _ in range(_NEW_TRIES):
+            draft = self._draft(length, random)
+            if hash(draft) not in seen:
+                break
+        seen.add(hash(draft))
+        return draft
 
     def _draft(self, length: int, random: Random) -> str:
         pieces: list[str] = []

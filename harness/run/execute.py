@@ -57,6 +57,8 @@ class Run:
         doubt = advice(kind, value, host.host_facts())
         if doubt:
             ui.note(f"hint: {doubt}")
+        if prepared.scenario.profile:
+            ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
         folder.write_json("plan.json", plan_json(prepared))
         return cls(prepared, folder, ui, Manifest.new(folder, prepared))

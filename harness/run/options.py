@@ -10,6 +10,7 @@ from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
 
 LaunchMode = Literal["auto", "compose", "process", "attach"]
+ProfileChoice = Literal["auto", "gpu", "cpu"]
 Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 
@@ -24,6 +25,7 @@ class RunOptions:
     gpu_wait_s: float = 0.0  # for a GPU that another process uses
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
+    profile: ProfileChoice = "auto"  # of the scenario's sizes
     repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     seed: int = 0

@@ -1,13 +1,14 @@
 """Names and flags to checked definitions, before anything is started: a typo costs nothing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import find_model
 from harness.engines.server import api_key
 from harness.errors import SpecError
+from harness.observe.host import gpu_names
 from harness.observe.job import MOST_HZ
 from harness.plan import Block, make_plan, one_cell_each
 from harness.prompts.recorded import source_of
@@ -15,7 +16,7 @@ from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, choose_track
-from harness.spec.scenario import Scenario, load_scenario
+from harness.spec.scenario import Profile, Scenario, load_scenario
 from harness.spec.strict import nearest
 from harness.traces import Dataset, Trace
 
@@ -52,7 +53,9 @@ def prepare(options: RunOptions) -> Prepared:
     if not 0 <= options.sample_hz <= MOST_HZ:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     api_key(options.api_key_env)  # a variable that is named must be set
-    scenario = load_scenario(options.scenario, options.overrides)
+    profile = _profile(options)
+    scenario = load_scenario(options.scenario, options.overrides, profile)
+    options = replace(options, profile=profile)
     source = source_of(scenario.prompts)
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
@@ -96,6 +99,14 @@ def restarts_for_cache(scenario: Scenario, ref: BackendRef, launch: LaunchChoice
     cache = ref.definition.prefix_cache
     declared = scenario.cache.state != "any"
     return declared and cache.enabled is True and cache.reset is None and launch.mode != "attach"
+
+
+def _profile(options: RunOptions) -> Profile:
+    if options.profile != "auto":
+        return options.profile
+    if options.device != "auto":
+        return "cpu" if options.device == "cpu" else "gpu"
+    return "gpu" if gpu_names() else "cpu"
 
 
 def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:

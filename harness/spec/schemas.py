@@ -15,7 +15,8 @@ def read_schemas(folder: str) -> dict[str, Any]:
     """
     root = Path(folder).expanduser() if folder else paths.shipped("workloads") / "schemas"
     found = {
-        path.relative_to(root).with_suffix("").as_posix(): _read(path) for path in sorted(root.rglob("*.json"))
+        path.relative_to(root).with_suffix("").as_posix(): _read(path)
+        for path in sorted(root.rglob("*.json"))
     }
     if not found:
         raise SpecError("no *.json file in this folder", where=str(root), hint="prompts.schemas names it")

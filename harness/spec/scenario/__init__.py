@@ -4,30 +4,29 @@ One file per table: `load`, `generators` ([prompts]), `verdict` (and [slo]); `de
 """
 
 from harness.spec.scenario.definition import (
+    PROFILES,
     Cache,
     Header,
+    Profile,
     Request,
     Scenario,
     load_scenario,
     parse_scenario,
+    with_profile,
 )
-from harness.spec.scenario.generators import (
-    GENERATORS,
-    FixedLength,
-    PromptFile,
-    Prompts,
-    SharedPrefix,
-    TraceReplay,
-)
+from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay
 from harness.spec.scenario.load import Load, Segment
+from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
 from harness.spec.scenario.verdict import Verdict
 
 __all__ = [
     "GENERATORS",
+    "PROFILES",
     "Cache",
     "FixedLength",
     "Header",
     "Load",
+    "Profile",
     "PromptFile",
     "Prompts",
     "Request",
@@ -38,4 +37,5 @@ __all__ = [
     "Verdict",
     "load_scenario",
     "parse_scenario",
+    "with_profile",
 ]

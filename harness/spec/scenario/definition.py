@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay
+from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, has_sessions
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
+
+Profile = Literal["gpu", "cpu"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +53,56 @@ class Scenario:
     cache: Cache = Cache()
     verdict: Verdict = field(default_factory=Verdict)
     slo: dict[str, dict[str, float]] = field(default_factory=dict)  # latency → share of requests → ms
+    profile: str = ""  # of [profiles] that was applied; "": the file declares none
 
     @property
     def name(self) -> str:
         return self.scenario.name
 
 
-def load_scenario(name: str, overrides: Mapping[str, Any] | None = None) -> Scenario:
-    """By name or path, with `section.key` overrides from the command line. Raises SpecError."""
+def load_scenario(
+    name: str, overrides: Mapping[str, Any] | None = None, profile: Profile = "cpu"
+) -> Scenario:
+    """By name or path, sized for `profile`, with `section.key` overrides from the command line.
+
+    Raises SpecError.
+    """
     path = files.locate("workloads", name)
-    table = files.read_toml(path)
+    table = with_profile(files.read_toml(path), profile, str(path))
     for dotted, value in (overrides or {}).items():
         table = files.override(table, dotted, value)
     return parse_scenario(table, str(path))
 
 
+def with_profile(table: Mapping[str, Any], profile: Profile, where: str) -> dict[str, Any]:
+    """The file's tables with those of [profiles.NAME] laid over them, key by key."""
+    if "profile" in table:
+        raise SpecError("unknown key 'profile'", where=where, hint="--profile chooses one of [profiles]")
+    profiles = table.get("profiles")
+    if profiles is None:
+        return dict(table)
+    if not isinstance(profiles, Mapping):
+        raise SpecError("must be a table", where=f"{where}:profiles")
+    for name in profiles:
+        if name not in PROFILES:
+            raise SpecError(
+                f"unknown profile '{name}'", where=f"{where}:profiles", hint=nearest(name, PROFILES)
+            )
+    rest = {key: value for key, value in table.items() if key != "profiles"}
+    return {**_laid_over(rest, profiles.get(profile, {})), "profile": profile}
+
+
+def _laid_over(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(table)
+    for key, value in change.items():
+        below = result.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[key] = _laid_over(below, value) if both else value  # type: ignore[arg-type]  # both are tables
+    return result
+
+
 def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
+    """Of tables with their profile laid over them."""
     prompts = table.get("prompts")
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
         raise SpecError("table [prompts] with a generator is missing", where=where)
@@ -79,7 +116,7 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     made = build(GENERATORS[generator], prompts, f"{where}:prompts")
     made.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": made}, where)
-    check_load(scenario.load, f"{where}:load")
+    check_load(scenario.load, f"{where}:load", sessions=has_sessions(made))
     check_verdict(scenario.verdict, f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo")
     if scenario.load.replay_speed and not isinstance(made, TraceReplay):

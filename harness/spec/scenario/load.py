@@ -38,7 +38,7 @@ class Load:
     over_cap: Literal["wait", "drop"] = "wait"
 
 
-def check_load(load: Load, where: str) -> None:
+def check_load(load: Load, where: str, *, sessions: bool) -> None:
     points = {key: getattr(load, key) for key in ("concurrency", "rate", "replay_speed")}
     if sum(map(bool, points.values())) != 1:
         raise SpecError(
@@ -62,8 +62,8 @@ def check_load(load: Load, where: str) -> None:
         raise SpecError("must be above 0", where=f"{where}.burstiness")
     if load.think_time_s < 0:
         raise SpecError("must not be negative", where=f"{where}.think_time_s")
-    if load.think_time_s and not load.concurrency:
-        raise SpecError("an open loop has no think time", where=f"{where}.think_time_s")
+    if load.think_time_s and not load.concurrency and not sessions:
+        raise SpecError("an open loop has no think time but between turns", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
     if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
         raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")

@@ -40,7 +40,9 @@ class Mix:
         for place, one in enumerate(self.classes):
             at_least(one, f"{where}.classes[{place}]", 1, "input_tokens", "output_tokens")
             if not one.weight > 0:
-                raise SpecError(f"must be above 0, not {one.weight}", where=f"{where}.classes[{place}].weight")
+                raise SpecError(
+                    f"must be above 0, not {one.weight}", where=f"{where}.classes[{place}].weight"
+                )
         names = [one.name for one in self.classes]
         if len(set(names)) < len(names):
             raise SpecError("a name stands twice", where=f"{where}.classes")

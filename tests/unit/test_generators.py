@@ -1,0 +1,207 @@
+"""What each generator promises of its prompts."""
+
+import json
+from collections import Counter
+from itertools import groupby
+from random import Random
+
+import pytest
+
+from harness.errors import SpecError
+from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.prompts.generate import generate
+from harness.prompts.text import TextMaker
+from harness.spec.scenario import PROFILES, load_scenario, with_profile
+from harness.spec.scenario.synthetic import (
+    Agent,
+    Classification,
+    CopyAndWrite,
+    FewShot,
+    FixedLength,
+    LengthClass,
+    Mix,
+    Rag,
+    SharedPrefix,
+    Structured,
+)
+
+
+def words(texts):
+    return [len(text.replace(".", " . ").split()) for text in texts]
+
+
+SPECS = [
+    FixedLength(20, 4),
+    Mix((LengthClass("a", 10, 4, 3.0), LengthClass("b", 30, 8))),
+    Classification(20, 8, ("sport", "food", "music")),
+    CopyAndWrite(20, 8),
+    SharedPrefix(3, 40, 10, 8, zipf_exponent=1.0, turns=3),
+    FewShot(2, 3, 10, 10, 4),
+    Rag(9, 20, 3, 10, 8, 4),
+    Agent(30, 3, 20, 3, 10, 8),
+    Structured(12, 60),
+]
+kinds = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.generator)
+
+
+@kinds
+@pytest.mark.parametrize("count", [1, 2, 7, 50])
+def test_exactly_so_many_requests_with_their_tokens_counted(spec, count):
+    made = generate(spec, count, 3, TextMaker(words))
+    requests = list(made.requests)
+    assert len(requests) == len(made) == count
+    for request in requests:
+        counted = words([content for _, content in request.messages])
+        assert sum(counted) == request.content_tokens
+        assert sum(part.tokens for part in request.shared) <= request.content_tokens
+    assert list(made.requests) == requests, "read twice, equal twice"
+
+
+@kinds
+def test_no_two_prompts_are_alike_and_a_seed_decides_all(spec):
+    made = generate(spec, 60, 3, TextMaker(words))
+    assert len({request.messages for request in made.requests}) == 60
+    assert generate(spec, 60, 3, TextMaker(words)).sha256 == made.sha256
+    assert generate(spec, 60, 4, TextMaker(words)).sha256 != made.sha256
+
+
+@kinds
+def test_a_longer_run_begins_as_a_shorter_one(spec):
+    """But where its stretches move."""
+    if isinstance(spec, Structured):
+        spec = Structured(12, 60, free=False)
+    short, long = (list(generate(spec, count, 3, TextMaker(words)).requests) for count in (5, 9))
+    assert long[:5] == short
+
+
+def test_what_is_declared_shared_is_and_nothing_else():
+    """Against the prompts themselves: parts with equal ids are equal text at equal places."""
+    for spec in (SharedPrefix(3, 40, 10, 8), FewShot(2, 3, 10, 10, 4), Rag(9, 20, 3, 10, 8, 4)):
+        made = list(generate(spec, 40, 3, TextMaker(words)).requests)
+        for one in made[:10]:
+            for other in made[10:]:
+                both = 0
+                for part, same in zip(one.shared, other.shared, strict=False):
+                    if part != same:
+                        break
+                    both += part.tokens
+                said = [
+                    " ".join(content for _, content in made.messages).replace(".", " .").split()
+                    for made in (one, other)
+                ]
+                alike = next(i for i, (a, b) in enumerate(zip(*said, strict=False)) if a != b)
+                assert both <= alike <= both + 3, "a word or two may be alike by chance"
+
+
+def test_unique_prompts_share_no_block_whatever_its_size():
+    for spec in (FixedLength(60, 4), Classification(60, 8, ("sport", "food"))):
+        made = generate(spec, 300, 3, TextMaker(words))
+        assert ideal_hit_rate(made.asked) == 0
+        begins = Counter(request.messages[0][1][:60] for request in made.requests)
+        assert max(begins.values()) == 1, "alike in their first 60 characters"
+
+
+def test_labels_are_known_and_all_asked():
+    made = generate(Classification(20, 8, ("sport", "food", "music")), 90, 3, TextMaker(words))
+    found = Counter(made.asked.expectations[i].name for i in made.asked.numbers["expected"])
+    assert set(found) == {"sport", "food", "music"}
+    for request in made.requests:
+        assert request.messages[0][1].endswith("sport, food, music? Answer with that word only.")
+
+
+def test_an_unknown_topic_is_refused():
+    with pytest.raises(SpecError, match="nothing is known of 'spoort'"):
+        generate(Classification(20, 8, ("spoort", "food")), 1, 0, TextMaker(words))
+
+
+def test_turns_of_a_chat_stand_together_and_only_the_first_has_the_system_prompt():
+    made = generate(SharedPrefix(3, 40, 10, 8, turns=4), 22, 3, TextMaker(words))
+    sessions = [[r.turn for r in turns] for _, turns in groupby(made.requests, lambda r: r.session)]
+    assert sessions == [[0, 1, 2, 3]] * 5 + [[0, 1]]
+    for request in made.requests:
+        roles = [role for role, _ in request.messages]
+        assert roles == (["system", "user"] if request.turn == 0 else ["user"])
+    shared, total = reusable(made.asked)
+    assert total[:4].tolist() == [50, 68, 86, 104]
+    assert shared[1:4].tolist() == [58, 76, 94]
+
+
+def test_an_agent_offers_its_tools_to_the_end_and_expects_calls_before_it():
+    made = generate(Agent(30, 3, 20, 3, 10, 8, tool_choice="required"), 9, 3, TextMaker(words))
+    for request in made.requests:
+        assert len(request.tools.definitions) == 3
+        assert (request.tools.choice, request.kind) == (
+            ("auto", "answer") if request.turn == 2 else ("required", "call")
+        )
+        assert (request.expected is None) == (request.turn == 2)
+        if request.turn:
+            assert [role for role, _ in request.messages] == ["tool"]
+
+
+def test_structured_asks_the_same_tasks_free_and_constrained():
+    made = list(generate(Structured(12, 60), 64, 3, TextMaker(words)).requests)
+    asked = [request.expected.name for request in made]
+    assert [request.kind == "free" for request in made] == [True] * 16 + [False] * 32 + [True] * 16
+    assert asked[:16] == asked[16:32]
+    assert asked[32:48] == asked[48:]
+    assert {r.constraint.shape for r in made if r.constraint} == {"json_schema", "regex", "choice"}
+    assert not any(request.constraint for request in made if request.kind == "free")
+
+
+def test_schemas_differ_from_seed_to_seed_so_that_none_is_compiled_yet():
+    def sent(seed):
+        made = generate(Structured(12, 60, ("json_schema",)), 40, seed, TextMaker(words))
+        return {json.dumps(r.constraint.value) for r in made.requests if r.constraint}
+
+    assert len(sent(1)) == 8
+    assert not sent(1) & sent(2)
+
+
+def test_schemas_of_a_folder(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.json").write_text('{"type": "integer"}')
+    (tmp_path / "a.json").write_text('{"type": "object"}')
+    spec = Structured(5, 9, ("json_schema",), str(tmp_path), free=False)
+    made = generate(spec, 4, 0, TextMaker(words))
+    assert [made.asked.expectations[i].name for i in made.asked.numbers["expected"]] == ["a", "deep/b"] * 2
+    (tmp_path / "c.json").write_text("[]")
+    with pytest.raises(SpecError, match="must be a JSON object"):
+        generate(spec, 4, 0, TextMaker(words))
+    with pytest.raises(SpecError, match=r"no \*.json file"):
+        generate(Structured(5, 9, ("json_schema",), str(tmp_path / "deep" / "x")), 4, 0, TextMaker(words))
+
+
+def test_a_profile_is_laid_over_key_by_key():
+    table = {"a": {"x": 1, "y": 2}, "profiles": {"cpu": {"a": {"x": 3}}}}
+    assert with_profile(table, "cpu", "f") == {"a": {"x": 3, "y": 2}, "profile": "cpu"}
+    assert with_profile(table, "gpu", "f") == {"a": {"x": 1, "y": 2}, "profile": "gpu"}
+    assert with_profile({"a": 1}, "cpu", "f") == {"a": 1}
+    with pytest.raises(SpecError, match="unknown profile 'tpu'"):
+        with_profile({"profiles": {"tpu": {}}}, "cpu", "f")
+    with pytest.raises(SpecError, match="unknown key 'profile'"):
+        with_profile({"profile": "cpu"}, "cpu", "f")
+
+
+def test_overrides_win_over_the_profile():
+    for profile in PROFILES:
+        scenario = load_scenario("shared-prefix", {"prompts.groups": 7}, profile)
+        assert (scenario.prompts.groups, scenario.profile) == (7, profile)
+    assert (
+        load_scenario("shared-prefix", None, "gpu").load.requests
+        > load_scenario("shared-prefix").load.requests
+    )
+
+
+def test_texts_are_streamed_checked_and_trusted_after_a_while():
+    asked = []
+
+    def counter(texts):
+        asked.extend(texts)
+        return words(texts)
+
+    texts = TextMaker(counter)
+    asked.clear()
+    made = list(texts.stream([12] * 8192, Random(1)))
+    assert words(made) == [12] * 8192
+    assert len(set(made)) == 8192
+    assert 2048 <= len(asked) < 2600
