@@ -55,7 +55,8 @@ def _pictures(
     Files of an earlier report, of cells since measured again, go.
     """
     place = folder.path / "plots"
-    pictures = plots.draw(summary, drawn, samples, _reader(folder), _caption(summary, manifest), place)
+    caption, read = _caption(summary, manifest), _reader(folder)
+    pictures = plots.draw(summary, drawn, samples, read, caption, place, folder.read_telemetry)
     files = [place / f"{picture.name}.{ending}" for picture in pictures for ending in ("png", "svg")]
     for stale in {*place.glob("*.png"), *place.glob("*.svg")} - set(files):
         stale.unlink()

@@ -14,8 +14,10 @@ from harness.record import Outcome
 from harness.report import plots
 from harness.report.charts import charts
 from harness.report.plots import timeline
+from harness.report.plots.lanes import lanes_of
 from harness.report.plots.style import Look
 from harness.report.samples import take
+from harness.telemetry import Samples, Telemetry
 
 REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
 
@@ -161,7 +163,7 @@ def test_lanes_are_as_many_as_requests_were_in_flight():
         {"intended": 12, "sent": 12, "texts": [14, 20]},
         {"intended": 13, "sent": 13, "texts": [14, 20]},
     ).requests
-    assert timeline.lanes_of(rows).tolist() == [1, 2, 1, 3]
+    assert lanes_of(rows).tolist() == [1, 2, 1, 3]
 
 
 def test_a_timeline_names_what_there_was(tmp_path):
@@ -197,3 +199,49 @@ def test_the_table_does_not_wait_for_matplotlib():
     code = "import sys, harness.report.table; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def sampled(*values):
+    """One sample every 10 ms from 10 ms before the first request."""
+    return Samples(np.arange(len(values)) * 10_000_000 - 10_000_000, np.array(values, float))
+
+
+def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [20, 90]}, {"intended": 5, "sent": 5, "texts": [60, 90]}
+    )
+    count = 11
+    telemetry = Telemetry(
+        {
+            "engine.running": sampled(*[2] * count),
+            "engine.waiting": sampled(*[1] * count),
+            "engine.kv_use": sampled(*[0.25] * count),
+            "host.cpu_busy_s": sampled(*np.linspace(0, 0.2, count)),
+            "server.cpu_s": sampled(*np.linspace(0, 0.1, count)),
+            "client.cpu_s": sampled(*np.linspace(0, 0.01, count)),
+            **{f"gpu.{index}.utilisation_pct": sampled(*[90] * count) for index in range(8)},
+            **{f"gpu.{index}.power_w": sampled(*[300] * count) for index in range(8)},
+        }
+    )
+    host = {"cpus": 2}
+    few = timeline.draw(cell(gpu={"engine_gpus": [0, 1]}, host=host), rows, REAL, tmp_path / "few", telemetry)
+    found = set(texts(tmp_path / "few" / f"{few.name}.svg"))
+    assert {
+        "running",
+        "waiting",
+        "KV cache in use",
+        "GPU 0 busy",
+        "GPU 1 busy",
+        "engine",
+        "other work",
+    } <= found
+    assert "KV cache in use up to 25.0 %" in few.description
+    assert "engine up to 1.00 cores" in few.description
+    assert "GPU 1 up to 300 W" in few.description
+    many = timeline.draw(
+        cell(gpu={"engine_gpus": list(range(8))}, host=host), rows, REAL, tmp_path / "many", telemetry
+    )
+    found = set(texts(tmp_path / "many" / f"{many.name}.svg"))
+    assert {"8 GPUs busy, mean", "8 GPUs, sum"} <= found
+    assert "8 GPUs busy, mean up to 90.0 %" in many.description
+    assert "8 GPUs, sum up to 2400 W" in many.description

@@ -65,7 +65,7 @@ ALLOWED = {
         "surroundings",
         "telemetry",
     },
-    "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store"},
+    "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
     "run": {
         "asked",
         "traces",

@@ -10,8 +10,13 @@ from harness.report.plots.draw import draw as draw_chart
 from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Picture
 from harness.report.samples import Samples
 from harness.report.view import Json
+from harness.telemetry import Telemetry
 
 __all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Picture", "draw"]
+
+
+def _nothing(_cell: str) -> Telemetry:
+    return Telemetry()
 
 
 def draw(
@@ -21,13 +26,14 @@ def draw(
     read: Callable[[str], Records],
     caption: Caption,
     folder: Path,
+    watched: Callable[[str], Telemetry] = _nothing,
 ) -> list[Picture]:
     """Of the charts, those meant for papers; and a timeline per backend.
 
-    `samples` by cell name; `read` gives the records of one of those cells.
+    `samples` by cell name; `read` and `watched` give records and telemetry of one of those cells.
     """
     pictures = [draw_chart(chart, caption, folder) for chart in charts if chart.paper]
-    return pictures + list(_timelines(summary, samples, read, caption, folder))
+    return pictures + list(_timelines(summary, samples, read, caption, folder, watched))
 
 
 def _timelines(
@@ -36,9 +42,11 @@ def _timelines(
     read: Callable[[str], Records],
     caption: Caption,
     folder: Path,
+    watched: Callable[[str], Telemetry],
 ) -> Iterator[Picture]:
     measured = [cell for cell in summary["cells"] if cell["cell"] in samples]
     for cell in timeline.chosen(measured):
-        picture = timeline.draw(cell, read(cell["cell"]), caption, folder)
+        name = cell["cell"]
+        picture = timeline.draw(cell, read(name), caption, folder, watched(name))
         if picture is not None:
             yield picture

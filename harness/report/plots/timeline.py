@@ -1,95 +1,90 @@
-"""One cell as it went: every request a bar in a lane, under it the tokens that came out."""
+"""One cell as it went, over one axis: requests, tokens, the engine's queue and cache, CPUs, GPUs, power."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Patch
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from harness.metrics.throughput import Window, measured_window
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.report.plots.lanes import DECODING, draw_lanes, patch
+from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, legend, save
 from harness.report.text import counted, plain
 from harness.report.view import Json, point_of, point_words
+from harness.telemetry import Telemetry
 
 REQUESTS = 400  # more bars than this cannot be told apart
 BINS = 60
-
-# name, colour, hatch: told apart in grey too
-HELD = ("held back by the client", "#9AA0A6", "")
-WAITING = ("waiting for the first token", "#F2C14E", "")
-DECODING = ("tokens arriving", "#0072B2", "")
-UNANSWERED = ("not answered", "#D55E00", "//////")
+LANES_INCHES, PANEL_INCHES, FRAME_INCHES = 2.5, 0.95, 1.3
+NO_TELEMETRY = Telemetry()
 
 
-def draw(cell: Json, records: Records, caption: Caption, folder: Path) -> Picture | None:
-    """None where nothing was sent."""
+def draw(
+    cell: Json, records: Records, caption: Caption, folder: Path, telemetry: Telemetry = NO_TELEMETRY
+) -> Picture | None:
+    """None where nothing was sent. Without samples there are the requests and their tokens alone."""
     requests = records.requests
     sent = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
     if not len(sent):
         return None
     bars = sent[np.argsort(sent["intended_ns"], kind="stable")][:REQUESTS]
     end_s = float(bars["end_ns"].max()) / 1e9
-    with canvas(5.0) as figure:
-        lanes, tokens = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
-        used = _bars(lanes, bars)
+    below = list(panels(cell, telemetry, end_s))
+    with canvas(FRAME_INCHES + LANES_INCHES + PANEL_INCHES * (1 + len(below))) as figure:
+        lanes, tokens, *rest = _rows(figure, len(below))
+        used = draw_lanes(lanes, bars)
         _rate(tokens, records, end_s)
-        for start, stop, name, side in _aside(bars, measured_window(requests), end_s):
-            for axes in (lanes, tokens):
-                axes.axvspan(start, stop, color=GRID, alpha=0.55, zorder=0, linewidth=0)
-            lanes.annotate(name, (start if side == "left" else stop, 1.0), xycoords=("data", "axes fraction"),
-                           ha=side, va="bottom", fontsize=8, color=MUTED)  # fmt: skip
-        lanes.set_ylabel("requests in flight")
+        for axes, panel in zip(rest, below, strict=True):
+            _panel(axes, panel)
+        _shade((lanes, tokens, *rest), bars, measured_window(requests), end_s)
+        lanes.set_ylabel("requests\nin flight")
         lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         lanes.grid(False, axis="y")
-        tokens.set_ylabel("output\ntokens/s")
-        tokens.set_xlabel("seconds from the start of the cell")
-        tokens.set_xlim(0, end_s)
-        legend(figure, [_patch(style) for style in used])
+        last = (tokens, *rest)[-1]
+        last.set_xlabel("seconds from the start of the cell")
+        last.set_xlim(0, end_s)
+        legend(figure, [patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         title = f"Timeline of {plain(cell['label'], 40)}, {point_words(point_of(cell))}{cut}"
-        picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s), cell["label"])
+        picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s, below), cell["label"])
         return save(figure, picture, caption, folder)
 
 
-def _bars(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
-    """Draws and says which kinds there were."""
-    lanes = lanes_of(bars)
-    good = bars["outcome"] == Outcome.OK
-    first = np.where(bars["first_text_ns"] == UNKNOWN, bars["end_ns"], bars["first_text_ns"])
-    last = np.where(bars["last_text_ns"] == UNKNOWN, bars["end_ns"], bars["last_text_ns"])
-    kinds: list[tuple[tuple[str, str, str], NDArray[Any], NDArray[Any], NDArray[np.bool_]]] = [
-        (HELD, bars["intended_ns"], bars["sent_ns"], bars["sent_ns"] - bars["intended_ns"] > 1_000_000),
-        (WAITING, bars["sent_ns"], first, good),
-        (DECODING, first, last, good),
-        (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good),
-    ]
-    used = []
-    for style, start, stop, mask in kinds:
-        if not mask.any():
-            continue
-        used.append(style)
-        _, color, hatch = style
-        axes.barh(lanes[mask], (stop - start)[mask] / 1e9, left=start[mask] / 1e9, height=0.8, color=color,
-                  hatch=hatch, edgecolor="white", linewidth=0.3)  # fmt: skip
-    axes.set_ylim(0.4, lanes.max() + 0.6)
-    return used
+def _rows(figure: Figure, more: int) -> list[Axes]:
+    heights = [LANES_INCHES] + [PANEL_INCHES] * (1 + more)
+    rows: list[Axes] = list(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    figure.align_ylabels(rows)
+    return rows
 
 
-def lanes_of(bars: NDArray[np.void]) -> NDArray[np.int64]:
-    """The lowest lane free when a request was due: as many lanes as were ever in flight at once."""
-    free: list[int] = []
-    lanes = np.zeros(len(bars), np.int64)  # from 1: the top one is the most in flight
-    for index, bar in enumerate(bars):
-        due = int(bar["intended_ns"])
-        lane = next((lane for lane, until in enumerate(free) if until <= due), len(free))
-        free[lane : lane + 1] = [int(bar["end_ns"])]
-        lanes[index] = lane + 1
-    return lanes
+def _panel(axes: Axes, panel: Panel) -> None:
+    if panel.stacked:
+        _stack(axes, panel.curves)
+    else:
+        for curve in panel.curves:
+            axes.plot(curve.seconds, curve.values, color=curve.color, linestyle=curve.dash, linewidth=1.3,
+                      label=curve.name, drawstyle=curve.style)  # fmt: skip
+    axes.set_ylabel(panel.axis)
+    axes.set_ylim(0, panel.top or 1.1 * max(float(curve.values.max()) for curve in panel.curves) or 1.0)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, min_n_ticks=2))
+    # Above the panel: inside it would cover what it names.
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 0.97), ncols=6, fontsize=7.5, borderpad=0,
+                borderaxespad=0, handlelength=1.6, columnspacing=1.2)  # fmt: skip
+
+
+def _stack(axes: Axes, curves: Sequence[Curve]) -> None:
+    grid = curves[0].seconds
+    floor = np.zeros(len(grid))
+    for curve in curves:
+        ceiling = floor + np.interp(grid, curve.seconds, curve.values)
+        axes.fill_between(grid, floor, ceiling, color=curve.color, alpha=0.75, linewidth=0, label=curve.name)
+        floor = ceiling
 
 
 def _rate(axes: Axes, records: Records, end_s: float) -> None:
@@ -103,7 +98,17 @@ def _rate(axes: Axes, records: Records, end_s: float) -> None:
     edges = np.linspace(0, end_s, BINS + 1)
     total, _ = np.histogram(text["stamp_ns"] / 1e9, edges, weights=np.maximum(weights, 0)[text["seq"]])
     axes.stairs(total / (edges[1] - edges[0]), edges, fill=True, color=DECODING[1], alpha=0.75)
+    axes.set_ylabel("output\ntokens/s")
     axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, min_n_ticks=2))
+
+
+def _shade(rows: Sequence[Axes], bars: NDArray[np.void], window: Window | None, end_s: float) -> None:
+    for start, stop, name, side in _aside(bars, window, end_s):
+        for axes in rows:
+            axes.axvspan(start, stop, color=GRID, alpha=0.55, zorder=0, linewidth=0)
+        rows[0].annotate(name, (start if side == "left" else stop, 1.0), xycoords=("data", "axes fraction"),
+                         ha=side, va="bottom", fontsize=8, color=MUTED)  # fmt: skip
 
 
 def _aside(
@@ -116,15 +121,12 @@ def _aside(
         yield window.end_ns / 1e9, end_s, "drain", "right"
 
 
-def _patch(style: tuple[str, str, str]) -> Patch:
-    name, color, hatch = style
-    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)
-
-
-def _description(bars: NDArray[np.void], end_s: float) -> str:
+def _description(bars: NDArray[np.void], end_s: float, below: Sequence[Panel]) -> str:
     without = int(np.count_nonzero(bars["outcome"] != Outcome.OK))
     lost = f", {without} of them not answered" if without else ""
-    return f"{counted(len(bars), 'request')}{lost}, over {end_s:.1f} seconds; output tokens per second below."
+    named = "".join(f"; {panel.words}" for panel in below)
+    requests = f"{counted(len(bars), 'request')}{lost}, over {end_s:.1f} seconds"
+    return f"{requests}; output tokens per second below{named}."
 
 
 def chosen(cells: Sequence[Json]) -> list[Json]:

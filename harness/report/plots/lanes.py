@@ -1,0 +1,57 @@
+"""Every request a bar, in as many lanes as requests were ever in flight at once."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from harness.record import UNKNOWN, Outcome
+
+# name, colour, hatch: told apart in grey too
+HELD = ("held back by the client", "#9AA0A6", "")
+WAITING = ("waiting for the first token", "#F2C14E", "")
+DECODING = ("tokens arriving", "#0072B2", "")
+UNANSWERED = ("not answered", "#D55E00", "//////")
+
+
+def draw_lanes(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
+    """Draws and says which kinds there were."""
+    lanes = lanes_of(bars)
+    good = bars["outcome"] == Outcome.OK
+    first = np.where(bars["first_text_ns"] == UNKNOWN, bars["end_ns"], bars["first_text_ns"])
+    last = np.where(bars["last_text_ns"] == UNKNOWN, bars["end_ns"], bars["last_text_ns"])
+    kinds: list[tuple[tuple[str, str, str], NDArray[Any], NDArray[Any], NDArray[np.bool_]]] = [
+        (HELD, bars["intended_ns"], bars["sent_ns"], bars["sent_ns"] - bars["intended_ns"] > 1_000_000),
+        (WAITING, bars["sent_ns"], first, good),
+        (DECODING, first, last, good),
+        (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good),
+    ]
+    used = []
+    for style, start, stop, mask in kinds:
+        if not mask.any():
+            continue
+        used.append(style)
+        _, color, hatch = style
+        axes.barh(lanes[mask], (stop - start)[mask] / 1e9, left=start[mask] / 1e9, height=0.8, color=color,
+                  hatch=hatch, edgecolor="white", linewidth=0.3)  # fmt: skip
+    axes.set_ylim(0.4, lanes.max() + 0.6)
+    return used
+
+
+def lanes_of(bars: NDArray[np.void]) -> NDArray[np.int64]:
+    """The lowest lane free when a request was due: as many lanes as were ever in flight at once."""
+    free: list[int] = []
+    lanes = np.zeros(len(bars), np.int64)  # from 1: the top one is the most in flight
+    for index, bar in enumerate(bars):
+        due = int(bar["intended_ns"])
+        lane = next((lane for lane, until in enumerate(free) if until <= due), len(free))
+        free[lane : lane + 1] = [int(bar["end_ns"])]
+        lanes[index] = lane + 1
+    return lanes
+
+
+def patch(style: tuple[str, str, str]) -> Patch:
+    name, color, hatch = style
+    return Patch(facecolor=color, hatch=hatch, edgecolor="white", label=name)

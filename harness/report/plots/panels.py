@@ -1,0 +1,152 @@
+"""What was sampled beside a cell, as curves below its requests."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.report.plots.style import MUTED, PALETTE
+from harness.report.text import number
+from harness.report.view import Json
+from harness.telemetry import Samples, Telemetry, unbroken
+
+BLUE, ORANGE, GREEN, RED = PALETTE[:4]
+DASHED = (0, (4, 1.5))
+MOST_GPUS = 2  # with a curve of their own
+_GPU_CURVES = (("utilisation_pct", "busy", "-"), ("dram_active_pct", "memory bandwidth", DASHED))
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    name: str
+    seconds: Floats
+    values: Floats
+    color: str
+    dash: Any = "-"
+    style: Literal["default", "steps-post"] = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    axis: str
+    curves: Sequence[Curve]
+    words: str  # for those who cannot see it
+    top: float = 0.0  # of the axis; 0: what the values need
+    stacked: bool = False
+
+
+def panels(cell: Json, telemetry: Telemetry, end_s: float) -> Iterator[Panel]:
+    """Those for which something was sampled."""
+    gpus = (cell.get("gpu") or {}).get("engine_gpus") or ()
+    host = cell.get("host") or {}
+    found = (
+        _queue(telemetry, end_s),
+        _kv_cache(telemetry, end_s),
+        _gpus(telemetry, gpus, end_s),
+        _cpus(telemetry, host.get("cpus"), end_s),
+        _power(telemetry, gpus, end_s),
+    )
+    return (panel for panel in found if panel is not None)
+
+
+def _queue(telemetry: Telemetry, end_s: float) -> Panel | None:
+    curves = [
+        Curve(name, *_visible(telemetry.get(f"engine.{name}"), end_s), color, style="steps-post")
+        for name, color in (("running", BLUE), ("waiting", RED))
+    ]
+    return _panel("engine's\nrequests", curves, "{name} up to {top}")
+
+
+def _kv_cache(telemetry: Telemetry, end_s: float) -> Panel | None:
+    samples = telemetry.get("engine.kv_use")
+    curve = Curve("KV cache in use", *_visible(samples, end_s), GREEN, style="steps-post")
+    panel = _panel("KV cache\n%", [replace(curve, values=100 * curve.values)], "{name} up to {top} %")
+    return replace(panel, top=105.0) if panel else None
+
+
+def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
+    curves = [
+        curve
+        for field, name, dash in _GPU_CURVES
+        for curve in _by_gpu(telemetry, gpus, field, name, end_s, of=len(gpus), dash=dash)
+    ]
+    panel = _panel("GPU\n%", curves, "{name} up to {top} %")
+    return replace(panel, top=105.0) if panel else None
+
+
+def _by_gpu(
+    telemetry: Telemetry,
+    gpus: Sequence[int],
+    field: str,
+    name: str,
+    end_s: float,
+    *,
+    of: int,
+    dash: Any = "-",
+) -> list[Curve]:
+    """A curve each, or one of their sum divided by `of` where there are too many to be told apart."""
+    curves = [
+        Curve(
+            f"GPU {index} {name}".strip(),
+            *_visible(telemetry.get(f"gpu.{index}.{field}"), end_s),
+            color,
+            dash,
+        )
+        for index, color in zip(gpus, cycle(PALETTE), strict=False)
+    ]
+    if len(gpus) <= MOST_GPUS or any(not len(curve.seconds) for curve in curves):
+        return curves
+    grid = curves[0].seconds
+    total = np.sum([np.interp(grid, curve.seconds, curve.values) for curve in curves], axis=0)
+    title = f"{len(gpus)} GPUs {name}".strip() + (", mean" if of > 1 else ", sum")
+    return [Curve(title, grid, total / of, curves[0].color, dash)]
+
+
+def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | None:
+    """Cores, from bottom to top: the engine's, the load generator's, everybody else's."""
+    busy, engine = (_per_second(telemetry.get(name), end_s) for name in ("host.cpu_busy_s", "server.cpu_s"))
+    client = _per_second(telemetry.get("client.cpu_s"), end_s)
+    if len(busy[0]) < 2:
+        return None
+    grid = busy[0]
+    own = [np.interp(grid, *found) if len(found[0]) else np.zeros(len(grid)) for found in (engine, client)]
+    others = np.maximum(busy[1] - own[0] - own[1], 0)
+    curves = [Curve("load generator", grid, own[1], ORANGE), Curve("other work", grid, others, MUTED)]
+    if len(engine[0]):
+        curves.insert(0, Curve("engine", grid, own[0], BLUE))
+    panel = _panel("CPU\ncores", curves, "{name} up to {top} cores")
+    return replace(panel, top=1.05 * (cpus or 0.0), stacked=True) if panel else None
+
+
+def _power(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
+    curves = _by_gpu(telemetry, gpus, "power_w", "", end_s, of=1)
+    packages = telemetry.matching("cpu", "energy_j")
+    for (package, samples), color in zip(packages, cycle(PALETTE), strict=False):
+        curves.append(Curve(f"CPU package {package}", *_per_second(samples, end_s), color, DASHED))
+    return _panel("power\nW", curves, "{name} up to {top} W")
+
+
+def _panel(axis: str, curves: Sequence[Curve], words: str) -> Panel | None:
+    drawn = [curve for curve in curves if len(curve.seconds)]
+    if not drawn:
+        return None
+    told = [words.format(name=curve.name, top=number(float(curve.values.max()))) for curve in drawn]
+    return Panel(axis, drawn, ", ".join(told))
+
+
+def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
+    inside = samples.between(0, int(end_s * 1e9))
+    return inside.at_ns / 1e9, inside.values
+
+
+def _per_second(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
+    """Of a counter, between each two samples, told at the later one."""
+    at_s, values = samples.at_ns / 1e9, unbroken(samples.values)
+    rates = np.diff(values) / np.maximum(np.diff(at_s), 1e-9)
+    inside = (at_s[1:] >= 0) & (at_s[1:] <= end_s)
+    return at_s[1:][inside], rates[inside]
