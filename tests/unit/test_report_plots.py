@@ -5,6 +5,7 @@ import sys
 import warnings
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from made import records
 from report_runs import EIGHT, TWO, Engine, Shape, make_run
