@@ -48,7 +48,18 @@ prompt_tokens = "vllm:prompt_tokens_total"
 cached_prompt_tokens = "vllm:prefix_cache_hits_total"
 output_tokens = "vllm:generation_tokens_total"
 """
-SMALL = ("--set", "load.warmup_requests=2", "--requests", "16", "--concurrency", "8", "--output-tokens", "8")
+# Faults strike by number, and the probe's requests would count.
+SMALL = (
+    "--no-probe",
+    "--set",
+    "load.warmup_requests=2",
+    "--requests",
+    "16",
+    "--concurrency",
+    "8",
+    "--output-tokens",
+    "8",
+)
 
 
 @pytest.fixture
