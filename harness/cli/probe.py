@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--model", metavar="NAME|PATH", help="`bench list models`; or a GGUF file or model folder"
     )
     parser.add_argument("--model-name", metavar="NAME", help="what an attached server calls its model")
-    parser.add_argument("--launch", choices=("auto", "compose", "process", "attach"), default="auto")
+    parser.add_argument(
+        "--launch", choices=("auto", "compose", "process", "attach", "simulate"), default="auto"
+    )
     parser.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="for all requests (120)")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
@@ -68,12 +70,16 @@ def _engine(
     from harness.engines.launch import resolve_launch
     from harness.engines.models import find_model
     from harness.engines.session import open_engine
+    from harness.engines.simulate import simulated
 
+    choice = resolve_launch(ref, arguments.launch)
+    if choice.mode == "simulate":
+        ref = simulated(ref, ())
     logs = paths.cache_dir() / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     return open_engine(
         ref,
-        resolve_launch(ref, arguments.launch),
+        choice,
         *find_model(arguments.model),
         log_path=logs / f"probe-{ref.label}.log",
         progress=say,

@@ -37,9 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model-name", metavar="NAME", help="what attached servers call their model")
     parser.add_argument(
         "--launch",
-        choices=("auto", "compose", "process", "attach"),
+        choices=("auto", "compose", "process", "attach", "simulate"),
         default="auto",
-        help="how engines are started (default: auto; the choice and its reason are printed)",
+        help="how engines are started (default: auto; the choice and its reason are printed); "
+        "simulate: not at all, the scripted server speaks their dialects",
+    )
+    parser.add_argument(
+        "--simulate-fault",
+        action="append",
+        default=[],
+        metavar="BACKEND=FAULT",
+        help="what befalls a simulated engine: `bench truth --help` has the faults (repeatable)",
     )
     parser.add_argument(
         "--device",
@@ -155,6 +163,7 @@ def main(arguments: argparse.Namespace) -> int:
         launch=arguments.launch,
         device=arguments.device,
         gpu_wait_s=arguments.gpu_wait,
+        simulate_faults=tuple(arguments.simulate_fault),
         overrides=_overrides(arguments),
         engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
         profile=arguments.profile,

@@ -7,7 +7,7 @@ from typing import Literal
 from harness.errors import SpecError
 from harness.spec.backend import DEVICES, Backend, BackendRef
 
-Mode = Literal["auto", "compose", "process", "attach"]
+Mode = Literal["auto", "compose", "process", "attach", "simulate"]
 Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 _DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
@@ -15,7 +15,7 @@ _DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoice:
-    mode: Literal["process", "compose", "attach"]
+    mode: Literal["process", "compose", "attach", "simulate"]
     why: str  # one sentence, printed and stored
     device: str = ""  # of a container: cuda, rocm or cpu
 
@@ -23,7 +23,7 @@ class LaunchChoice:
 def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> LaunchChoice:
     """Raises SpecError where the mode contradicts the entry of --backends or the definition."""
     name, where = ref.label, f"--launch {mode}"
-    if mode in ("process", "compose") and ref.url:
+    if mode in ("process", "compose", "simulate") and ref.url:
         raise SpecError(
             f"backend '{name}' is given with a URL, which means attach",
             where=where,
@@ -35,6 +35,8 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
             where=where,
             hint=f"write {name}=http://HOST:PORT in --backends",
         )
+    if mode == "simulate":
+        return LaunchChoice("simulate", f"{name} is not started: the scripted server answers in its dialect")
     if ref.url:
         return LaunchChoice(
             "attach", f"{name} is measured where it runs, at {ref.url}, because a URL was given"

@@ -7,6 +7,7 @@ from harness.engines.models import Weights
 from harness.engines.server import Server
 from harness.errors import SetupError
 from harness.spec.backend import Step
+from harness.spec.template import fill
 
 # An engine that is up but cannot generate is found before the first cell.
 _HELLO = [{"role": "user", "content": "Say hello."}]
@@ -17,10 +18,11 @@ def prepare(server: Server, weights: Weights | None, say: Say, label: str) -> No
     declared = server.definition.server
     for step in declared.prepare:
         if step.when in ("always", _where(weights)):
-            say(f"{label}: {step.path.partition('?')[0]}")
-            _take(server, step, weights)
-    if declared.served_name == "listed":
+            _take(server, step, weights, say, label)
+    if declared.served_name == "{listed}":
         server.served_name = first_name(server)
+    else:
+        server.served_name = fill(declared.served_name, _values(server, weights))
     hello(server)
 
 
@@ -45,12 +47,17 @@ def _where(weights: Weights | None) -> str:
     return "local" if weights and weights.local else "hub"
 
 
-def _take(server: Server, step: Step, weights: Weights | None) -> None:
-    values = {
+def _values(server: Server, weights: Weights | None) -> dict[str, str]:
+    return {
         "served_name": server.served_name,
         "model": weights.model if weights else server.served_name,
-        "model_sha256": (weights.sha256 if weights else None) or "",
+        "model_digest": (weights.sha256 if weights else None) or "",
     }
+
+
+def _take(server: Server, step: Step, weights: Weights | None, say: Say, label: str) -> None:
+    values = _values(server, weights)
+    say(f"{label}: {fill(step.path, values)}")
     if not step.upload:
         server.step(step, values)
     elif weights and Path(weights.model).is_file():

@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from harness.engines.launch import Device, Mode
 from harness.load.job import Progress
 from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
 
-LaunchMode = Literal["auto", "compose", "process", "attach"]
 ProfileChoice = Literal["auto", "gpu", "cpu"]
-Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,8 @@ class RunOptions:
     backends: str
     model: str | None = None
     served_name: str | None = None  # what attached servers call their model
-    launch: LaunchMode = "auto"
+    launch: Mode = "auto"
+    simulate_faults: tuple[str, ...] = ()  # BACKEND=FAULT of the scripted servers
     device: Device = "auto"  # of containers
     gpu_wait_s: float = 0.0  # for a GPU that another process uses
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted

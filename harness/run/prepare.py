@@ -1,12 +1,13 @@
 """Names and flags to checked definitions, before anything is started: a typo costs nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import find_model
 from harness.engines.server import api_key
+from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SpecError
 from harness.observe.host import gpu_names
 from harness.observe.job import MOST_HZ
@@ -60,6 +61,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
+    backends = _simulated(backends, launches, options.simulate_faults)
     model_name, model = find_model(options.model)
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
@@ -107,6 +109,18 @@ def _profile(options: RunOptions) -> Profile:
     if options.device != "auto":
         return "cpu" if options.device == "cpu" else "gpu"
     return "gpu" if gpu_names() else "cpu"
+
+
+def _simulated(
+    backends: tuple[BackendRef, ...], launches: tuple[LaunchChoice, ...], given: Sequence[str]
+) -> tuple[BackendRef, ...]:
+    faults = parse_faults(given, [ref.label for ref in backends])
+    if faults and all(launch.mode != "simulate" for launch in launches):
+        raise SpecError("goes with --launch simulate", where="--simulate-fault")
+    return tuple(
+        simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
+        for ref, launch in zip(backends, launches, strict=True)
+    )
 
 
 def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:

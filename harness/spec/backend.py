@@ -40,6 +40,7 @@ class Header:
     bias: tuple[
         str, ...
     ] = ()  # its defaults that tilt a comparison, and what this definition does about them
+    simulator: str = ""  # dialect of the scripted server that stands in for it; "": of its name
     simulated: bool = False  # a scripted server: every output says so
 
 
@@ -147,7 +148,7 @@ class Tokenize:
 class Step:
     """A request that makes a ready server serve the model; sent in order, each must answer 2xx.
 
-    Texts in `path` and `body` may hold {model}, {served_name} and {model_sha256}.
+    Texts in `path` and `body` may hold {model}, {served_name} and {model_digest}.
     """
 
     path: str
@@ -170,7 +171,8 @@ class Server:
     ready_path: str
     startup_timeout_s: float
     loading: str = ""  # what a client sees while the model loads
-    served_name: Literal["given", "listed"] = "given"  # "listed": it cannot be told, and is asked for its own
+    # What requests name: as the engine was told, {model}, {listed} (first of /v1/models) or a fixed text.
+    served_name: str = "{served_name}"
     version: Probe | None = None
     info: tuple[Info, ...] = ()
     tokenize: Tokenize | None = None

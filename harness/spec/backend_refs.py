@@ -13,7 +13,8 @@ from harness.spec.dialect import check_dialect
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
 
-_STEP_PLACEHOLDERS = ("model", "served_name", "model_sha256")
+_NAMES = ("served_name", "model", "listed")
+_STEP_PLACEHOLDERS = ("model", "served_name", "model_digest")
 
 
 def load_backend(name: str) -> Backend:
@@ -69,6 +70,7 @@ def _check_server(definition: Backend, where: str) -> None:
             raise SpecError(
                 f"not a regular expression: {error}", where=f"{where}:server.failures[{index}]"
             ) from None
+    _known_only(placeholders(definition.server.served_name), _NAMES, f"{where}:server.served_name")
     for index, step in enumerate(definition.server.prepare):
         names = placeholders([step.path, step.body])
         _known_only(names, _STEP_PLACEHOLDERS, f"{where}:server.prepare[{index}]")

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
+from harness.truth.constraint import constrained_text, pieces
+from harness.truth.dialect import Dialect
+from harness.truth.sample import UnsupportedError
+
 Token = str | int  # a piece of text, or an id where the client sent ids
 
 
 class BadAskError(ValueError):
-    """Answered with HTTP 400; the message is for the client."""
+    """The message is for the client. `status` None: the one the dialect has for bad requests."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,9 @@ class Ask:
     ignore_eos: bool = False
     include_usage: bool = False
     continuous_usage: bool = False
+    words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
+    salt: str = ""  # prompts of another salt share no prefix with this one
+    uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
 
 
 def tokenize(text: str, chars_per_token: int) -> list[str]:
@@ -78,8 +89,10 @@ def load_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def parse_ask(body: bytes, *, chat: bool, chars_per_token: int) -> Ask:
+def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int) -> Ask:
+    """Raises BadAskError for what a server of this dialect refuses."""
     fields = load_object(body)
+    _check_fields(fields, dialect)
     if ("messages" in fields) != chat:
         raise BadAskError("messages is required" if chat else "messages is not for this route")
     if fields.get("n") not in (None, 1):
@@ -88,16 +101,32 @@ def parse_ask(body: bytes, *, chat: bool, chars_per_token: int) -> Ask:
     if not isinstance(stream_options, dict):
         raise BadAskError("stream_options must be an object")
     max_tokens = _count(fields, "max_completion_tokens", least=1)
+    try:
+        constrained = constrained_text(fields, dialect.structure)
+    except UnsupportedError as error:
+        raise BadAskError(str(error)) from error
     return Ask(
         chat=chat,
         prompt=prompt_tokens(fields, chars_per_token),
         stream=bool(fields.get("stream")),
         max_tokens=_count(fields, "max_tokens", least=1) if max_tokens is None else max_tokens,
-        min_tokens=_count(fields, "min_tokens", least=0) or 0,
-        ignore_eos=bool(fields.get("ignore_eos")),
+        min_tokens=(_count(fields, "min_tokens", least=0) or 0) if dialect.forces_length else 0,
+        ignore_eos=bool(fields.get("ignore_eos")) and dialect.forces_length,
         include_usage=bool(stream_options.get("include_usage")),
         continuous_usage=bool(stream_options.get("continuous_usage_stats")),
+        words=() if constrained is None else pieces(constrained),
+        salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
+        uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
     )
+
+
+def _check_fields(fields: Mapping[str, Any], dialect: Dialect) -> None:
+    unknown = [] if dialect.known_fields is None else sorted(fields.keys() - dialect.known_fields)
+    if unknown:
+        raise BadAskError(f"Extra inputs are not permitted: {', '.join(unknown)}")
+    for name, refused in dialect.refused_values.items():
+        if fields.get(name) in refused:
+            raise BadAskError(f"`{name}` must not be {fields[name]}")
 
 
 def _count(fields: Mapping[str, Any], name: str, *, least: int) -> int | None:

@@ -14,12 +14,12 @@ class PrefixCache:
         self._block_tokens = block_tokens
         self._blocks: OrderedDict[int, None] = OrderedDict()  # oldest first
 
-    def claim(self, prompt: Sequence[Token]) -> int:
+    def claim(self, prompt: Sequence[Token], salt: str = "") -> int:
         """How many leading tokens of the prompt were cached; all its whole blocks are from now on.
 
         The last token is never served from the cache: its logits must be computed.
         """
-        keys = list(self._keys(prompt))
+        keys = list(self._keys(prompt, salt))
         hits = 0
         for key in keys[: (len(prompt) - 1) // self._block_tokens]:
             if key not in self._blocks:
@@ -40,9 +40,9 @@ class PrefixCache:
     def used_share(self) -> float:
         return len(self._blocks) / self._capacity_blocks if self._capacity_blocks else 0.0
 
-    def _keys(self, prompt: Sequence[Token]) -> Iterator[int]:
+    def _keys(self, prompt: Sequence[Token], salt: str) -> Iterator[int]:
         """A block's key covers everything before it."""
-        key = 0
+        key = hash(salt)
         for at in range(0, len(prompt) - self._block_tokens + 1, self._block_tokens):
             key = hash((key, tuple(prompt[at : at + self._block_tokens])))
             yield key

@@ -4,10 +4,11 @@ import argparse
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
 from harness.errors import ExitCode
+from harness.truth.dialects import DIALECTS
 from harness.truth.faults import KINDS, Fault
 from harness.truth.habits import Framing, Habits, Role, Usage
 from harness.truth.options import Options
@@ -29,6 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--precise", action="store_true", help="spin before each write: spends a core, hides late wake-ups")
 
     add = parser.add_argument_group("engine").add_argument
+    add(
+        "--dialect",
+        choices=tuple(DIALECTS),
+        default="truth",
+        help="answer as this engine does (truth: plain)",
+    )
+    add(
+        "--loading-s",
+        type=_number,
+        metavar="S",
+        help="load so long first: refuse, or 503, as the engine does",
+    )
     add("--max-running", type=_integer(1), metavar="N", help="more requests wait their turn (no limit)")
     add("--prefill-us-per-token", type=_number, metavar="US", help="TTFT grows so per uncached token (0)")
     add("--no-prefix-cache", action="store_true")
@@ -60,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="faults",
         action="append",
         type=_type(Fault.parse),
-        metavar="KIND[:every=N|:p=SHARE|:at=K][:after=TOKENS][:for=SECONDS]",
+        metavar="KIND[:every=N|:p=SHARE|:at=K[:times=N]][:after=TOKENS][:for=SECONDS]",
         help="repeatable; the first that strikes a request counts; without every, p or at it strikes all",
     )
 
@@ -84,20 +97,22 @@ def main(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return ExitCode.OK
     except DiedError:
-        print("error: the `die` fault struck", file=sys.stderr)
+        print(DIALECTS[args.dialect].out_of_memory, "(simulated: a `die` fault struck)", file=sys.stderr)
         return ExitCode.LIMIT_FAILED
     return ExitCode.OK
 
 
 def _options(args: argparse.Namespace) -> Options:
-    """A flag that was not given leaves the default to the dataclass."""
+    """A flag that was not given leaves the default to the dialect or the dataclass."""
     given = {name: value for name, value in vars(args).items() if value is not None}
     given["faults"] = tuple(given.get("faults", ()))
+    dialect = given["dialect"] = DIALECTS[args.dialect]
+    given.setdefault("cache_block_tokens", dialect.cache_block_tokens)
 
     def of(cls: type[Any]) -> dict[str, Any]:
         return {field.name: given[field.name] for field in fields(cls) if field.name in given}
 
-    return Options(habits=Habits(**of(Habits)), **of(Options))
+    return Options(habits=replace(dialect.habits, **of(Habits)), **of(Options))
 
 
 def _type(parse: Callable[[str], T]) -> Callable[[str], T]:

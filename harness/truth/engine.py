@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 
+from harness.truth.answer import Answer
 from harness.truth.ask import Ask
 from harness.truth.cache import PrefixCache
 from harness.truth.faults import Fault, strike_body, strike_wire
-from harness.truth.habits import Answer, framed, streamed
+from harness.truth.habits import framed, streamed
 from harness.truth.ledger import Record
 from harness.truth.options import Options
 from harness.truth.script import Script, Write, output_tokens, token_dues_ns
@@ -38,6 +39,9 @@ class Engine:
         self.waiting: deque[tuple[Job, Callable[[int], None]]] = deque()
         self.prompt_tokens = 0
         self.cached_tokens = 0
+        self.finished = 0  # requests, however they ended
+        self._ended: list[Record] = []  # since they were last taken
+        self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
         self._generated_tokens = 0  # of jobs that ended
         self._received = 0
         self._seen: Counter[bytes] = Counter()
@@ -82,9 +86,17 @@ class Engine:
             return
         self.running.remove(job)
         self._generated_tokens += job.record.tokens
+        self.finished += 1
+        if self._keeps_ended and job.record.write_ns:
+            self._ended.append(job.record)
         if self.waiting:
             following, begin = self.waiting.popleft()
             self._admit(following, now_ns, begin)
+
+    def take_ended(self) -> list[Record]:
+        """Those that were answered and have not been taken before, where the dialect counts their times."""
+        ended, self._ended = self._ended, []
+        return ended
 
     def writes(self, job: Job, created: int) -> Iterator[Write]:
         """The whole answer to an admitted job. Call it once: it claims the prompt in the cache."""
@@ -96,6 +108,7 @@ class Engine:
             answer_id=f"{'chatcmpl' if job.ask.chat else 'cmpl'}-{job.record.number:016x}",
             created=created,
             model=self.options.model_name,
+            shape=self.options.dialect.shape,
             wrong_usage=fault is not None and fault.kind == "wrong-usage",
         ).body()
         if fault:
@@ -113,10 +126,14 @@ class Engine:
     def _script(self, job: Job) -> Script:
         options, ask, record = self.options, job.ask, job.record
         record.prompt_tokens = len(ask.prompt)
-        record.cached_tokens = self.cache.claim(ask.prompt)
-        record.planned_tokens, finish_reason = output_tokens(
-            ask.max_tokens or options.tokens, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
-        )
+        record.cached_tokens = 0 if ask.uncached else self.cache.claim(ask.prompt, ask.salt)
+        limit = ask.max_tokens or options.tokens
+        if ask.words:  # its constraint ends an answer, whatever else was asked
+            record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(ask.words))
+        else:
+            record.planned_tokens, finish_reason = output_tokens(
+                limit, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
+            )
         self.prompt_tokens += record.prompt_tokens
         self.cached_tokens += record.cached_tokens
         uncached = record.prompt_tokens - record.cached_tokens
@@ -128,4 +145,5 @@ class Engine:
             prompt_tokens=record.prompt_tokens,
             cached_tokens=record.cached_tokens,
             dues_ns=dues_ns,
+            words=ask.words,
         )

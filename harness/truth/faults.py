@@ -14,7 +14,7 @@ NS_PER_S = 1_000_000_000
 # Kinds that answer instead of the model, by status.
 REFUSALS = {"401": 401, "429": 429, "503": 503, "html-500": 500}
 # Kinds that strike the whole server while it starts; they take no selector.
-START_KINDS = ("loading", "refused")
+START_KINDS = ("loading", "refused", "die-loading")
 BODY_KINDS = ("error-event", "malformed")
 WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
 KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage")
@@ -22,7 +22,7 @@ KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`KIND[:every=N|:p=SHARE|:at=K][:after=TOKENS][:for=SECONDS]`; without a selector it strikes all.
+    """`KIND[:every=N|:p=SHARE|:at=K[:times=N]][:after=TOKENS][:for=SECONDS]`; no selector: it strikes all.
 
     Requests count from 0 since the start or the last /truth/reset. `after` tokens are written
     whole before the fault; an answer with no more tokens than that is spared. `for` is how long a
@@ -33,6 +33,7 @@ class Fault:
     every: int | None = None
     p: float | None = None
     at: int | None = None
+    times: int = 1  # so many in a row, from `at` on
     after: int = 0
     seconds: float | None = None
 
@@ -43,11 +44,14 @@ class Fault:
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is not a fault: {', '.join(KINDS)}")
         values = dict(setting.partition("=")[::2] for setting in settings)
-        if unknown := values.keys() - {"every", "p", "at", "after", "for"}:
-            raise ValueError(f"{text!r}: {', '.join(sorted(unknown))} is not one of every, p, at, after, for")
+        if unknown := values.keys() - {"every", "p", "at", "times", "after", "for"}:
+            known = "every, p, at, times, after, for"
+            raise ValueError(f"{text!r}: {', '.join(sorted(unknown))} is not one of {known}")
         selectors = values.keys() & {"every", "p", "at"}
         if len(selectors) > 1:
             raise ValueError(f"{text!r}: choose one of every, p and at")
+        if "times" in values and "at" not in values:
+            raise ValueError(f"{text!r}: times goes with at")
         if selectors and kind in START_KINDS:
             raise ValueError(f"{text!r}: {kind} strikes the whole server, not single requests")
         numbers = {name: float(value) for name, value in values.items()}
@@ -60,6 +64,7 @@ class Fault:
             every=int(values["every"]) if "every" in values else None,
             p=numbers.get("p"),
             at=int(values["at"]) if "at" in values else None,
+            times=int(values.get("times", 1)),
             after=int(values.get("after", 0)),
             seconds=numbers.get("for"),
         )
@@ -67,7 +72,7 @@ class Fault:
     def strikes(self, number: int, rng: Random) -> bool:
         """`rng` is drawn from only where a probability asks for it."""
         if self.at is not None:
-            return number == self.at
+            return self.at <= number < self.at + self.times
         if self.every is not None:
             return number % self.every == self.every - 1
         return self.p is None or rng.random() < self.p

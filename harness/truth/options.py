@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from harness.truth.dialect import Dialect
+from harness.truth.dialects import TRUTH
 from harness.truth.faults import Fault
 from harness.truth.habits import Habits
 from harness.truth.script import Distribution
@@ -20,6 +22,8 @@ class Options:
     no_prefix_cache: bool = False
     cache_tokens: int = 262_144
     cache_block_tokens: int = 16
+    dialect: Dialect = TRUTH
+    loading_s: float = 0.0
     chars_per_token: int = 4
     max_running: int | None = None
     model_name: str = "simulated"

@@ -86,6 +86,7 @@ class Script:
     prompt_tokens: int
     cached_tokens: int
     dues_ns: Iterator[int]  # one per token, ascending; an iterator, so it can be consumed once
+    words: tuple[str, ...] = ()  # the tokens' text, where it is not the vocabulary's
 
 
 def token_dues_ns(

@@ -9,20 +9,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from hmac import compare_digest
-from typing import Any
 
-from harness import __version__
 from harness.errors import SetupError
 from harness.tls import Secure
-from harness.truth.ask import BadAskError, load_object, parse_ask, prompt_tokens, token_id
-from harness.truth.connection import SO_TIMESTAMPNS, Connection
+from harness.truth.ask import BadAskError, load_object, parse_ask
+from harness.truth.connection import SO_TIMESTAMPNS, Connection, DiedError
 from harness.truth.engine import Engine, Job
-from harness.truth.faults import refusal
+from harness.truth.faults import NS_PER_S, refusal
 from harness.truth.ledger import Ledger, Record
 from harness.truth.loop import Loop
-from harness.truth.metrics import prometheus_text
 from harness.truth.options import Options
-from harness.truth.wire import Request, answer, error_answer, json_answer
+from harness.truth.routes import Routes, error
+from harness.truth.wire import Request, error_answer, json_answer
 
 API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
 CHAT_PATH = "/v1/chat/completions"
@@ -44,24 +42,24 @@ class Server:
         self._api_key = os.environ.get(API_KEY_VARIABLE)
         self._tls = _tls_context(options.tls_pem) if options.tls_pem else None
         started_ns = time.monotonic_ns()
-        self._loaded_ns = started_ns + self._start_fault_ns("loading")
+        loading_ns = {kind: self._start_fault_ns(kind) for kind in ("loading", "refused")}
+        kind = {"503": "loading", "refused": "refused", "up": "lazy"}[options.dialect.loading]
+        loading_ns[kind] = max(loading_ns.get(kind, 0), round(options.loading_s * NS_PER_S))
+        self._loaded_ns = started_ns + loading_ns["loading"]
+        self._lazy_ns = started_ns + loading_ns.get("lazy", 0)  # requests before wait for the model
         self._listener = self._bind()
-        if refused_ns := self._start_fault_ns("refused"):
-            self.loop.at(started_ns + refused_ns, self._listen)
+        if any(fault.kind == "die-loading" for fault in options.faults):
+            self._loaded_ns = sys.maxsize
+            self.loop.at(started_ns + self._start_fault_ns("die-loading"), _die)
+        elif loading_ns["refused"]:
+            self.loop.at(started_ns + loading_ns["refused"], self._listen)
         else:
             self._listen()
-        self._routes: dict[tuple[str, str], Callable[[Request], bytes]] = {
-            ("GET", "/health"): lambda _: json_answer(200, {"status": "ok"}),
-            ("GET", "/version"): lambda _: json_answer(200, {"version": f"{__version__}+simulated"}),
-            ("GET", "/v1/models"): lambda _: json_answer(200, self._models()),
-            ("GET", "/metrics"): lambda _: answer(
-                200, prometheus_text(self.engine, options.model_name).encode(), "text/plain; version=0.0.4"
-            ),
-            ("GET", "/truth"): lambda _: json_answer(200, self.ledger.as_json()),
-            ("GET", "/truth/statistics"): lambda _: json_answer(200, self.ledger.statistics()),
-            ("POST", "/truth/reset"): lambda _: self._reset_truth(),
-            ("POST", "/reset_prefix_cache"): lambda _: self._reset_prefix_cache(),
-            ("POST", "/tokenize"): self._tokenize,
+        self._routes = Routes(options, self.engine)
+        self._truth: dict[tuple[str, str], Callable[[], bytes]] = {
+            ("GET", "/truth"): lambda: json_answer(200, self.ledger.as_json()),
+            ("GET", "/truth/statistics"): lambda: json_answer(200, self.ledger.statistics()),
+            ("POST", "/truth/reset"): self._reset_truth,
         }
 
     @property
@@ -119,17 +117,18 @@ class Server:
             self._complete(connection, request)
             return
         if data is None:
-            route = self._routes.get((request.method, request.path))
-            message = f"no route {request.method} {request.path}"
-            data = route(request) if route else error_answer(404, message)
+            told = self._truth.get((request.method, request.path))
+            data = told() if told else self._routes.answer(request)
+        if data is None:
+            data = error(self.options.dialect, 404, f"no route {request.method} {request.path}")
         connection.answer(data, close=not request.keep_alive)
 
     def _refused(self, request: Request) -> bytes | None:
         if request.path.startswith("/truth"):
             return None
         if time.monotonic_ns() < self._loaded_ns:
-            error = {"code": 503, "message": "Loading model", "type": "unavailable_error"}
-            return json_answer(503, {"error": error})
+            body = {"message": "Loading model", "type": "unavailable_error", "code": 503}
+            return json_answer(503, {"error": body})
         if self._api_key and request.path.startswith("/v1/"):
             expected = f"Bearer {self._api_key}".encode()
             if not compare_digest(request.headers.get("authorization", "").encode(), expected):
@@ -148,11 +147,14 @@ class Server:
             try:
                 ask = parse_ask(
                     request.body,
+                    self.options.dialect,
                     chat=request.path == CHAT_PATH,
                     chars_per_token=self.options.chars_per_token,
                 )
-            except BadAskError as error:
-                refused = 400, error_answer(400, str(error))
+                self._check_model(request)
+            except BadAskError as bad:
+                status = bad.status or self.options.dialect.errors.invalid
+                refused = status, error(self.options.dialect, status, str(bad))
         if refused:
             record.status, data = refused
             connection.expect(record)
@@ -167,45 +169,31 @@ class Server:
             close=not request.keep_alive,
         )
         connection.expect(record, on_end=partial(self.engine.leave, job))
-        self.engine.submit(job, record.received_ns, partial(self._begin, connection, job))
+        begin_ns = max(record.received_ns, self._lazy_ns)
+        self.engine.submit(job, begin_ns, partial(self._begin, connection, job))
+
+    def _check_model(self, request: Request) -> None:
+        status = self.options.dialect.errors.unknown_model
+        name = load_object(request.body).get("model")
+        if status and name is not None and not self._routes.serves(name):
+            raise BadAskError(f"The model `{name}` does not exist.", status)
 
     def _begin(self, connection: Connection, job: Job, admitted_ns: int) -> None:
         close = job.close or (job.ask.stream and self.options.habits.framing == "close")
         connection.play(self.engine.writes(job, int(time.time())), admitted_ns, close=close)
-
-    def _models(self) -> dict[str, Any]:
-        model = {
-            "id": self.options.model_name,
-            "object": "model",
-            "created": 0,
-            "owned_by": "simulated",
-            "max_model_len": MAX_MODEL_LEN,
-        }
-        return {"object": "list", "data": [model]}
 
     def _reset_truth(self) -> bytes:
         self.ledger.reset()
         self.engine.restart_numbering()
         return json_answer(200, {"success": True})
 
-    def _reset_prefix_cache(self) -> bytes:
-        """As vLLM: 200 and false while requests run."""
-        idle = not self.engine.running
-        if idle:
-            self.engine.cache.clear()
-        return json_answer(200, {"success": idle})
-
-    def _tokenize(self, request: Request) -> bytes:
-        try:
-            tokens = prompt_tokens(load_object(request.body), self.options.chars_per_token)
-        except BadAskError as error:
-            return error_answer(400, str(error))
-        ids = [token_id(token) for token in tokens]
-        return json_answer(200, {"count": len(ids), "max_model_len": MAX_MODEL_LEN, "tokens": ids})
-
     def _read_stdin(self) -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             self.loop.stop()
+
+
+def _die() -> None:
+    raise DiedError
 
 
 def _tls_context(pem: str) -> ssl.SSLContext:

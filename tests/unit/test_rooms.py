@@ -25,7 +25,7 @@ ALLOWED = {
     "tls": set(),
     "load": {"child", "errors", "record", "tls"},
     "truth": {"errors", "tls"},
-    "engines": {"errors", "paths", "prompts", "spec"},
+    "engines": {"errors", "paths", "prompts", "spec", "truth"},
     "observe": {"child", "engines", "paths", "telemetry"},
     "store": {"asked", "errors", "record", "telemetry"},
     "traces": {"asked", "errors", "record", "store"},

@@ -6,13 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.truth.ask import BadAskError, chat_text, parse_ask, prompt_tokens, token_id, tokenize
+from harness.truth.dialects import TRUTH
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
 
 def ask_of(chat: bool = True, **fields: Any) -> Any:
     body = {"messages": MESSAGES} if chat else {"prompt": "hello"}
-    return parse_ask(json.dumps(body | fields).encode(), chat=chat, chars_per_token=4)
+    return parse_ask(json.dumps(body | fields).encode(), TRUTH, chat=chat, chars_per_token=4)
 
 
 @given(st.text(), st.integers(1, 9))
@@ -91,4 +92,4 @@ def test_fields() -> None:
 )
 def test_what_is_refused(body: str, chat: bool) -> None:
     with pytest.raises(BadAskError):
-        parse_ask(body.encode(), chat=chat, chars_per_token=4)
+        parse_ask(body.encode(), TRUTH, chat=chat, chars_per_token=4)

@@ -48,6 +48,13 @@ def test_flags_reach_their_option() -> None:
     assert (options.habits.role, options.habits.crlf, options.habits.gzip) == ("early", True, False)
 
 
+def test_habits_of_the_flags_go_before_those_of_the_dialect() -> None:
+    options = parsed("--dialect=transformers", "--usage=never", "--loading-s=2")
+    assert (options.habits.role, options.habits.usage) == ("early", "never")
+    assert (options.dialect.name, options.cache_block_tokens, options.loading_s) == ("transformers", 1, 2.0)
+    assert parsed("--dialect=lmdeploy", "--cache-block-tokens=8").cache_block_tokens == 8
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

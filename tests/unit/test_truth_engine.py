@@ -2,11 +2,12 @@ from random import Random
 from typing import Any
 
 from harness.truth.ask import Ask
+from harness.truth.dialects import TRUTH
 from harness.truth.engine import Engine, Job
 from harness.truth.faults import Fault
 from harness.truth.habits import Habits
 from harness.truth.ledger import Record
-from harness.truth.metrics import prometheus_text
+from harness.truth.metrics import Meter
 from harness.truth.options import Options
 from harness.truth.script import NS_PER_MS, Distribution
 
@@ -85,13 +86,13 @@ def test_metrics_count_what_happened() -> None:
     for one in (first, second):
         busy.submit(one, 0, lambda _, one=one: list(busy.writes(one, created=0)))
     first.record.tokens = 2
-    text = prometheus_text(busy, "m")
+    text = Meter(busy, TRUTH, "m").prometheus()
     for line in ("num_requests_running", "num_requests_waiting"):
         assert f'vllm:{line}{{model_name="m",engine="0"}} 1\n' in text
     assert 'generation_tokens_total{model_name="m",engine="0"} 2\n' in text
     busy.leave(first, 0)
     busy.leave(second, 0)
-    text = prometheus_text(busy, "m")
+    text = Meter(busy, TRUTH, "m").prometheus()
     for line, value in {
         "num_requests_running": 0,
         "prompt_tokens_total": 40,

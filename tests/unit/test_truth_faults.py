@@ -22,6 +22,7 @@ S = 1_000_000_000
         ("429:p=0.1:for=2", Fault("429", p=0.1, seconds=2.0)),
         ("die:at=0", Fault("die", at=0)),
         ("loading:for=1.5", Fault("loading", seconds=1.5)),
+        ("503:at=4:times=3", Fault("503", at=4, times=3)),
     ],
 )
 def test_forms(text: str, fault: Fault) -> None:
@@ -41,6 +42,7 @@ def test_forms(text: str, fault: Fault) -> None:
         ("reset:p=-0.1", "not negative"),
         ("reset:at=-1", "not negative"),
         ("reset:p=0.1:at=1", "choose one"),
+        ("503:times=3", "times goes with at"),
         ("stall:for=nan", "finite"),
         ("stall:for=inf", "finite"),
         ("loading:every=2", "whole server"),

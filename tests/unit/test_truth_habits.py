@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.truth.answer import Answer
 from harness.truth.ask import Ask
-from harness.truth.habits import Answer, Habits, framed, streamed
+from harness.truth.habits import Habits, framed, streamed
 from harness.truth.script import NS_PER_MS, Script, Then, Write, text
 
 TTFT_MS, GAP_MS = 100, 50

@@ -1,0 +1,59 @@
+"""--launch simulate: the scripted server in a backend's dialect stands in for the engine.
+
+Every backend is given the same timing, so that nothing can be read into a difference.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from harness.errors import SpecError
+from harness.spec.backend import BackendRef, Engine, Process
+from harness.spec.strict import nearest
+from harness.truth.dialects import DIALECTS
+from harness.truth.faults import Fault
+
+TIMING = ("--ttft-ms", "20", "--gap-ms", "5", "--prefill-us-per-token", "50", "--loading-s", "0.2")
+
+
+def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
+    """The same backend, started as its simulator. Raises SpecError where none speaks its dialect."""
+    definition = ref.definition
+    dialect = definition.backend.simulator or definition.name
+    if dialect not in DIALECTS:
+        raise SpecError(
+            f"nothing simulates '{dialect}'",
+            where=f"--launch simulate, backend {ref.label}",
+            hint=nearest(dialect, DIALECTS),
+        )
+    args = ["--host", "{host}", "--port", "{port}", "--model-name", "{served_name}", "--dialect", dialect]
+    args += TIMING
+    if "max_sequences" in definition.engine.values:
+        args += ["--max-running", "{max_sequences}"]
+    if not definition.prefix_cache.enabled:
+        args.append("--no-prefix-cache")
+    args += [part for fault in faults for part in ("--fault", fault)]
+    standing_in = dataclasses.replace(
+        definition,
+        backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
+        engine=Engine(args=tuple(args), values=definition.engine.values),
+        process=Process(program=("{harness_python}", "-m", "harness", "truth")),
+    )
+    return dataclasses.replace(ref, definition=standing_in)
+
+
+def parse_faults(given: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
+    """`NAME=FAULT` of --simulate-fault, by backend. Raises SpecError."""
+    faults: dict[str, list[str]] = {}
+    for text in given:
+        label, equals, fault = text.partition("=")
+        where = f"--simulate-fault {text}"
+        if not equals:
+            raise SpecError("is not BACKEND=FAULT", where=where, hint="such as tgi=503:at=4:times=3")
+        if label not in labels:
+            raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, labels))
+        try:
+            Fault.parse(fault)
+        except ValueError as error:
+            raise SpecError(str(error), where=where) from None
+        faults.setdefault(label, []).append(fault)
+    return faults

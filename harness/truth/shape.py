@@ -1,0 +1,35 @@
+"""Which keys an engine's answers have beside those of the OpenAI API."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Extra = dict[str, Any]
+
+
+def _none() -> Extra:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Keys with their values, put beside the usual ones."""
+
+    role: Literal["own", "text", "every"] = (
+        "own"  # a chunk of its own, with the first text, or with every text
+    )
+    role_content: str | None = ""  # of a role chunk
+    finish: Literal["own", "text"] = "own"  # a chunk of its own, or with the last text
+    chunk: Extra = field(default_factory=lambda: {"system_fingerprint": "simulated"})  # of every chunk
+    role_chunk: Extra = field(default_factory=_none)  # of the role chunk, beside `chunk`
+    usage_chunk: Extra = field(default_factory=_none)  # of the last one, beside `chunk`
+    choice: Extra = field(default_factory=lambda: {"logprobs": None})
+    text_choice: Extra = field(default_factory=_none)  # of choices with text, beside `choice`
+    finish_choice: Extra = field(default_factory=_none)
+    message: Extra = field(default_factory=_none)  # of an answer that is not streamed
+    whole_choice: Extra = field(default_factory=_none)
+    whole: Extra = field(default_factory=_none)
+    cached_tokens: bool = True  # prompt_tokens_details.cached_tokens in usage
+    details: Extra = field(default_factory=_none)  # beside cached_tokens, in a stream
+    whole_details: Extra = field(default_factory=_none)  # and in an answer that is not streamed
+    whole_usage: Extra = field(default_factory=_none)
+    timings: bool = False  # llama.cpp's block of the server's own times

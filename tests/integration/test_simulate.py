@@ -1,0 +1,189 @@
+"""Every engine's definition against the scripted server in its dialect: the whole matrix, offline."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.engines.launch import LaunchChoice
+from harness.engines.session import open_engine
+from harness.engines.simulate import simulated
+from harness.spec.backend import Process
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.models import Model, Track
+
+EIGHT = ("vllm", "sglang", "tgi", "llamacpp", "ollama", "lmdeploy", "tensorrt-llm", "aphrodite")
+DYING_AT_START, DYING_IN_A_CELL, OVERLOADED = "sglang", "tgi", "lmdeploy"
+
+
+def bench(here, *arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "BENCH_CACHE": str(here / "cache")},
+    )
+    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory):
+    """The eight engines, three of them in trouble: (run folder, what was printed).
+
+    Request 36 falls into the cell with and without the requests of a probe before it.
+    """
+    here = tmp_path_factory.mktemp("matrix")
+    done = bench(
+        here,
+        *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", ",".join(EIGHT)),
+        *("--requests", "40", "--concurrency", "2", "--output-tokens", "8", "--repeats", "1"),
+        *("--simulate-fault", f"{DYING_AT_START}=die-loading:for=0.3"),
+        *("--simulate-fault", f"{DYING_IN_A_CELL}=die:at=36:after=2"),
+        *("--simulate-fault", f"{OVERLOADED}=503:at=36:times=3"),
+        code=3,  # one was not measured at all
+    )
+    (folder,) = (here / "results").iterdir()
+    return folder, done
+
+
+@pytest.fixture(scope="module")
+def summary(matrix):
+    return json.loads((matrix[0] / "summary.json").read_text())
+
+
+def test_the_others_complete(summary):
+    cells = {cell["label"]: cell for cell in summary["cells"]}
+    assert set(cells) == set(EIGHT) - {DYING_AT_START}
+    for label, cell in cells.items():
+        if label not in (DYING_IN_A_CELL, OVERLOADED):
+            assert cell["requests"]["ok"] == 40, label
+            assert cell["output_tokens"]["total"] == 40 * 8, label
+    assert len({cell["workload_sha256"] for cell in cells.values()}) == 1
+
+
+def test_an_engine_that_dies_while_loading_is_named_with_its_own_words(matrix, summary):
+    (warning,) = [warning for warning in summary["warnings"] if warning["code"] == "not-measured"]
+    assert DYING_AT_START in warning["text"]
+    assert "CUDA out of memory" in warning["text"]
+    assert "memory_share" in warning["hint"]
+    assert "CUDA out of memory" in matrix[1].stdout
+
+
+def test_an_engine_that_dies_in_a_cell_ends_that_cell_only(matrix, summary):
+    (cell,) = [cell for cell in summary["cells"] if cell["label"] == DYING_IN_A_CELL]
+    assert cell["validity"]["verdict"] == "INVALID"
+    assert "engine-died" in {reason["code"] for reason in cell["validity"]["reasons"]}
+    assert 0 < cell["requests"]["ok"] < 40
+    assert "Not enough memory to handle" in matrix[1].stderr  # the end of its log
+    assert "engine-died" in matrix[1].stdout
+    report = (matrix[0] / "report.html").read_text()
+    assert "engine-died" in report
+
+
+def test_an_engine_that_was_overloaded_for_a_while_keeps_what_it_answered(summary):
+    (cell,) = [cell for cell in summary["cells"] if cell["label"] == OVERLOADED]
+    assert cell["requests"]["outcomes"] == {"ok": 37, "http_error": 3}
+    assert cell["validity"]["verdict"] == "INVALID"
+
+
+def test_every_output_says_that_it_is_simulated(matrix, summary):
+    folder, done = matrix
+    assert summary["simulated"]
+    assert all(cell["simulated"] for cell in summary["cells"])
+    assert done.stdout.startswith("SIMULATED")
+    for name in ("table.txt", "table.md", "report.html"):
+        assert "SIMULATED" in (folder / name).read_text(), name
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {entry["launch"]["mode"] for entry in manifest["backends"].values()} == {"simulate"}
+
+
+def test_engines_tell_what_their_definitions_ask_of_them(matrix, summary):
+    manifest = json.loads((matrix[0] / "manifest.json").read_text())
+    engines = {label: entry["engine"] for label, entry in manifest["backends"].items()}
+    assert engines["llamacpp"]["info"]["total_slots"] == 8
+    assert engines["ollama"]["info"]["models"]
+    assert engines["vllm"]["server_version"].endswith("+simulated")
+    for cell in summary["cells"]:
+        if cell["label"] not in ("tgi", "ollama"):  # which do not tell
+            assert cell["prefix_cache_hit_rate"] > 0.5, cell["label"]
+
+
+@pytest.mark.parametrize("name", [*EIGHT, "transformers", "mlx-lm"])
+def test_every_definition_holds_on_its_simulator(tmp_path, name):
+    done = bench(tmp_path, "probe", name, "--launch", "simulate", "--json")
+    probed = json.loads(done.stdout)
+    assert probed["simulated"]
+    assert [finding for finding in probed["findings"] if finding["holds"] is False] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--backends", "vllm", "--simulate-fault", "vllm=explode"], "'explode' is not a fault"),
+        (["--backends", "vllm", "--simulate-fault", "tgi=die"], "'tgi' is not one of --backends"),
+        (["--backends", "vllm", "--simulate-fault", "die"], "is not BACKEND=FAULT"),
+        (["--backends", "vllm=http://127.0.0.1:1"], "means attach"),
+        (["--backends", "openai"], "nothing simulates 'openai'"),
+    ],
+)
+def test_a_wrong_wish_is_one_line_before_anything_starts(tmp_path, arguments, message):
+    done = bench(tmp_path, "run", "--scenario", "fixed-length", "--launch", "simulate", *arguments, code=2)
+    assert message in done.stderr
+
+
+def test_faults_of_a_simulator_are_not_for_real_engines(tmp_path):
+    arguments = ("--backends", "truth", "--simulate-fault", "truth=die")
+    done = bench(tmp_path, "run", "--scenario", "fixed-length", *arguments, code=2)
+    assert "--launch simulate" in done.stderr
+
+
+@pytest.fixture
+def ollama():
+    """Its definition with the simulator in place of the program, and the weights still to be brought in."""
+    (ref,) = parse_backend_list("ollama")
+    speaking = simulated(ref, ()).definition
+    program = ("{harness_python}", "-m", "harness", "truth", "--model-name", "other")
+    args = tuple(arg for arg in speaking.engine.args if arg not in ("--model-name", "{served_name}"))
+    return replace(
+        ref,
+        definition=replace(
+            speaking,
+            backend=replace(speaking.backend, weights="gguf"),
+            engine=replace(speaking.engine, args=args),
+            process=Process(program=program),
+        ),
+    )
+
+
+def test_a_local_file_is_brought_to_an_engine_over_its_own_api(tmp_path, ollama, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    weights = tmp_path / "small.gguf"
+    weights.write_bytes(b"GGUF and more")
+    model = Model("small", "none", tracks={"gguf": Track("gguf", "GGUF", path=str(weights))})
+    said = []
+    choice = LaunchChoice("process", "as a test")
+    log = tmp_path / "log"
+    with open_engine(ollama, choice, "small", model, log_path=log, progress=said.append) as engine:
+        assert engine.served_name == "bench"
+        assert set(engine.model_names()) == {"other", "bench"}
+        assert engine.reset_prefix_cache().done
+    assert f"ollama: /api/blobs/sha256:{hashlib.sha256(b'GGUF and more').hexdigest()}" in said
+    assert not Path(f"/proc/{engine.facts['pid']}").exists()
+
+
+def test_a_folder_is_no_file_to_hand_over(tmp_path, ollama, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    model = Model("small", "none", tracks={"gguf": Track("gguf", "GGUF", path=str(tmp_path))})
+    choice = LaunchChoice("process", "as a test")
+    opening = open_engine(ollama, choice, "small", model, log_path=tmp_path / "log", progress=print)
+    with pytest.raises(Exception, match="takes one file"):
+        opening.__enter__()
