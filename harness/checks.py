@@ -46,14 +46,17 @@ def judge(
     hit_rate: float | None,
     asked: Asked | None = None,
     watched: Mapping[str, Any] | None = None,
+    steady: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The `validity` object of summary.json.
 
-    `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load.
+    `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load,
+    `steady` where the steady part lies.
     """
     findings = [
         *_findings(records, facts, hit_rate, asked),
         *surroundings.findings(records, facts, watched or {}),
+        *_steady(steady or {}),
     ]
     verdicts = {finding.verdict for finding in findings}
     worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")
@@ -71,6 +74,17 @@ def _findings(
     yield from _engine(facts)
     yield from _lengths(records, facts, asked)
     yield from _cache(records, facts, hit_rate)
+
+
+def _steady(steady: Mapping[str, Any]) -> Iterator[Finding]:
+    if steady.get("state") == "not steady":
+        yield Finding(
+            "not-steady",
+            "SUSPECT",
+            str(steady["why"]),
+            "a steady part that percentiles can be made of",
+            "ask for more requests; where an open loop only grows slower, the rate is more than is served",
+        )
 
 
 def _client(client: Mapping[str, Any]) -> Iterator[Finding]:

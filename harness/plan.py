@@ -44,6 +44,13 @@ def load_points(load: Load) -> tuple[LoadPoint, ...]:
     return tuple(LoadPoint("trace", value) for value in load.replay_speed)
 
 
+def warmup_requests(load: Load, point: LoadPoint) -> int:
+    """A whole first wave at least, where any is asked for: requests that all begin at once are a burst."""
+    if not load.warmup_requests or point.kind != "concurrency":
+        return load.warmup_requests
+    return max(load.warmup_requests, int(point.value))
+
+
 def backend_order(count: int, repeat: int) -> list[int]:
     """ABBA for two, rotated and reversed by turns for more, so that drift does not favour a position."""
     turn = (repeat // 2) % count

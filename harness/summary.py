@@ -12,7 +12,9 @@ from harness.compare import compare, rules_of
 from harness.errors import SpecError
 from harness.metrics import arrivals, cache, latency, throughput, usage
 from harness.metrics.distribution import describe
+from harness.metrics.goodput import goodput
 from harness.metrics.scaling import scaling
+from harness.metrics.steady import steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
 from harness.telemetry import Telemetry
@@ -24,6 +26,7 @@ def summarise_cell(
     records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
 ) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
+    records, steady = steady_state(records, facts["load"])
     requests = records.requests
     nulls: dict[str, str] = {}
 
@@ -40,6 +43,13 @@ def summarise_cell(
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
+    slo, good_per_s = goodput(requests, facts.get("slo") or {}, window)
+    if good_per_s is None:
+        nulls["goodput_requests_per_s"] = (
+            "a latency with a limit is not known"
+            if facts.get("slo")
+            else "the scenario sets no limits ([slo])"
+        )
     watched, unwatched = usage.describe(telemetry, facts, rates, window)
     nulls |= unwatched
     return {
@@ -47,7 +57,7 @@ def summarise_cell(
         "load": facts["load"],
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate, asked, watched),
+        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady),
         "requests": _counts(requests, facts),
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
@@ -56,7 +66,9 @@ def summarise_cell(
         "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
         "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
         **rates,
-        "goodput_requests_per_s": None,
+        "goodput_requests_per_s": good_per_s,
+        "slo": slo,
+        "steady_state": steady,
         "window_s": window.seconds if window else None,
         "window_kind": window.kind if window else None,
         "output_tokens": _output_tokens(records),

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any
 
 from harness.errors import SpecError
-from harness.plan import Cell
+from harness.plan import Cell, warmup_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder
@@ -86,7 +86,7 @@ def _planned(
     prepared: Prepared, cell: Cell, history: dict[tuple[str, str, float], list[float]]
 ) -> PlannedCell:
     load = prepared.scenario.load
-    count = load.requests + load.warmup_requests
+    count = load.requests + warmup_requests(load, cell.load)
     label = prepared.labels[cell.backend]
     words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
     point = f"{cell.load.value:g} {words[cell.load.kind]}"

@@ -14,7 +14,7 @@ from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.turns import ANSWER, TOOL
-from harness.plan import Cell, LoadPoint, seed_for
+from harness.plan import Cell, LoadPoint, seed_for, warmup_requests
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, replayed, think_times
@@ -37,7 +37,7 @@ def make_job(
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.asked),
         sessions=_sessions(prepared, cell.load, cell.repeat, workload.asked),
-        warmup_requests=load.warmup_requests,
+        warmup_requests=warmup_requests(load, cell.load),
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,

@@ -21,7 +21,7 @@ from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
-from harness.plan import Cell, LoadPoint
+from harness.plan import Cell, LoadPoint, warmup_requests
 from harness.prompts.request import Constraint
 from harness.prompts.workload import Workload
 from harness.run.cache_state import CacheState, bring_about
@@ -162,6 +162,7 @@ def _facts(
 ) -> dict[str, Any]:
     ref = prepared.backends[cell.backend]
     header, load = ref.definition.backend, prepared.scenario.load
+    warmup = warmup_requests(load, cell.load)
     track = prepared.tracks[cell.backend]
     asked = _request_facts(prepared, cell, workload)
     return {
@@ -191,14 +192,15 @@ def _facts(
             and exact_output_possible(ref.definition)
             and not asked["shapes"],
             "content_tokens_mean": float(reusable(workload.asked)[1].mean()),
-            "ideal_hit_rate": ideal_hit_rate(workload.asked, load.warmup_requests),
-            "shared_share": ideal_hit_rate(workload.asked, load.warmup_requests, warm=True),
+            "ideal_hit_rate": ideal_hit_rate(workload.asked, warmup),
+            "shared_share": ideal_hit_rate(workload.asked, warmup, warm=True),
             "cold_cache": prepared.scenario.cache.state == "cold",
         },
         "request": asked,
         "prefix_cache": ref.definition.prefix_cache.enabled,
         "engine_values": engine.facts.get("values"),
-        "planned": len(workload) - load.warmup_requests,
+        "planned": len(workload) - warmup,
+        "slo": prepared.scenario.slo,
         "unsent": result.unsent,
         "interrupted": result.interrupted,
         "cache": cache.as_json(),

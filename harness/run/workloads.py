@@ -2,7 +2,7 @@
 
 import hashlib
 
-from harness.plan import Cell, LoadPoint, load_points, seed_for
+from harness.plan import Cell, LoadPoint, load_points, seed_for, warmup_requests
 from harness.prompts.generate import generate
 from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
@@ -20,10 +20,12 @@ class Workloads:
         texts = TextMaker(counter)
         self.exact = texts.exact
         self._points = load_points(scenario.load)
-        count = scenario.load.warmup_requests + scenario.load.requests
+        counts = {
+            point: scenario.load.requests + warmup_requests(scenario.load, point) for point in self._points
+        }
         self._made: dict[tuple[LoadPoint, int], Workload] = {
             (point, repeat): generate(
-                scenario.prompts, count, seed_for(seed, "prompts", point.label, repeat), texts
+                scenario.prompts, counts[point], seed_for(seed, "prompts", point.label, repeat), texts
             )
             for repeat in range(repeats)
             for point in self._points

@@ -10,7 +10,7 @@ from harness.spec.strict import nearest
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
 SloTable = Mapping[str, Mapping[str, float]]
 SLO_MEASURES = ("ttft_ms", "ttft_service_ms", "tpot_ms", "e2e_ms")
-SLO_SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "max": 1.0}
+SLO_SHARES = ("p50", "p90", "p95", "p99", "max")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,151 @@
+"""Where the steady part of a cell begins: after fixed warm-up, by MSER on latency and on output speed.
+
+MSER (White 1997) cuts where the standard error of what is left is smallest. A cut is taken only where the
+part before it plainly differs, and costs no percentile; the rest is then tested for a slope.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics import latency
+from harness.metrics.distribution import highest_percentile
+from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+
+Floats = NDArray[np.float64]
+
+MOST_BATCHES = 40
+LEAST_BATCHES = 10  # fewer have no course
+NEARLY = 1.25  # the first cut about as good as the best one: chance decides between those
+CALM = 0.01  # less spread than this is none
+PLAIN_ERRORS = 4.0  # standard errors between what is cut and what stays
+PLAIN_SHARE = 0.1  # and of what stays
+DRIFT_SHARE = 0.2  # from the first to the last batch
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The logarithm of one figure over the measured part of a cell, in equal batches: a few very long
+    answers are not to look like a ramp."""
+
+    name: str
+    starts_ns: NDArray[np.int64]  # when each batch began
+    values: Floats
+
+    def cut(self) -> int:
+        """Batches before the steady part; 0 where none plainly differs."""
+        values = self.values
+        if len(values) < LEAST_BATCHES:
+            return 0
+        cuts = range(len(values) // 2 + 1)
+        scores = np.array([(values[cut:].var() + CALM**2) / (len(values) - cut) for cut in cuts])
+        best = int(np.argmax(scores <= NEARLY * scores.min()))
+        if not best:
+            return 0
+        rest = values[best:]
+        away = abs(values[:best].mean() - rest.mean())
+        error = rest.std(ddof=1) * (1 / best + 1 / len(rest)) ** 0.5
+        return best if away > max(PLAIN_ERRORS * error, np.log1p(PLAIN_SHARE)) else 0
+
+    def drift(self, cut: int) -> float | None:
+        """Relative change over what is left after `cut`; None where it is small or may be chance."""
+        values = self.values[cut:]
+        if len(values) < LEAST_BATCHES:
+            return None
+        time = np.arange(len(values)) - (len(values) - 1) / 2
+        slope = float((time * values).sum() / (time**2).sum())
+        left = values - values.mean() - slope * time
+        error = float((left**2).sum() / (len(values) - 2) / (time**2).sum()) ** 0.5
+        change = float(np.expm1(slope * (len(values) - 1)))
+        return change if abs(slope) > PLAIN_ERRORS * error and abs(change) > DRIFT_SHARE else None
+
+
+def steady_state(records: Records, load: Mapping[str, Any]) -> tuple[Records, dict[str, Any]]:
+    """Records with the requests before the steady part tagged as warm-up, and the cell's `steady_state`.
+
+    Times are seconds from the cell's t0. `removed`: measured requests that are warm-up by the rule.
+    """
+    requests = records.requests
+    chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)
+    if not chosen.any():
+        return records, {"state": "unknown", "why": "no measured request was sent"}
+    begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
+    if load["kind"] == "trace" or load.get("profile"):
+        return records, {"state": "not tested", "why": "the load itself changes over time"}
+    courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
+    cuts = {course.name: course.cut() for course in courses}
+    start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
+    early = chosen & (requests["sent_ns"] < start)
+    refusal = _refusal(requests, chosen, early)
+    drifts = {course.name: course.drift(cuts[course.name]) for course in courses}
+    found = {
+        "fixed_s": begin / 1e9,
+        "start_s": (begin if refusal else start) / 1e9,
+        "end_s": last_send / 1e9,
+        "drained_s": float(requests["end_ns"].max()) / 1e9,
+        "cuts": cuts,
+        "removed": 0 if refusal else int(early.sum()),
+        "drift": drifts,
+        **_state(courses, drifts, early, refusal),
+    }
+    if refusal or not early.any():
+        return records, found
+    tagged = requests.copy()
+    tagged["phase"][early] = Phase.WARMUP
+    return Records(tagged, records.events, records.texts, records.finish_reasons, records.errors), found
+
+
+def _state(
+    courses: list[Course], drifts: dict[str, float | None], early: NDArray[np.bool_], refusal: str | None
+) -> dict[str, str | None]:
+    drifting = [f"{name} changes by {share:+.0%} over it" for name, share in drifts.items() if share]
+    if not any(len(course.values) >= LEAST_BATCHES for course in courses):
+        return {"state": "unknown", "why": "too few requests to tell"}
+    if refusal:
+        return {"state": "not steady", "why": refusal}
+    if drifting:
+        return {"state": "not steady", "why": "; ".join(drifting)}
+    return {"state": "steady", "why": None}
+
+
+def _refusal(requests: NDArray[np.void], chosen: NDArray[np.bool_], early: NDArray[np.bool_]) -> str | None:
+    """Why what plainly is warm-up cannot be removed."""
+    if not early.any():
+        return None
+    count, before = int(early.sum()), int(chosen.sum())
+    if (requests["outcome"][early] != Outcome.OK).any():
+        return f"the first {count} measured requests differ from the rest, and some of them failed"
+    if highest_percentile(before - count) < highest_percentile(before):
+        return f"the first {count} of {before} measured requests differ from the rest: too few would be left"
+    return None
+
+
+def _latency(requests: NDArray[np.void]) -> Course | None:
+    """Of whole answers, in the order of their sending."""
+    rows = requests[latency.measured(requests) & (requests["outcome"] == Outcome.OK)]
+    rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
+    if not len(rows):
+        return None
+    took = (rows["last_text_ns"] - rows["intended_ns"]) / 1e6
+    batches = np.array_split(np.arange(len(rows)), min(MOST_BATCHES, len(rows)))
+    return Course(
+        "e2e_ms",
+        np.array([rows["sent_ns"][batch[0]] for batch in batches]),
+        np.log([max(took[batch].mean(), 1e-3) for batch in batches]),
+    )
+
+
+def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
+    """Text events per second in equal stretches of time, at least ten events each on average."""
+    events = records.events
+    stamps = events["stamp_ns"][np.isin(events["kind"], GENERATED)]
+    inside = stamps[(stamps >= begin_ns) & (stamps < end_ns)]
+    count = min(MOST_BATCHES, len(inside) // 10)
+    if count < LEAST_BATCHES:
+        return None
+    edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
+    found, _ = np.histogram(inside, edges)
+    return Course("output_events_per_s", edges[:-1], np.log((found + 0.5) / np.diff(edges) * 1e9))
