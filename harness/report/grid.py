@@ -15,6 +15,7 @@ Presence = Literal["always", "when known", "when asked for"]
 class Entry:
     text: str
     range: str = ""  # lowest and highest repeat
+    spread: str = ""  # the same as the farther one's distance: `±3%`
     verdict: str = ""  # of the validity column
 
 
@@ -39,12 +40,23 @@ def known(column: Column, rows: Sequence[Row]) -> bool:
 
 def _entry(path: str, scale: float, row: Row) -> Entry:
     spread = row.spread(path)
-    return Entry(NOT_KNOWN) if spread is None else Entry(number(spread.median * scale), _range(spread, scale))
+    if spread is None:
+        return Entry(NOT_KNOWN)
+    return Entry(number(spread.median * scale), _range(spread, scale), _spread(spread))
 
 
 def _range(spread: Spread, scale: float) -> str:
     low, high = number(spread.low * scale), number(spread.high * scale)
     return f"{low}–{high}" if low != high else ""
+
+
+def _spread(spread: Spread) -> str:
+    """Empty where every repeat has the same value, or they are around zero."""
+    far = max(spread.high - spread.median, spread.median - spread.low)
+    if not far or not spread.median:
+        return ""
+    share = 100 * far / abs(spread.median)
+    return f"±{share:.0f}%" if share >= 1 else "±<1%"
 
 
 def _cache(row: Row) -> Entry:
@@ -53,7 +65,7 @@ def _cache(row: Row) -> Entry:
     if hit is None:
         return Entry(NOT_KNOWN)
     beside = "" if ideal is None else f" ({100 * ideal.median:.0f})"
-    return Entry(f"{100 * hit.median:.0f}{beside}", _range(hit, 100.0))
+    return Entry(f"{100 * hit.median:.0f}{beside}", _range(hit, 100.0), _spread(hit))
 
 
 def _errors(row: Row) -> Entry:

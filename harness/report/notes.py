@@ -81,29 +81,10 @@ def same_work(summary: Json) -> bool:
     return all(len(found) == 1 for found in hashes.values())
 
 
-def rank_lines(summary: Json) -> list[str]:
-    """Of the primary metric, one per load point."""
-    return [
-        plain(f"{point_of(found).label} {found['metric']}: {found['line']}", 1000)
-        for found in summary.get("rankings") or ()
-        if found["primary"]
-    ]
-
-
-def noise_lines(summary: Json) -> list[str]:
-    """Of backends measured against themselves: what equal engines differ by, and what could be found."""
-    lines = []
-    for found in summary.get("noise") or ():
-        apart, detectable = (f"{100 * found[key]:.1f} %" for key in ("apart", "smallest_detectable"))
-        what = f"{point_of(found).label} {found['metric']}: {found['backend']} differs from itself by {apart}"
-        lines.append(plain(f"noise {what}; smallest detectable effect {detectable}"))
-    return lines
-
-
 def no_verdict(summary: Json) -> str:
-    """Why nothing could be decided. Empty where something was, and where there is nothing to compare."""
-    found = {finding["verdict"] for finding in summary.get("comparison") or ()}
-    if len(labels(summary)) < 2 or found & {"faster", "slower", "same"}:
+    """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
+    tested = any(finding.get("ratio") for finding in summary.get("comparison") or ())
+    if len(labels(summary)) < 2 or tested:
         return ""
     return (
         f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "

@@ -3,15 +3,14 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from harness.report import verdicts
 from harness.report.grid import Column, Entry, shown
 from harness.report.notes import (
     Note,
     banner,
     no_verdict,
-    noise_lines,
     notes,
     odd_tracks,
-    rank_lines,
     simulated,
 )
 from harness.report.text import NOT_KNOWN, counted, markdown_escaped, plain
@@ -19,6 +18,7 @@ from harness.report.view import Group, Json, first_cells, groups, labels, point_
 
 GAP = 2
 LABEL_LIMIT = 40
+PAIRS = 3  # spelled out where there are no more at a load point; the report has all
 BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
 VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
 
@@ -39,7 +39,7 @@ class _Paint:
 def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
     loud = [paint(line, LOUD) for line in textwrap.wrap(banner(summary), width)]
     yield from loud
-    for line in textwrap.wrap(headline(summary), width):
+    for line in textwrap.wrap(headline(summary, "below how far they lie from it"), width):
         yield paint(line, BOLD)
     for group in groups(summary):
         yield ""
@@ -47,16 +47,16 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
         yield from _blocks(group, marks(summary), width, paint)
     yield ""
     yield from _legend(summary, width)
-    for line in (*rank_lines(summary), *noise_lines(summary), no_verdict(summary)):
-        yield from textwrap.wrap(line, width, subsequent_indent="  ")
+    yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
+    yield from _verdicts(summary, width)
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
 
 
-def headline(summary: Json) -> str:
+def headline(summary: Json, spread: str) -> str:
     count = repeats(summary)
-    pooled = f"; median of {count} repeats, range below where they differ" if count > 1 else ""
+    pooled = f"; median of {count} repeats, {spread} where they differ" if count > 1 else ""
     return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 
@@ -93,7 +93,7 @@ def _blocks(group: Group, marks: dict[str, str], width: int, paint: _Paint) -> I
 
 
 def _texts(entries: Sequence[Entry]) -> list[str]:
-    return [text for entry in entries for text in (entry.text, entry.range)]
+    return [text for entry in entries for text in (entry.text, entry.spread)]
 
 
 def _block(
@@ -112,9 +112,9 @@ def _block(
         yield name.ljust(first) + "".join(
             paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, "")) for entry, size in entries
         )
-        if any(entry.range for entry, _ in entries):
+        if any(entry.spread for entry, _ in entries):
             yield paint(
-                "".join((" " * first, *(entry.range.rjust(size) for entry, size in entries))).rstrip(), DIM
+                "".join((" " * first, *(entry.spread.rjust(size) for entry, size in entries))).rstrip(), DIM
             )
 
 
@@ -130,6 +130,12 @@ def engine_words(cell: Json) -> str:
     version = cell.get("engine_version") or "version not reported"
     return plain(f"{cell.get('title') or cell['backend']} {version}, {cell.get('track') or 'track unknown'}, "
                  f"launch {cell.get('launch') or NOT_KNOWN}")  # fmt: skip
+
+
+def _verdicts(summary: Json, width: int) -> Iterator[str]:
+    for line in verdicts.lines(summary, PAIRS):
+        inset = len(line) - len(line.lstrip()) + 2
+        yield from textwrap.wrap(line, width, subsequent_indent=" " * inset)
 
 
 def _wrapped(note: Note, width: int, paint: _Paint) -> Iterator[str]:
@@ -148,7 +154,7 @@ def markdown(summary: Json) -> str:
 def _markdown_lines(summary: Json) -> Iterator[str]:
     marked = marks(summary)
     loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
-    yield f"## {markdown_escaped(headline(summary))}"
+    yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"
     yield ""
     yield from loud
     for group in groups(summary):
@@ -166,7 +172,7 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
     for label, cell in first_cells(summary).items():
         yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
     yield ""
-    yield from (f"- {markdown_escaped(line)}" for line in rank_lines(summary))
+    yield from (f"- {markdown_escaped(line.strip())}" for line in verdicts.lines(summary, PAIRS))
     yield markdown_escaped(no_verdict(summary))
     yield ""
     for note in notes(summary):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.plan import LoadPoint
 from harness.report.measures import measure
-from harness.report.text import number, plain
+from harness.report.text import plain
 from harness.report.view import Json, point_of
 
 SIGNS = (
@@ -89,24 +89,44 @@ def runs(summary: Json) -> str:
     return f"{low} runs" if low == high else f"{low} to {high} runs"
 
 
+def tested(summary: Json) -> bool:
+    """Whether any pair had runs enough for an interval."""
+    return any(one.get("ratio") for one in summary.get("comparison") or ())
+
+
 def lines(summary: Json, most_pairs: int) -> Iterator[str]:
-    """For a terminal: rank line and pairs of the primary metric, then the rank lines of the others."""
-    if not decided(summary):
-        return
+    """For a terminal: rank lines of the primary metric, its pairs where they are few, the rank lines of the
+    others, the noise."""
+    if tested(summary):
+        yield from _tested_lines(summary, most_pairs)
+    yield from noise_lines(summary)
+
+
+def noise_lines(summary: Json) -> Iterator[str]:
+    """Of backends measured against themselves: what equal engines differ by, and what could be found."""
+    for found in summary.get("noise") or ():
+        apart, detectable = (f"{100 * found[key]:.1f} %" for key in ("apart", "smallest_detectable"))
+        what = f"{point_of(found).label} {measure(found['metric']).name}: {found['backend']}"
+        yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
+
+
+def _tested_lines(summary: Json, most_pairs: int) -> Iterator[str]:
     first = primary(summary)
     confidence = 100 * (summary.get("verdict_rules") or {}).get("confidence", 0.95)
-    yield f"verdicts: {measure(first).name}, {number(confidence)} % intervals over {runs(summary)}"
-    for point, line in rank_lines(summary, first):
-        yield f"  {point.label:<5} {line}"
+    yield f"verdicts: {measure(first).name}, {confidence:g} % intervals over {runs(summary)}"
+    ranked = dict(rank_lines(summary, first))
+    for point in dict.fromkeys(point_of(one) for one in summary.get("comparison") or ()):
+        if point in ranked:
+            yield f"  {point.label:<5} {ranked[point]}"
         pairs = [found for found in findings(summary, point) if found.metric == first]
-        for found in pairs[:most_pairs]:
-            yield f"        {sentence(found)}"
-        if len(pairs) > most_pairs:
-            yield f"        and {len(pairs) - most_pairs} pairs more in the report"
+        for found in pairs if len(pairs) <= most_pairs else ():
+            yield f"        {sentence(found)}" if point in ranked else f"  {point.label:<5} {sentence(found)}"
     for metric in metrics(summary)[1:]:
-        ranked = rank_lines(summary, metric)
-        if ranked:
-            yield f"  {measure(metric).name}: " + "; ".join(f"{point.label} {line}" for point, line in ranked)
+        by_line: dict[str, list[str]] = {}
+        for point, line in rank_lines(summary, metric):
+            by_line.setdefault(line, []).append(point.label)
+        for line, points in by_line.items():
+            yield f"  {measure(metric).name} {' '.join(points)}: {line}"
 
 
 def sentence(found: Finding) -> str:
@@ -115,4 +135,4 @@ def sentence(found: Finding) -> str:
         return f"{a} is {found.word} than {b}, {found.times}"
     if found.word == "same":
         return f"{a} and {b} are the same within noise, {found.times}"
-    return f"{a} and {b}: {found.word}, {found.why}"
+    return f"{a} and {b}: {found.word}, {found.why.rpartition(': ')[2]}"

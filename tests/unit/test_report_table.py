@@ -70,8 +70,46 @@ def test_an_invalid_repeat_is_left_out_and_said():
     found = terminal(summary(*cells), 200, color=False)
     assert "99.0" not in found
     assert re.search(r"llamacpp +11\.0 .* INVALID 1/3", found)
-    assert "10.0–12.0" in found
+    assert "±9%" in found
+    assert "[10.0–12.0]" in markdown(summary(*cells)).replace("\\", "")
     assert "warning: INVALID llamacpp c4 r2: client-busy, measured 97%, limit 90%" in found
+
+
+def test_repeats_do_not_break_a_table_of_a_hundred_columns():
+    cells = [cell(name, p50=1234.5 + repeat, repeat=repeat) for name in ("vllm", OFF) for repeat in range(3)]
+    found = terminal(summary(*cells), 100, color=False)
+    assert found.count("validity") == 1
+    assert max(map(len, found.splitlines())) <= 100
+
+
+COMPARED = {
+    "a": "llamacpp",
+    "b": OFF,
+    "load": {"kind": "concurrency", "value": 4},
+    "metric": "ttft_ms.p50",
+    "ratio": [0.4, 0.5, 0.625],
+    "runs": [5, 5],
+    "verdict": "faster",
+    "why": "50 % lower over 5 pairs of runs, beyond the floor of 2 %",
+    "primary": True,
+}
+RANKED = {"load": COMPARED["load"], "metric": "ttft_ms.p50", "line": f"llamacpp >> {OFF}", "primary": True}
+RULES = {"primary": "ttft_ms.p50", "confidence": 0.95}
+
+
+def test_the_verdicts_stand_at_the_end():
+    changes = {"comparison": [COMPARED], "rankings": [RANKED], "verdict_rules": RULES}
+    found = terminal(summary(cell(), cell(OFF), **changes), 100, color=False)
+    assert found.index("verdicts: TTFT p50, 95 % intervals over 5 runs") > found.index("validity")
+    assert f"  c4    llamacpp >> {OFF}\n        llamacpp is faster than {OFF}, 2× (1.6 to 2.5)\n" in found
+    assert "No verdict" not in found
+
+
+def test_what_was_tested_and_not_decided_says_what_would_decide():
+    why = "3 % lower (5 % lower to 1 % higher) over 5 pairs of runs: about 9 runs would decide"
+    undecided = {**COMPARED, "verdict": "not enough runs", "why": why}
+    found = terminal(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, False)
+    assert f"  c4    llamacpp and {OFF}: not enough runs, about 9 runs would decide" in found
 
 
 def test_a_cell_that_was_never_checked_is_not_valid():

@@ -8,6 +8,7 @@ from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, section, table, tag
 from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing, number
+from harness.report.verdicts import noise_lines
 from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats
 
 IN_WORDS = 3  # backends: with more, sentences are harder to read than the table
@@ -24,6 +25,7 @@ def answer(source: Source) -> Html:
         *verdicts.ranks(source),
         tag("p", _compared(source)),
         *verdicts.tables(source),
+        *(tag("p", line) for line in noise_lines(summary)),
         *sentences,
         *([tag("p", tag("strong", undecided))] if undecided else []),
         *(_table(source, group) for group in found),
