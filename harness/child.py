@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -37,6 +38,23 @@ def spawn(
     )
     there.close()
     return process, here
+
+
+def peak_rss_bytes() -> int:
+    """Of this process since it began. ru_maxrss would begin with what its parent had reached."""
+    try:
+        with Path("/proc/self/status").open(encoding="ascii") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def open_descriptors() -> int | None:
+    """Of this process; None where the kernel does not list them."""
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError:
+        return None
 
 
 def settle(parent: int) -> None:

@@ -26,6 +26,11 @@ def client_facts(client: ClientFacts) -> dict[str, Any]:
         "connect_ms": _quantiles_ms(client.connect_ns),
         "peak_rss_bytes": client.peak_rss_bytes,
         "gc_collections": client.gc_collections,
+        "busy_shares": list(client.busy_shares),
+        "waits": client.waits,
+        "preemptions": client.preemptions,
+        "open_descriptors": client.open_descriptors,
+        "socket_errors": client.socket_errors,
         "notes": list(client.notes),
     }
 

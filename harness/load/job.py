@@ -97,6 +97,11 @@ class ClientFacts:
     connect_ns: NDArray[np.int64]  # of connections opened ahead of the window too
     peak_rss_bytes: int
     gc_collections: int  # inside the window
+    busy_shares: tuple[float, ...] = ()  # of every worker, in their order
+    waits: int = 0  # context switches that workers asked for inside the window
+    preemptions: int = 0  # context switches forced on them: the core was wanted by something else
+    open_descriptors: int | None = None  # of all workers when their windows closed
+    socket_errors: int = 0  # connections refused, reset, or closed in the middle of an answer
     merged_share: float = 0.0  # of text events that shared a read, and so a stamp, with the one before
     held_at_cap: int = 0  # open loop, over_cap "wait": the server's doing, seen in the response time
     lost_workers: int = 0  # died in the window; their unfinished requests are CANCELLED

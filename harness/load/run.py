@@ -16,11 +16,12 @@ from harness.load.job import ClientFacts, LoadJob, LoadResult, OpenLoop, Progres
 from harness.load.share import choose_workers, split
 from harness.load.spill import merge
 from harness.load.worker import Share
-from harness.record import UNKNOWN, Phase, Records, empty_requests
+from harness.record import UNKNOWN, Outcome, Phase, Records, empty_requests
 
 _START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
 _LISTEN_S = 0.1
 _STOP_GRACE_S = 10.0
+_SOCKET_ERRORS = (Outcome.CONNECT_FAILED, Outcome.RESET, Outcome.TRUNCATED)
 _LOST = "the load worker died"
 
 
@@ -123,6 +124,10 @@ def _held_at_cap(workers: list[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]
     return held
 
 
+def _sum(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(filter(None, counts))
+
+
 def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
     facts = [worker.facts for worker in workers if worker.facts is not None]
     rows = records.requests
@@ -152,6 +157,11 @@ def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records:
         connect_ns=np.concatenate([np.zeros(0, np.int64), *(fact.connect_ns for fact in facts)]),
         peak_rss_bytes=max((fact.peak_rss_bytes for fact in facts), default=0),
         gc_collections=sum(fact.gc_collections for fact in facts),
+        busy_shares=tuple(fact.busy_share for fact in facts),
+        waits=sum(fact.waits for fact in facts),
+        preemptions=sum(fact.preemptions for fact in facts),
+        open_descriptors=_sum([fact.open_descriptors for fact in facts]),
+        socket_errors=int(np.count_nonzero(np.isin(rows["outcome"], _SOCKET_ERRORS))),
         lost_workers=sum(worker.facts is None for worker in workers),
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -21,7 +21,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.child import settle
+from harness.child import open_descriptors, peak_rss_bytes, settle
 from harness.load.carrier import Carrier
 from harness.load.flow import resolve
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
@@ -76,6 +76,9 @@ class Facts:
     connect_ns: NDArray[np.int64]
     peak_rss_bytes: int
     gc_collections: int
+    waits: int  # context switches it asked for, inside the window
+    preemptions: int  # context switches forced on it
+    open_descriptors: int | None  # when its window closed
     unstamped_reads: int
     text_events: int
     shared_events: int  # generated events that arrived in one read with the one before
@@ -144,9 +147,11 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     if share.carrier is not Carrier.ASYNCIO:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
+    switches = resource.getrusage(resource.RUSAGE_SELF)
     stopped = window.run(work, settle, chore)
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
     collections = _gc_collections() - collections
+    switched, descriptors = resource.getrusage(resource.RUSAGE_SELF), open_descriptors()
     gc.enable()
     spill.close()
     window.close()
@@ -158,8 +163,11 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         busy_share=cpu / wall,
         loop_lag_ns=np.asarray(window.counters.loop_lag_ns, np.int64),
         connect_ns=np.asarray(window.connect_ns, np.int64),
-        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_rss_bytes=peak_rss_bytes(),
         gc_collections=collections,
+        waits=switched.ru_nvcsw - switches.ru_nvcsw,
+        preemptions=switched.ru_nivcsw - switches.ru_nivcsw,
+        open_descriptors=descriptors,
         unstamped_reads=window.counters.unstamped_reads,
         text_events=tally.text_events,
         shared_events=tally.shared_events,

@@ -2,13 +2,13 @@
 
 import gc
 import os
-import resource
 import threading
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from harness.child import peak_rss_bytes
 from harness.observe.job import Report, SourceFacts, Watch
 from harness.observe.sources import Source, UnavailableError, UnreadableError
 from harness.observe.sources.amd import AmdGpus
@@ -112,7 +112,7 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
         sources={name: runner.report() for name, runner in runners.items()},
         cpu_s=time.process_time() - cpu,
         wall_s=time.monotonic() - began,
-        peak_rss_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_rss_bytes=peak_rss_bytes(),
     )
 
 

@@ -43,9 +43,9 @@ class Watcher:
             return self
         self.facts["problem"] = "the sampler did not start"
         self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
-        process, self._pipe = spawn("harness.observe")
+        self.process, self._pipe = spawn("harness.observe")
         self._stack.enter_context(self._pipe)
-        self._stack.callback(_end, process)
+        self._stack.callback(_end, self.process)
         with contextlib.suppress(OSError, EOFError):
             self._pipe.send(replace(self._watch, folder=self._folder))
             if self._pipe.poll(_START_S):

@@ -1,0 +1,259 @@
+"""The sampler's process on this machine: who used the CPU, what the engine says, what becomes of the dead."""
+
+import http.server
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from harness.metrics import machine
+from harness.metrics.throughput import Window
+from harness.observe.job import Exporter, Watch
+from harness.observe.sources import UnavailableError
+from harness.observe.sources.amd import AmdGpus
+from harness.observe.sources.processes import listener
+from harness.observe.sources.system import System
+from harness.observe.watcher import Watcher
+from harness.truth import running
+
+SPIN = "import time\nend = time.monotonic() + {s}\nwhile time.monotonic() < end: pass"
+
+
+def watched(seconds, halfway=lambda: None, **watch):
+    with Watcher(Watch(bench_pid=os.getpid(), **watch)) as watcher:
+        t0 = time.monotonic_ns()
+        time.sleep(seconds / 2)
+        halfway()
+        time.sleep(seconds / 2)
+        telemetry = watcher.stop(t0)
+    return telemetry, watcher.facts
+
+
+def exporter(url, **names):
+    return Exporter(url=url, headers={}, **names)
+
+
+COUNTERS = {"output_tokens": "vllm:generation_tokens_total", "draft_tokens": "vllm:no_such_total"}
+GAUGES = {"running": "vllm:num_requests_running", "kv_use": "vllm:kv_cache_usage_perc"}
+
+
+def test_the_engines_cpu_is_told_from_others():
+    """A process with a child that works, its child's child, and a stranger."""
+    nested = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', '''{SPIN.format(s=9)}'''])"
+    engine = subprocess.Popen([sys.executable, "-c", nested])
+    stranger = subprocess.Popen([sys.executable, "-c", SPIN.format(s=9)], start_new_session=True)
+    try:
+        time.sleep(0.5)
+        # The stranger is this process's child too: it may not count as the load generator's.
+        telemetry, facts = watched(3.0, engine_pid=engine.pid)
+    finally:
+        for process in (engine, stranger):
+            process.kill()
+            process.wait()
+    window = Window(0, 2_800_000_000, "whole")
+    host = machine.host(telemetry, facts["sources"], window)
+    server = machine.server(telemetry, facts["sources"], window)
+    assert host["server_cores"] > 0.1
+    assert host["client_cores"] > 0.1, "whatever else this process started is its own work"
+    assert host["server_cores"] + host["client_cores"] <= host["busy_cores"] + 0.1
+    assert server["busiest_process"]["cores"] == pytest.approx(host["server_cores"], abs=0.05)
+    assert server["rss_bytes"]["max"] > 5e6
+    names = facts["sources"]["processes"]["about"]["engine_processes"]
+    assert len(names) == 2
+
+
+def test_a_local_server_is_found_by_its_port():
+    with running(ttft_ms=1) as server:
+        port = int(server.url.rpartition(":")[2])
+        assert listener(port) == server.pid
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        assert listener(free.getsockname()[1]) is None
+
+
+def test_engine_metrics_are_sampled_and_what_it_lacks_is_named():
+    with running(ttft_ms=1) as server:
+        telemetry, facts = watched(
+            2.0, exporter=exporter(f"{server.url}/metrics", counters=COUNTERS, gauges=GAUGES)
+        )
+    engine = facts["sources"]["engine"]
+    assert engine["failures"] == 0
+    assert 3 <= len(telemetry.get("engine.running").values) <= 7
+    assert engine["missing"] == {"engine.draft_tokens": "no vllm:no_such_total in the engine's metrics"}
+    assert "engine.draft_tokens" not in telemetry.series
+
+
+def test_an_exporter_that_dies_is_a_gap_and_nothing_more():
+    with running(ttft_ms=1) as server:
+        telemetry, facts = watched(
+            4.0,
+            halfway=lambda: os.kill(server.pid, signal.SIGKILL),
+            exporter=exporter(f"{server.url}/metrics", counters=COUNTERS),
+        )
+    engine = facts["sources"]["engine"]
+    assert 1.5 < engine["failing_since_s"] < 3.2
+    assert "refused" in engine["last_failure"].lower() or "reset" in engine["last_failure"].lower()
+    assert telemetry.get("engine.output_tokens").at_ns[-1] < 2.3e9
+    assert telemetry.get("host.cpu_busy_s").at_ns[-1] > 3.5e9, "all else goes on"
+
+
+def test_an_exporter_that_hangs_holds_up_no_other_source():
+    with running(ttft_ms=1) as server:
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            telemetry, facts = watched(5.0, exporter=exporter(f"{server.url}/metrics", counters=COUNTERS))
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+    assert facts["sources"]["engine"]["failing_since_s"] is not None
+    assert len(telemetry.get("host.cpu_busy_s").values) > 12
+    assert facts["problem"] is None
+
+
+@contextmanager
+def answering(*bodies):
+    """A server that gives these answers in turn and then [] for ever, as iteration statistics are drained."""
+    left = list(bodies)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            data = json.dumps(left.pop(0) if left else []).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/metrics"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_json_statistics_are_read_and_an_empty_answer_is_no_sample():
+    def iteration(active, used):
+        return {"numActiveRequests": active, "kvCacheStats": {"usedNumBlocks": used, "maxNumBlocks": 200}}
+
+    paths = {
+        "running": "numActiveRequests",
+        "kv_use": "kvCacheStats.usedNumBlocks / kvCacheStats.maxNumBlocks",
+        "waiting": "numQueuedRequests",
+    }
+    with answering([iteration(1, 10), iteration(3, 50)], [], [iteration(4, 100)]) as url:
+        telemetry, facts = watched(
+            2.5, exporter=Exporter(url="", headers={}, json_url=url, json_gauges=paths)
+        )
+    assert telemetry.get("engine.running").values.tolist() == [3, 4]
+    assert telemetry.get("engine.kv_use").values.tolist() == [0.25, 0.5]
+    assert set(facts["sources"]["engine"]["missing"]) == {"engine.waiting"}
+    assert facts["sources"]["engine"]["failures"] == 0
+
+
+def test_a_killed_sampler_loses_half_a_second():
+    with Watcher(Watch(bench_pid=os.getpid())) as watcher:
+        t0 = time.monotonic_ns()
+        time.sleep(2.0)
+        watcher.process.kill()
+        telemetry = watcher.stop(t0)
+    assert watcher.facts["problem"] == "the sampler was killed"
+    assert telemetry.get("host.cpu_busy_s").at_ns[-1] > 1.0e9
+
+
+def test_nothing_is_started_where_sampling_is_off():
+    with Watcher(None) as watcher:
+        watcher.idle()
+        assert watcher.stop(0).series == {}
+    assert "--sample-hz 0" in watcher.facts["problem"]
+
+
+def powercap(folder, microjoules):
+    zone = folder / "intel-rapl:0"
+    zone.mkdir(exist_ok=True)
+    (folder / "intel-rapl:0:0").mkdir(exist_ok=True)
+    (zone / "name").write_text("package-0\n")
+    (zone / "max_energy_range_uj").write_text("1000000\n")
+    (zone / "energy_uj").write_text(f"{microjoules}\n")
+    return folder
+
+
+def read(source):
+    found = {}
+    source.read(lambda name, value, at_ns=None: found.__setitem__(name, value))
+    return found
+
+
+def test_the_energy_of_a_cpu_package_goes_on_when_its_counter_wraps(tmp_path):
+    system = System(1.0, powercap(tmp_path, 900_000))
+    system.open()
+    assert system.about["cpu_packages"] == ["package-0"]
+    assert read(system)["cpu.0.energy_j"] == 0.9
+    powercap(tmp_path, 100_000)
+    assert read(system)["cpu.0.energy_j"] == pytest.approx(1.1)
+
+
+def test_a_counter_that_only_root_may_read_is_missing_with_the_reason(tmp_path):
+    system = System(1.0, powercap(tmp_path, 1))
+    system.open()
+    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
+    assert "cpu.0.energy_j" not in read(system)
+    assert "No such file" in system.missing["cpu.0.energy_j"]
+
+
+AMDSMI = """
+class AmdSmiException(Exception): pass
+class AmdSmiClkType: GFX, MEM = "gfx", "mem"
+class AmdSmiTemperatureType: HOTSPOT = "hot"
+class AmdSmiTemperatureMetric: CURRENT = "now"
+def amdsmi_init(): pass
+def amdsmi_shut_down(): pass
+def amdsmi_get_processor_handles(): return ["a", "b"]
+def amdsmi_get_gpu_asic_info(h): return {"market_name": "MI300X " + h}
+def amdsmi_get_gpu_device_uuid(h): return "uuid-" + h
+def amdsmi_get_gpu_vram_usage(h): return {"vram_total": 196592, "vram_used": 1024}
+def amdsmi_get_gpu_activity(h): return {"gfx_activity": 97, "umc_activity": "N/A", "mm_activity": "N/A"}
+def amdsmi_get_power_info(h):
+    return {"socket_power": 0, "current_socket_power": "N/A", "average_socket_power": 512}
+def amdsmi_get_energy_count(h):
+    if h == "b": raise AmdSmiException("not supported")
+    return {"energy_accumulator": 4_000_000, "counter_resolution": 15.25, "timestamp": 1}
+def amdsmi_get_clock_info(h, kind): return {"clk": 2100 if kind == "gfx" else 1300}
+def amdsmi_get_temp_metric(h, kind, metric): return 71
+def amdsmi_get_gpu_process_list(h):
+    return [{"pid": 7, "memory_usage": {"vram_mem": 900}}, {"pid": 8, "memory_usage": {"vram_mem": 100}}]
+"""
+
+
+def test_amd_gpus_give_the_same_series(tmp_path, monkeypatch):
+    """Through a module with amdsmi's functions and answers; no AMD GPU was at hand."""
+    (tmp_path / "amdsmi.py").write_text(AMDSMI)
+    monkeypatch.syspath_prepend(tmp_path)
+    gpus = AmdGpus({}, lambda: frozenset({7}), 0.1)
+    gpus.open()
+    found = read(gpus)
+    gpus.close()
+    del sys.modules["amdsmi"]
+    assert [device["name"] for device in gpus.about["devices"]] == ["MI300X a", "MI300X b"]
+    assert found["gpu.0.utilisation_pct"] == 97
+    assert found["gpu.0.power_w"] == 512
+    assert found["gpu.0.energy_j"] == pytest.approx(61.0)
+    assert found["gpu.1.memory_used_bytes"] == 1 << 30
+    assert (found["gpu.0.engine_memory_bytes"], found["gpu.0.other_memory_bytes"]) == (900, 100)
+    assert gpus.missing["gpu.1.energy"] == "amdsmi: not supported"
+    assert gpus.missing["gpu.0.memory_utilisation_pct"] == "amdsmi: N/A"
+
+
+def test_a_machine_without_amdsmi_says_so():
+    with pytest.raises(UnavailableError, match="amdsmi: No module named"):
+        AmdGpus({}, frozenset, 0.1).open()
