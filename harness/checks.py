@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import surroundings
+from harness import surroundings, traps
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.findings import Finding
@@ -47,16 +47,19 @@ def judge(
     asked: Asked | None = None,
     watched: Mapping[str, Any] | None = None,
     steady: Mapping[str, Any] | None = None,
+    answered: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The `validity` object of summary.json.
 
     `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load,
-    `steady` where the steady part lies.
+    `steady` where the steady part lies,
+    `answered` the rates of right answers.
     """
     findings = [
         *_findings(records, facts, hit_rate, asked),
         *surroundings.findings(records, facts, watched or {}),
         *_steady(steady or {}),
+        *traps.findings(records, facts, answered or {}),
     ]
     verdicts = {finding.verdict for finding in findings}
     worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")

@@ -198,6 +198,7 @@ def _facts(
         },
         "request": asked,
         "prefix_cache": ref.definition.prefix_cache.enabled,
+        "habits": asdict(ref.definition.dialect.habits),
         "engine_values": engine.facts.get("values"),
         "planned": len(workload) - warmup,
         "slo": prepared.scenario.slo,

@@ -1,0 +1,83 @@
+"""What an engine does without saying so: a usage block left out, tokens sent together, a field ignored."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.findings import Finding
+from harness.metrics.latency import measured
+from harness.record import UNKNOWN, EventKind, Outcome, Records
+
+Json = Mapping[str, Any]
+
+# A token that ends inside a character waits for the next one.
+SEVERAL_PER_EVENT = 1.1
+# An engine that is made to answer in a shape does; a cut answer is not counted.
+MIN_STRUCTURED_RATE = 0.9
+
+
+def findings(records: Records, facts: Json, answered: Json) -> Iterator[Finding]:
+    """`facts` is the content of cell.json; `answered` holds the rates of right answers of summary.json."""
+    yield from _usage_missing(records)
+    yield from _tokens_together(records, facts)
+    yield from _reasoning(records, facts)
+    yield from _shapes_ignored(answered)
+
+
+def _usage_missing(records: Records) -> Iterator[Finding]:
+    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    missing = int(np.count_nonzero(rows["output_tokens"] == UNKNOWN))
+    if missing:
+        yield Finding(
+            "usage-missing",
+            "SUSPECT",
+            f"{missing} of {len(rows)} answers without a usage block",
+            "0",
+            "token rates are null: ask the server for usage in streams, or compare characters per second",
+        )
+
+
+def _tokens_together(records: Records, facts: Json) -> Iterator[Finding]:
+    """Only where the definition says that each token has an event of its own."""
+    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    events = int(rows["text_events"].sum())
+    if (facts.get("habits") or {}).get("tokens_per_event") != "one" or not events:
+        return
+    if (rows["output_tokens"] == UNKNOWN).any():
+        return
+    each = float(rows["output_tokens"].sum()) / events
+    if each > SEVERAL_PER_EVENT:
+        yield Finding(
+            "tokens-per-event",
+            "SUSPECT",
+            f"{each:.2f} tokens per event",
+            "1 declared",
+            "gaps are between events: compare TPOT, not ITL",
+        )
+
+
+def _reasoning(records: Records, facts: Json) -> Iterator[Finding]:
+    if (facts.get("request") or {}).get("thinking") != "off":
+        return
+    reasoned = records.events["seq"][records.events["kind"] == EventKind.REASONING]
+    if len(reasoned):
+        yield Finding(
+            "thinking-not-off",
+            "SUSPECT",
+            f"{len(np.unique(reasoned))} answers with reasoning text",
+            "0",
+            "TTFT and length include it: switch it off at the server, or set request.thinking to on for all",
+        )
+
+
+def _shapes_ignored(answered: Json) -> Iterator[Finding]:
+    rate = answered.get("structured_valid_rate")
+    if rate is not None and rate < MIN_STRUCTURED_RATE:
+        yield Finding(
+            "structured-ignored",
+            "SUSPECT",
+            f"{rate:.0%} of the whole answers have the shape asked for",
+            f"{MIN_STRUCTURED_RATE:.0%}",
+            "this engine accepts the constraint and does not keep to it: `bench probe` shows its answers",
+        )

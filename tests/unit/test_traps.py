@@ -1,0 +1,51 @@
+"""What engines do without saying so, found in the records."""
+
+import pytest
+
+from harness.checks import judge
+from harness.record import EventKind
+from harness.traps import findings
+from tests.unit import made
+
+ANSWER = {"intended": 0, "texts": [10, 20, 30], "prompt": 110, "cached": 0, "tokens": 3}
+ONE = {"tokens_per_event": "one"}
+
+
+def codes(rows=None, answered=None, **facts):
+    records = made.records(*(rows or [ANSWER] * 6))
+    return [finding.code for finding in findings(records, made.facts(**facts), answered or {})]
+
+
+def test_an_honest_engine_is_not_doubted():
+    assert codes(habits=ONE, request={"thinking": "off"}, answered={"structured_valid_rate": 0.95}) == []
+
+
+def test_answers_without_usage_are_counted():
+    silent = ANSWER | {"tokens": -1}
+    (finding,) = findings(made.records(*[ANSWER] * 4, silent, silent), made.facts(), {})
+    assert (finding.code, finding.measured) == ("usage-missing", "2 of 6 answers without a usage block")
+
+
+@pytest.mark.parametrize(("tokens", "habits", "found"), [(6, ONE, True), (6, {}, False), (3, ONE, False)])
+def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, found):
+    assert codes([ANSWER | {"tokens": tokens}] * 6, habits=habits) == ["tokens-per-event"] * found
+
+
+@pytest.mark.parametrize(("asked", "found"), [("off", ["thinking-not-off"]), ("on", [])])
+def test_reasoning_that_was_not_asked_for(asked, found):
+    records = made.records(*[ANSWER] * 6)
+    records.events["kind"][0] = EventKind.REASONING
+    facts = made.facts(request={"thinking": asked})
+    assert [finding.code for finding in findings(records, facts, {})] == found
+
+
+def test_a_shape_that_is_not_kept_to():
+    assert codes(answered={"structured_valid_rate": 0.1}) == ["structured-ignored"]
+    assert codes(answered={"structured_valid_rate": None}) == []
+
+
+def test_they_are_reasons_of_the_verdict():
+    records = made.records(*[ANSWER | {"tokens": 6}] * 6)
+    verdict = judge(records, made.facts(habits=ONE, workload__output_tokens=6), 0.0)
+    assert verdict["verdict"] == "SUSPECT"
+    assert [reason["code"] for reason in verdict["reasons"]] == ["tokens-per-event"]
