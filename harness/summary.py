@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import checks, claims, fairness, surroundings
+from harness import agreement, checks, claims, fairness, surroundings
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.errors import SpecError
@@ -113,7 +113,12 @@ def _output_tokens(records: Records) -> dict[str, Any]:
     }
 
 
-def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise_run(
+    manifest: Mapping[str, Any],
+    cells: Sequence[Mapping[str, Any]],
+    answers: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """`answers`: what `answers_of` makes of the agreement questions, None where they were not put."""
     invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
     state = manifest["state"]
     summary = {
@@ -128,6 +133,7 @@ def summarise_run(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest)),
+        "agreement": answers,
         "warnings": _warnings(manifest, cells),
     }
     return {**summary, "claims": claims.judge(summary, manifest, claims.load_book())}
@@ -162,6 +168,15 @@ def _cell(folder: RunFolder, name: str) -> dict[str, Any]:
     return summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(name))
 
 
+def answers_of(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How far the backends' answers to the agreement questions were right, alike and unharmed by load."""
+    questions, asked = folder.read_answers()
+    if questions is None:
+        return None
+    in_order = {label: asked[label] for label in manifest["backends"] if label in asked}
+    return agreement.compare(agreement.from_json(questions), in_order)
+
+
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:
     """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run."""
     cells, unreadable = [], []
@@ -171,5 +186,6 @@ def summarise_folder(folder: RunFolder) -> dict[str, Any]:
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
-    summary = summarise_run(folder.read_json("manifest.json"), cells)
+    manifest = folder.read_json("manifest.json")
+    summary = summarise_run(manifest, cells, answers_of(folder, manifest))
     return summary | {"warnings": [*summary["warnings"], *unreadable]}

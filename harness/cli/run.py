@@ -114,6 +114,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"
     )
     parser.add_argument(
+        "--agreement",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="also compare answers to 58 questions, unloaded and all at once (default: with several engines)",
+    )
+    parser.add_argument(
         "--workers", type=int, metavar="N", help="load processes (default: chosen from the load)"
     )
     parser.add_argument(
@@ -167,6 +173,7 @@ def main(arguments: argparse.Namespace) -> int:
         overrides=_overrides(arguments),
         engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
         profile=arguments.profile,
+        agreement=arguments.agreement,
         repeats=arguments.repeats,
         aa=arguments.aa,
         seed=arguments.seed,

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.report import verdicts
+from harness.report.agreement import agreement_lines, agreement_tables
 from harness.report.grid import Column, Entry, shown
 from harness.report.notes import (
     Note,
@@ -45,6 +46,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
         yield ""
         yield paint(point_words(group.point), BOLD)
         yield from _blocks(group, marks(summary), width, paint)
+    yield from agreement_lines(summary)
     yield ""
     yield from _legend(summary, width)
     yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
@@ -168,6 +170,13 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
             entries = [column.entry(row) for column in columns]
             texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
             yield _row([_name(row.label, marked), *texts])
+        yield ""
+    for table in agreement_tables(summary):
+        yield f"### {markdown_escaped(table.title)}"
+        yield ""
+        yield _row(table.head)
+        yield "|---|" + "---:|" * (len(table.head) - 1)
+        yield from map(_row, table.rows)
         yield ""
     for label, cell in first_cells(summary).items():
         yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"

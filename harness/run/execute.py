@@ -8,6 +8,7 @@ from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
+from harness import agreement
 from harness.doctor.result import advice
 from harness.engines.containers.launch import provide_image
 from harness.engines.install import install_engine, needs_install
@@ -19,6 +20,7 @@ from harness.plan import Block, Cell, load_points
 from harness.probe import examine
 from harness.prompts.request import TokenCounter
 from harness.run import noise
+from harness.run.agreement import agreement_wanted, ask_all
 from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
 from harness.run.options import Ui
@@ -26,7 +28,7 @@ from harness.run.prepare import Prepared
 from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
-from harness.summary import summarise_cell, summarise_run
+from harness.summary import answers_of, summarise_cell, summarise_run
 from harness.traces import Trace
 
 PROBE_LIMIT_S = 60.0
@@ -76,7 +78,8 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        return summarise_run(self.manifest.content, self.cells)
+        manifest = self.manifest.content
+        return summarise_run(manifest, self.cells, answers_of(self.folder, manifest))
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -161,6 +164,8 @@ class Run:
                     f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
                 )
                 self._cells(block, engine)
+                if not self.interrupted and block.repeat == 0 and engine.exited() is None:
+                    self._agreement(block, engine)
         except StorageError:
             raise
         except SetupError as error:
@@ -222,6 +227,21 @@ class Run:
             if finding.matters:
                 self.manifest.warn("not-as-declared", text, finding.then)
             self.ui.note(f"{'warning' if finding.matters else 'note'}: {text}")
+
+    def _agreement(self, block: Block, engine: EngineSession) -> None:
+        """After the engine's first cells, so that they are not disturbed."""
+        if not agreement_wanted(self.prepared):
+            return
+        label = self.prepared.labels[block.backend]
+        questions = agreement.load_questions()
+        definition = self.prepared.backends[block.backend].definition
+        with self.interrupts.window() as stop:
+            asked = ask_all(
+                definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
+            )
+        self.interrupted = asked is None
+        if asked is not None:
+            self.folder.write_answers(agreement.as_json(questions), label, asked)
 
     def _died(self, cell: Cell, engine: EngineSession, facts: Mapping[str, Any]) -> None:
         """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""

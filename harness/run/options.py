@@ -26,6 +26,7 @@ class RunOptions:
     overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
     profile: ProfileChoice = "auto"  # of the scenario's sizes
+    agreement: bool | None = None  # put the agreement questions; None: where engines are compared
     repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     seed: int = 0

@@ -85,6 +85,23 @@ class RunFolder:
         except (OSError, EOFError, ValueError, KeyError, TypeError, StopIteration) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
+    def write_answers(self, questions: Mapping[str, Any], label: str, asked: Mapping[str, Any]) -> None:
+        """Of one backend to the agreement questions, which are kept with them."""
+        try:
+            (self.path / "agreement" / "backends").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise atomic.storage_error(error, self.path / "agreement") from error
+        self.write_json("agreement/questions.json", questions)
+        self.write_json(f"agreement/backends/{label}.json", asked)
+
+    def read_answers(self) -> tuple[dict[str, Any] | None, dict[str, dict[str, Any]]]:
+        """The questions and, by backend, its answers. None and nothing where they were not put."""
+        answers = sorted(self.path.glob("agreement/backends/*.json"))
+        if not answers:
+            return None, {}
+        found = {path.stem: self.read_json(f"agreement/backends/{path.name}") for path in answers}
+        return self.read_json("agreement/questions.json"), found
+
     def cell_path(self, cell: str) -> Path:
         return self.path / "cells" / cell
 

@@ -28,6 +28,7 @@ ALLOWED = {
     "engines": {"errors", "paths", "prompts", "spec", "truth"},
     "observe": {"child", "engines", "paths", "telemetry"},
     "store": {"asked", "errors", "record", "telemetry"},
+    "agreement": {"errors", "prompts", "spec"},
     "traces": {"asked", "errors", "record", "store"},
     "metrics": {"asked", "record", "telemetry"},
     "fairness": {"metrics", "record"},
@@ -54,6 +55,7 @@ ALLOWED = {
     "peers": {"metrics", "record"},
     "claims": {"errors", "spec"},
     "summary": {
+        "agreement",
         "asked",
         "checks",
         "claims",
@@ -68,6 +70,8 @@ ALLOWED = {
     },
     "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
     "run": {
+        "record",
+        "agreement",
         "asked",
         "traces",
         "doctor",
@@ -86,7 +90,6 @@ ALLOWED = {
         "summary",
         "telemetry",
         "probe",
-        "record",
     },
     "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
     "cli": {

@@ -1,0 +1,100 @@
+"""Answers of all backends to the `agreement` of summary.json: right, alike, and unharmed by load."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import comb
+from statistics import median
+from typing import Any
+
+from harness.agreement.questions import Question
+from harness.agreement.score import CHANGES, FAULTS, Answer, change, fault, right
+
+Answers = Mapping[str, Answer]  # by question id
+
+CONDITIONS = ("unloaded", "saturated")
+
+
+def compare(questions: Sequence[Question], asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+    """`asked`: by backend, what was stored: per condition `concurrency` and `answers`. None for nobody."""
+    if not asked:
+        return None
+    return {
+        "questions": len(questions),
+        "kinds": dict(Counter(question.kind for question in questions)),
+        "backends": {label: _backend(questions, stored) for label, stored in asked.items()},
+        "pairs": [
+            _pair(questions, (a, asked[a]["unloaded"]["answers"]), (b, asked[b]["unloaded"]["answers"]))
+            for a, b in combinations(asked, 2)
+        ],
+    }
+
+
+def _backend(questions: Sequence[Question], stored: Mapping[str, Any]) -> dict[str, Any]:
+    answers: list[Answers] = [stored[condition]["answers"] for condition in CONDITIONS]
+    changes: dict[str, list[str]] = {name: [] for name in CHANGES}
+    for question in questions:
+        if all(question.id in given for given in answers):
+            changes[change(*(given[question.id] for given in answers))].append(question.id)
+    return {
+        **{condition: _condition(questions, stored[condition]) for condition in CONDITIONS},
+        "under_load": {name: len(ids) for name, ids in changes.items()},
+        "changed": {name: ids for name, ids in changes.items() if ids and name != "same"},
+    }
+
+
+def _condition(questions: Sequence[Question], stored: Mapping[str, Any]) -> dict[str, Any]:
+    answers: Answers = stored["answers"]
+    known = [question for question in questions if question.id in answers]
+    by_kind: dict[str, dict[str, int]] = {}
+    for question in known:
+        kind = by_kind.setdefault(question.kind, {"asked": 0, "right": 0})
+        kind["asked"] += 1
+        kind["right"] += right(question, answers[question.id])
+    faults = Counter(fault(answers[question.id]) for question in known)
+    return {
+        "concurrency": stored["concurrency"],
+        "asked": len(known),
+        "right": sum(kind["right"] for kind in by_kind.values()),
+        "by_kind": by_kind,
+        "faults": {name: faults[name] for name in FAULTS},
+    }
+
+
+def _pair(
+    questions: Sequence[Question], one: tuple[str, Answers], two: tuple[str, Answers]
+) -> dict[str, Any]:
+    """Of the unloaded answers, where both answered."""
+    (a, of_a), (b, of_b) = one, two
+    both = [q for q in questions if q.id in of_a and q.id in of_b]
+    verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)
+    tokens = [
+        (of_a[q.id]["prompt_tokens"], of_b[q.id]["prompt_tokens"])
+        for q in both
+        if None not in (of_a[q.id]["prompt_tokens"], of_b[q.id]["prompt_tokens"])
+    ]
+    only_a, only_b = verdicts[True, False], verdicts[False, True]
+    return {
+        "a": a,
+        "b": b,
+        "compared": len(both),
+        "same_text": sum(of_a[q.id]["text"] == of_b[q.id]["text"] for q in both),
+        "both_right": verdicts[True, True],
+        "only_a_right": only_a,
+        "only_b_right": only_b,
+        "both_wrong": verdicts[False, False],
+        "p_value": _sign_test(only_a, only_b),
+        "prompt_tokens_compared": len(tokens),
+        "prompt_tokens_equal": sum(first == second for first, second in tokens),
+        "prompt_tokens_difference": median(second - first for first, second in tokens) if tokens else None,
+        "different": [q.id for q in both if of_a[q.id]["text"] != of_b[q.id]["text"]],
+    }
+
+
+def _sign_test(only_a: int, only_b: int) -> float | None:
+    """McNemar's exact test: chance of so uneven a split if neither is better. None where none differs."""
+    count = only_a + only_b
+    if not count:
+        return None
+    tail = sum(comb(count, k) for k in range(min(only_a, only_b) + 1))
+    return min(1.0, float(2 * tail / 2**count))

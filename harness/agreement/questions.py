@@ -1,0 +1,90 @@
+"""The questions of questions.toml, and the chat each is asked in."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
+from itertools import cycle
+from random import Random
+from typing import Any, Literal
+
+from harness.errors import SpecError
+from harness.prompts.request import Message
+from harness.prompts.text import TextMaker
+from harness.spec.files import fingerprint
+from harness.spec.strict import build
+
+Kind = Literal["arithmetic", "facts", "format", "copying", "memory", "retrieval"]
+
+_WHERE = "harness/agreement/questions.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    id: str
+    kind: Kind
+    ask: str
+    check: Literal["number", "word", "text", "form"]
+    answer: str = ""  # of the checks number and text
+    accept: tuple[str, ...] = ()  # of the check word
+    pattern: str = ""  # of the check form
+    turns: tuple[str, ...] = ()  # said before, the user's and the assistant's by turns
+    haystack: int = 0  # words of filler before the question
+    needle: str = ""
+    depth: float = 0.0  # of the needle in the filler, 0 first to 1 last
+    max_tokens: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    limits: dict[str, int]
+    question: tuple[Question, ...]
+
+
+def load_questions() -> tuple[Question, ...]:
+    """Each with its kind's limit of tokens."""
+    text = resources.files("harness.agreement").joinpath("questions.toml").read_text(encoding="utf-8")
+    table = tomllib.loads(text)
+    limits = table["limits"]
+    asked = [{**question, "max_tokens": limits[question["kind"]]} for question in table["question"]]
+    questions = build(_File, {"limits": limits, "question": asked}, _WHERE).question
+    for question in questions:
+        _check(question)
+    return questions
+
+
+def as_json(questions: Sequence[Question]) -> dict[str, Any]:
+    """With their hash, to be kept beside the answers."""
+    return {"sha256": sha256(questions), "questions": [asdict(question) for question in questions]}
+
+
+def from_json(stored: Mapping[str, Any]) -> tuple[Question, ...]:
+    """Of `as_json`. Raises SpecError for anything else."""
+    return tuple(build(Question, question, "agreement/questions.json") for question in stored["questions"])
+
+
+def sha256(questions: Sequence[Question]) -> str:
+    return fingerprint([messages_of(question) for question in questions])
+
+
+def messages_of(question: Question) -> tuple[Message, ...]:
+    """Equal for every backend and every run."""
+    said = tuple(zip(cycle(("user", "assistant")), question.turns, strict=False))
+    ask = f"{_haystack(question)}\n\n{question.ask}" if question.haystack else question.ask
+    return (*said, ("user", ask))
+
+
+def _haystack(question: Question) -> str:
+    (filler,) = TextMaker(None).make([question.haystack], Random(question.id))
+    sentences = re.findall(r"[^.]+\.", filler)
+    place = round(question.depth * len(sentences))
+    return " ".join(text.strip() for text in (*sentences[:place], question.needle, *sentences[place:]))
+
+
+def _check(question: Question) -> None:
+    needed = {"number": question.answer, "text": question.answer, "word": question.accept}
+    if not needed.get(question.check, question.pattern):
+        raise SpecError(f"question '{question.id}' has nothing to be checked with", where=_WHERE)
+    if len(question.turns) % 2:
+        raise SpecError(f"question '{question.id}': the last turn must be the assistant's", where=_WHERE)

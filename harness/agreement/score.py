@@ -1,0 +1,87 @@
+"""One answer: right or not, and what is visibly wrong with it. Pure, and the same on every machine."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from harness.agreement.questions import Question
+
+Answer = Mapping[str, Any]  # text, finish_reason, outcome, prompt_tokens, output_tokens
+
+# What an answer can become under load, the worst first.
+Change = Literal["failed", "empty", "truncated", "garbled", "repeated", "reworded", "same"]
+CHANGES: tuple[Change, ...] = ("failed", "empty", "truncated", "garbled", "repeated", "reworded", "same")
+FAULTS = ("failed", "empty", "garbled", "repeated")
+
+_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+_AROUND = " \t\r\n\"'`“”‘’*."
+_REPEATS = 4  # a phrase this often in a row is a loop
+_PHRASE_WORDS = 8
+
+
+def right(question: Question, answer: Answer) -> bool:
+    text = unicodedata.normalize("NFC", answer["text"]).strip()
+    if answer["outcome"] != "ok":
+        return False
+    if question.check == "number":
+        numbers = _NUMBER.findall(text)
+        return bool(numbers) and numbers[-1].replace(",", "") == question.answer
+    if question.check == "word":
+        return any(
+            re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in question.accept
+        )
+    if question.check == "text":
+        return _bare(text) == _bare(question.answer)
+    return re.fullmatch(question.pattern, text) is not None
+
+
+def fault(answer: Answer) -> str | None:
+    """The first of FAULTS that it has."""
+    if answer["outcome"] not in ("ok", "empty"):
+        return "failed"
+    text = answer["text"]
+    if not text.strip():
+        return "empty"
+    if any(_garbage(character) for character in text):
+        return "garbled"
+    return "repeated" if loops(text) else None
+
+
+def change(before: Answer, after: Answer) -> Change:
+    """What became of an answer: after is the one under load."""
+    found, known = fault(after), fault(before)
+    if found in ("failed", "empty"):
+        return "same" if found == known else "failed" if found == "failed" else "empty"
+    if after["text"] == before["text"]:
+        return "same"
+    if before["text"].startswith(after["text"]):
+        return "truncated"
+    if found == "garbled" and known != found:
+        return "garbled"
+    return "repeated" if found == "repeated" and known != found else "reworded"
+
+
+def loops(text: str) -> bool:
+    """A phrase of up to eight words four times in a row, or a sign forty times."""
+    if re.search(r"(\S)\1{39}", text):
+        return True
+    words = text.split()
+    for size in range(1, _PHRASE_WORDS + 1):
+        run = 0
+        for place in range(size, len(words)):
+            run = run + 1 if words[place] == words[place - size] else 0
+            if run >= size * (_REPEATS - 1):
+                return True
+    return False
+
+
+def _garbage(character: str) -> bool:
+    """Replacement signs, control signs, and what no language uses."""
+    if character == "\N{REPLACEMENT CHARACTER}":
+        return True
+    return unicodedata.category(character) in ("Cc", "Cn", "Co", "Cs") and character not in "\n\r\t"
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.strip(_AROUND).split())

@@ -1,0 +1,95 @@
+"""Whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.report.text import NOT_KNOWN, plain
+from harness.report.view import Json
+
+_CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def agreement_tables(summary: Json) -> list[Table]:
+    """Empty where the questions were not put."""
+    found = summary.get("agreement")
+    if not found:
+        return []
+    tables = [_right(found), _under_load(found)]
+    return [*tables, _pairs(found)] if found["pairs"] else tables
+
+
+def agreement_lines(summary: Json) -> Iterator[str]:
+    """For a terminal: names to the left, figures to the right."""
+    for table in agreement_tables(summary):
+        widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
+        yield ""
+        yield table.title
+        for row in (table.head, *table.rows):
+            first, *rest = (
+                text.rjust(width) if place else text.ljust(width)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            yield "  ".join([first, *rest]).rstrip()
+
+
+def _right(found: Json) -> Table:
+    kinds = list(found["kinds"])
+    rows = []
+    for label, backend in found["backends"].items():
+        told = backend["unloaded"]
+        by_kind = (told["by_kind"].get(kind) for kind in kinds)
+        shares = [f"{kind['right']}/{kind['asked']}" if kind else NOT_KNOWN for kind in by_kind]
+        rows.append([plain(label), f"{told['right']}/{told['asked']}", *shares])
+    title = f"answers to {found['questions']} questions, one at a time, greedy: right"
+    return Table(title, ["backend", "all", *kinds], rows)
+
+
+def _under_load(found: Json) -> Table:
+    rows = []
+    for label, backend in found["backends"].items():
+        told = backend["saturated"]
+        changes = [str(backend["under_load"][name]) for name in _CHANGES]
+        rows.append([plain(label), f"{told['right']}/{told['asked']}", *changes])
+    most = max(backend["saturated"]["concurrency"] for backend in found["backends"].values())
+    return Table(
+        f"the same, {most} at once: right, and what became of the answers",
+        ["backend", "right", *_CHANGES],
+        rows,
+    )
+
+
+def _pairs(found: Json) -> Table:
+    rows = []
+    for pair in found["pairs"]:
+        known = pair["prompt_tokens_compared"]
+        chance = NOT_KNOWN if pair["p_value"] is None else f"{pair['p_value']:.2g}"
+        rows.append(
+            [
+                plain(f"{pair['a']} / {pair['b']}"),
+                f"{pair['same_text']}/{pair['compared']}",
+                str(pair["both_right"]),
+                str(pair["only_a_right"]),
+                str(pair["only_b_right"]),
+                str(pair["both_wrong"]),
+                chance,
+                f"{pair['prompt_tokens_equal']}/{known}" if known else NOT_KNOWN,
+            ]
+        )
+    head = [
+        "first / second",
+        "same answer",
+        "both right",
+        "only first",
+        "only second",
+        "neither",
+        "p",
+        "equal prompt tokens",
+    ]
+    return Table("between backends, one at a time (p: chance of so uneven a split)", head, rows)
