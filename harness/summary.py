@@ -10,7 +10,7 @@ from harness import agreement, checks, claims, fairness, surroundings
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.errors import SpecError
-from harness.metrics import arrivals, cache, latency, throughput, usage
+from harness.metrics import arrivals, cache, classes, latency, prefix, quality, throughput, usage
 from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
 from harness.metrics.scaling import scaling
@@ -70,12 +70,16 @@ def summarise_cell(
         "slo": slo,
         "steady_state": steady,
         "window_s": window.seconds if window else None,
+        "makespan_s": throughput.makespan_s(requests),
         "window_kind": window.kind if window else None,
         "output_tokens": _output_tokens(records),
         "prefix_cache_hit_rate": hit_rate,
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
-        "structured_valid_rate": None,
+        "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
+        **quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ())),
+        "by_kind": classes.by_kind(records, asked),
+        "by_turn": classes.by_turn(records, asked),
         **watched,
         "client": facts["client"],
         "conditions": fairness.conditions(records, facts, hit_rate),

@@ -6,8 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asked import Asked, Part
+from harness.metrics.latency import measured
+from harness.record import UNKNOWN, Outcome
 
 Counts = NDArray[np.int64]
+
+# Of the caches that are about: radix trees and slots, SGLang's and vLLM's pages on a GPU, vLLM's on a CPU.
+BLOCKS = (1, 16, 64, 128)
 
 
 def reusable(
@@ -56,6 +61,24 @@ def first_of_each_prefix(asked: Asked) -> Iterator[int]:
         first_turn = asked.numbers["turn"][position] <= 0
         if first_turn and tree.walk(path) < sum(part.tokens for part in path):
             yield position
+
+
+def ideals(requests: NDArray[np.void], asked: Asked) -> dict[str, float] | None:
+    """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
+
+    Requests are taken in the order of their workload. None where an answer came without its prompt tokens.
+    """
+    prompt_tokens, output_tokens = (np.full(len(asked), UNKNOWN, np.int64) for _ in range(2))
+    prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
+    output_tokens[requests["seq"]] = requests["output_tokens"]
+    rows = requests[measured(requests) & (requests["outcome"] == Outcome.OK)]
+    if not len(rows) or (rows["prompt_tokens"] == UNKNOWN).any():
+        return None
+    found = {}
+    for block in BLOCKS:
+        shared, total = reusable(asked, block=block, prompt_tokens=prompt_tokens, output_tokens=output_tokens)
+        found[str(block)] = float(shared[rows["seq"]].sum() / total[rows["seq"]].sum())
+    return found
 
 
 class _Tree:

@@ -40,6 +40,14 @@ def measured_window(requests: NDArray[np.void]) -> Window | None:
     return Window(start, int(answered["end_ns"].max()), "whole")
 
 
+def makespan_s(requests: NDArray[np.void]) -> float | None:
+    """From the first measured send to the end of the last measured answer; None where one failed."""
+    rows = requests[requests["phase"] == Phase.MEASURE]
+    if not len(rows) or (rows["outcome"] != Outcome.OK).any():
+        return None
+    return float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9
+
+
 def rates(records: Records, window: Window) -> dict[str, float | None]:
     """Everything the server did inside the window, whichever phase the request belonged to.
 

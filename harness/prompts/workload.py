@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from harness.asked import Asked, Expected
-from harness.prompts.request import ChatRequest
+from harness.prompts.request import ChatRequest, Constraint
 
 _BATCH = 256  # requests of one batch share the memory of what they have in common
 
@@ -41,6 +41,8 @@ class Workload:
     exact: bool  # lengths were made and checked with the model's tokenizer
     sha256: str
     asked: Asked
+    constraints: tuple[Constraint, ...]  # one of each shape
+    tools: bool  # whether any request offers tools
     _spool: _Spool
 
     def __len__(self) -> int:
@@ -58,6 +60,8 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
     digest, spool = hashlib.sha256(), _Spool()
     expectations: list[Expected] = []
     places: dict[str, int] = {}
+    constraints: dict[str, Constraint] = {}
+    tools = False
 
     def place(expected: Expected | None) -> int:
         if expected is None:
@@ -69,11 +73,15 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
         return places[key]
 
     def rows() -> Iterator[Any]:
+        nonlocal tools
         source = iter(requests)
         while batch := list(islice(source, _BATCH)):
             spool.add(batch)
             for made in batch:
                 digest.update(_line(made))
+                tools = tools or made.tools is not None
+                if made.constraint is not None:
+                    constraints.setdefault(made.constraint.shape, made.constraint)
                 numbers = (
                     made.max_tokens,
                     made.content_tokens,
@@ -85,7 +93,7 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
                 yield (*numbers, place(made.expected)), made.kind, made.shared
 
     asked = Asked.of(rows(), expectations)
-    return Workload(exact, digest.hexdigest(), asked, spool)
+    return Workload(exact, digest.hexdigest(), asked, tuple(constraints.values()), tools, spool)
 
 
 def _line(made: ChatRequest) -> bytes:

@@ -1,0 +1,52 @@
+"""Latencies of a cell's requests by class: by their kind, and by the turn of their session."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.asked import Asked
+from harness.metrics import latency
+from harness.metrics.distribution import describe
+from harness.record import UNKNOWN, Outcome, Records
+
+
+def by_kind(records: Records, asked: Asked | None) -> dict[str, Any] | None:
+    """None for a workload of one kind."""
+    if asked is None or len(set(asked.kinds)) < 2:
+        return None
+    kinds = np.array(asked.kinds, object)[records.requests["seq"]]
+    return _by(records, {str(kind): kinds == kind for kind in sorted(set(asked.kinds))})
+
+
+def by_turn(records: Records, asked: Asked | None) -> dict[str, Any] | None:
+    """From "1" on; None for requests that stand alone."""
+    if asked is None or not asked.has_sessions():
+        return None
+    turns = asked.numbers["turn"][records.requests["seq"]]
+    return _by(records, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
+
+
+def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, Any]:
+    found = {}
+    for name, mask in masks.items():
+        rows = records.requests[mask]
+        events = records.events[np.isin(records.events["seq"], rows["seq"])]
+        part = Records(rows, events, (), (), ())
+        answered = rows[latency.measured(rows) & (rows["outcome"] == Outcome.OK)]
+        found[name] = {
+            "requests": int(latency.measured(rows).sum()),
+            "ok": len(answered),
+            "ttft_ms": describe(latency.ttft_ms(rows))[0],
+            "itl_ms": describe(latency.itl_ms(part))[0],
+            "tpot_ms": describe(latency.tpot_ms(rows))[0],
+            "e2e_ms": describe(latency.e2e_ms(rows))[0],
+            "cached_share": _cached(answered),
+        }
+    return found
+
+
+def _cached(rows: NDArray[np.void]) -> float | None:
+    known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
+    return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()) if known else None

@@ -1,0 +1,122 @@
+"""Whether answers are right: labels, structured output, tool calls; the others by what is wrong."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from harness.asked import Asked, Expected
+from harness.metrics.judging import TRUNCATED, UNJUDGED, VALID, judge
+from harness.metrics.latency import measured, tpot_ms
+from harness.record import UNKNOWN, Outcome, Records, content
+
+FREE = "free"  # the kind of requests whose expectation the engine was not told of
+REFUSED = "refused"  # a status from 400 to 499
+FAILED = "failed"  # no whole answer for another reason
+RATES = {
+    "label": "label_accuracy",
+    "structured": "structured_valid_rate",
+    "tool_call": "tool_call_valid_rate",
+}
+
+_REASONS = 20  # of refusals, the most frequent
+_VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
+
+
+def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -> dict[str, Any]:
+    """The rates, None where nothing was expected, and `answers`: counts by check and kind of request.
+
+    A rate is of the measured answers that were whole, not cut off and could be judged. `unsaid` names as
+    `structured.SHAPE` what the engine has no field for: such answers are counted, and enter no rate.
+    """
+    found: dict[str, Any] = dict.fromkeys((*RATES.values(), "answers", "constraint"))
+    if asked is None or not asked.expectations:
+        return found
+    untold = {name.removeprefix("structured.") for name in unsaid} | {FREE}
+    counts: dict[str, dict[str, Counter[str]]] = {}
+    refusals: Counter[str] = Counter()
+    for check, kind, verdict, error in _judged(records, asked):
+        counts.setdefault(check, {}).setdefault(kind, Counter())[verdict] += 1
+        if verdict == REFUSED:
+            refusals[_reason(error)] += 1
+    for check, kinds in counts.items():
+        told = sum((count for kind, count in kinds.items() if kind not in untold), Counter[str]())
+        found[RATES[check]] = _rate(told)
+    found["answers"] = {
+        check: {kind: _as_json(count, told=kind not in untold) for kind, count in sorted(kinds.items())}
+        for check, kinds in counts.items()
+    } | {"refusals": dict(refusals.most_common(_REASONS))}
+    found["constraint"] = _constraint(records, asked, untold)
+    return found
+
+
+def _judged(records: Records, asked: Asked) -> Iterator[tuple[str, str, str, str]]:
+    """Check, kind, verdict and error of every measured request that an answer is expected of."""
+    rows, events = records.requests, records.events
+    bounds = np.searchsorted(events["seq"], [rows["seq"], rows["seq"] + 1])
+    for place in np.flatnonzero(measured(rows)).tolist():
+        seq = rows["seq"][place]
+        which = asked.numbers["expected"][seq]
+        if which < 0:
+            continue
+        expected: Expected = asked.expectations[which]
+        check = expected.check if expected.check in RATES else "structured"
+        kind = asked.kinds[seq] if check == "structured" else check
+        verdict = REFUSED if 400 <= rows["http_status"][place] < 500 else FAILED
+        if rows["outcome"][place] == Outcome.OK or _only_called(records, place):
+            said = content(events[slice(*bounds[:, place])], records.texts[place])
+            calls = records.tool_calls[place] if records.tool_calls else ""
+            verdict = judge(expected, said, calls, records.finish_reasons[place])
+        yield check, kind, verdict, records.errors[place]
+
+
+def _only_called(records: Records, place: int) -> bool:
+    """A call without arguments is a whole answer, though no text."""
+    called = bool(records.tool_calls) and bool(records.tool_calls[place])
+    return called and bool(records.requests["outcome"][place] == Outcome.EMPTY)
+
+
+def _rate(count: "Counter[str]") -> float | None:
+    left_out = count[TRUNCATED] + count[UNJUDGED] + count[REFUSED] + count[FAILED]
+    judged = count.total() - left_out
+    return count[VALID] / judged if judged else None
+
+
+def _as_json(count: "Counter[str]", *, told: bool) -> dict[str, Any]:
+    return {"told": told, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
+
+
+def _reason(error: str) -> str:
+    """An error text without what differs from request to request."""
+    return " ".join(_VARYING.sub("…", error).split())[:120]
+
+
+def _constraint(records: Records, asked: Asked, untold: set[str]) -> dict[str, Any] | None:
+    """What constraining costs: the first answer to each schema against later ones, and TPOT against free."""
+    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    kinds = np.array(asked.kinds, object)[rows["seq"]]
+    constrained = ~np.isin(kinds, [*untold, ""])
+    if not constrained.any() or not (kinds == FREE).any():
+        return None
+    schemas = rows[constrained & (kinds == "json_schema")]
+    schemas = schemas[np.argsort(schemas["sent_ns"])]
+    waits_ms = (schemas["first_text_ns"] - schemas["sent_ns"]) / 1e6
+    waits_ms[schemas["first_text_ns"] == UNKNOWN] = np.inf
+    first = np.zeros(len(schemas), bool)
+    first[np.unique(asked.numbers["expected"][schemas["seq"]], return_index=True)[1]] = True
+    tpot = {
+        name: _median(tpot_ms(rows[mask])) for name, mask in (("free", kinds == FREE), ("on", constrained))
+    }
+    return {
+        "first_use_ttft_ms": _median(waits_ms[first]),
+        "later_ttft_ms": _median(waits_ms[~first]),
+        "first_uses": int(first.sum()),
+        "later_uses": int((~first).sum()),
+        "tpot_ratio": tpot["on"] / tpot["free"] if tpot["on"] and tpot["free"] else None,
+    }
+
+
+def _median(values: Any) -> float | None:
+    return float(np.median(values)) if len(values) and np.isfinite(np.median(values)) else None
