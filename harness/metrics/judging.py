@@ -9,7 +9,7 @@ from typing import Any
 from harness.asked import Expected
 
 VALID = "valid"
-TRUNCATED = "truncated"  # the token limit cut off an answer that is not right so far
+TRUNCATED = "truncated"  # the token limit cut off what is not right so far
 UNJUDGED = "unjudged"  # what the answer is held to cannot be evaluated here
 
 _FENCE = re.compile(r"^\s*```[a-z]*\s*\n(.*?)\n?```\s*$", re.DOTALL)
@@ -31,7 +31,8 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
         found = VALID if text.strip() in expected.value else "choice"
     else:
         found = _json(None if expected.check == "json_object" else expected.value, text)
-    return TRUNCATED if found not in (VALID, UNJUDGED) and finish_reason == "length" else found
+    cut = finish_reason == "length" and expected.check != "label"  # one that names none in time is wrong
+    return TRUNCATED if cut and found not in (VALID, UNJUDGED) else found
 
 
 def _label(value: Mapping[str, Any], text: str) -> str:

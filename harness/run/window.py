@@ -22,7 +22,6 @@ from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
 from harness.plan import Cell, LoadPoint, warmup_requests
-from harness.prompts.request import Constraint
 from harness.prompts.workload import Workload
 from harness.run.cache_state import CacheState, bring_about
 from harness.run.job import make_job
@@ -119,7 +118,7 @@ def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
 def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[str, Any]:
     """What was asked of every answer, in the engine's own fields, and what it has no field for."""
     definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
-    constraints, tools = _asked_shapes(workload)
+    constraints = workload.constraints
     return {
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -129,21 +128,10 @@ def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[s
         "fields": common_fields(
             definition, request, int(workload.asked.numbers["max_tokens"][0]), shaped=bool(constraints)
         ),
-        "shapes": sorted(constraints),
-        "tools": tools,
-        "unsaid": unsaid(definition, request, constraints.values(), tools=tools),
+        "shapes": sorted(constraint.shape for constraint in constraints),
+        "tools": workload.tools,
+        "unsaid": unsaid(definition, request, constraints, tools=workload.tools),
     }
-
-
-def _asked_shapes(workload: Workload) -> tuple[dict[str, Constraint], bool]:
-    """One constraint of each shape, and whether there are tools."""
-    constraints: dict[str, Constraint] = {}
-    tools = False
-    for made in workload.requests:
-        tools = tools or made.tools is not None
-        if made.constraint is not None:
-            constraints.setdefault(made.constraint.shape, made.constraint)
-    return constraints, tools
 
 
 def _same(values: NDArray[np.int64]) -> int | None:
