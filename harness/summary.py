@@ -20,6 +20,7 @@ from harness.store import RunFolder
 from harness.telemetry import Telemetry
 
 NO_TELEMETRY = Telemetry()
+BESIDE = ("workload_card", "agreement")
 
 
 def summarise_cell(
@@ -120,9 +121,9 @@ def _output_tokens(records: Records) -> dict[str, Any]:
 def summarise_run(
     manifest: Mapping[str, Any],
     cells: Sequence[Mapping[str, Any]],
-    answers: Mapping[str, Any] | None = None,
+    others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """`answers`: what `answers_of` makes of the agreement questions, None where they were not put."""
+    """`others`: what `beside` finds in the folder."""
     invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
     state = manifest["state"]
     summary = {
@@ -137,7 +138,7 @@ def summarise_run(
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest)),
-        "agreement": answers,
+        **(others or dict.fromkeys(BESIDE)),
         "warnings": _warnings(manifest, cells),
     }
     return {**summary, "claims": claims.judge(summary, manifest, claims.load_book())}
@@ -172,13 +173,18 @@ def _cell(folder: RunFolder, name: str) -> dict[str, Any]:
     return summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(name))
 
 
-def answers_of(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How far the backends' answers to the agreement questions were right, alike and unharmed by load."""
+def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run folder holds apart from its cells: BESIDE, each null where it was not made.
+
+    workload_card: by load point what its requests are. agreement: how far the backends' answers were right,
+    alike and unharmed by load.
+    """
     questions, asked = folder.read_answers()
-    if questions is None:
-        return None
     in_order = {label: asked[label] for label in manifest["backends"] if label in asked}
-    return agreement.compare(agreement.from_json(questions), in_order)
+    return {
+        "workload_card": folder.read_json("workload.json")["cards"] if folder.has("workload.json") else None,
+        "agreement": agreement.compare(agreement.from_json(questions), in_order) if questions else None,
+    }
 
 
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:
@@ -191,5 +197,5 @@ def summarise_folder(folder: RunFolder) -> dict[str, Any]:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
     manifest = folder.read_json("manifest.json")
-    summary = summarise_run(manifest, cells, answers_of(folder, manifest))
+    summary = summarise_run(manifest, cells, beside(folder, manifest))
     return summary | {"warnings": [*summary["warnings"], *unreadable]}

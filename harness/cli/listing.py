@@ -4,16 +4,22 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness import paths
 from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.spec.scenario import Scenario
 
 Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=tuple(_LISTS), help="default: all but runs")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="of scenarios also the card: lengths, sharing, arrivals"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
@@ -29,11 +35,12 @@ def main(arguments: argparse.Namespace) -> int:
     for index, (what, rows) in enumerate(lists.items()):
         if len(lists) > 1:
             print(("\n" if index else "") + what.upper())
-        print(_columns(rows) or f"no {what}")
+        as_text = _with_cards if what == "scenarios" and arguments.verbose else _columns
+        print(as_text(rows) or f"no {what}")
     return ExitCode.OK
 
 
-def _scenarios(_arguments: argparse.Namespace) -> list[Row]:
+def _scenarios(arguments: argparse.Namespace) -> list[Row]:
     from harness.spec.scenario import load_scenario
 
     rows = []
@@ -46,10 +53,26 @@ def _scenarios(_arguments: argparse.Namespace) -> list[Row]:
             shape = f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
         else:
             shape = f"replay {','.join(f'{speed:g}' for speed in load.replay_speed)}x"
-        rows.append(
-            {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
-        )
+        row = {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
+        rows.append(row | ({"cards": _cards(scenario)} if arguments.verbose else {}))
     return rows
+
+
+def _cards(scenario: "Scenario") -> dict[str, Any]:
+    """With one word a token, as there is no tokenizer at hand."""
+    from harness.run.workloads import Workloads
+
+    return Workloads(scenario, 1, 0, None).cards(scenario.load, 0)
+
+
+def _with_cards(rows: Sequence[Row]) -> str:
+    from harness.report.card import card_lines
+
+    lines = []
+    for row in rows:
+        lines += [row["name"], f"  {row['purpose']}"]
+        lines += [f"  {line}" for card in row["cards"].values() for line in card_lines(card)]
+    return "\n".join(lines)
 
 
 def _backends(_arguments: argparse.Namespace) -> list[Row]:

@@ -39,6 +39,12 @@ class Statistics:
     dispersion: float  # variance over mean of the counts in bins of about 5: likewise
 
     @classmethod
+    def of_schedule(cls, times_ns: Stamps) -> "Statistics | None":
+        """None for so few arrivals, or so close together, that they have no spread."""
+        ordered = np.sort(times_ns)
+        return cls.of(ordered) if len(ordered) > 2 * _PER_BIN and ordered[-1] > ordered[0] else None
+
+    @classmethod
     def of(cls, times_ns: Stamps) -> "Statistics":
         gaps = np.diff(times_ns)
         mean = float(gaps.mean())

@@ -28,7 +28,7 @@ from harness.run.prepare import Prepared
 from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
-from harness.summary import answers_of, summarise_cell, summarise_run
+from harness.summary import beside, summarise_cell, summarise_run
 from harness.traces import Trace
 
 PROBE_LIMIT_S = 60.0
@@ -79,7 +79,7 @@ class Run:
     @property
     def summary(self) -> dict[str, Any]:
         manifest = self.manifest.content
-        return summarise_run(manifest, self.cells, answers_of(self.folder, manifest))
+        return summarise_run(manifest, self.cells, beside(self.folder, manifest))
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -272,6 +272,8 @@ class Run:
                     hint="start a new run with `bench run`",
                 )
             self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
+            cards = self.workloads.cards(self.prepared.scenario.load, options.seed)
+            self.folder.write_json("workload.json", {"cards": cards})
         return self.workloads
 
 

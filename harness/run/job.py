@@ -18,6 +18,7 @@ from harness.plan import Cell, LoadPoint, seed_for, warmup_requests
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, replayed, think_times
+from harness.spec.scenario import Load
 
 _UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
 _MARKS = (
@@ -89,16 +90,20 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 
 def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -> ClosedLoop | OpenLoop:
-    """An open loop begins sessions so often that their turns make the rate together."""
-    load, run_seed = prepared.scenario.load, prepared.options.seed
+    load = prepared.scenario.load
     if point.kind == "concurrency":
         think = None if asked.has_sessions() else _think_ns(prepared, point, repeat, len(asked))
         return ClosedLoop(int(point.value), think)
+    intended_ns = send_times(load, prepared.options.seed, point, repeat, asked)
+    return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
+
+
+def send_times(load: Load, run_seed: int, point: LoadPoint, repeat: int, asked: Asked) -> NDArray[np.int64]:
+    """Of an open loop. It begins sessions so often that their turns make the rate together."""
     if point.kind == "trace":
-        intended_ns = replayed(asked.numbers["at_ns"], point.value)
-        return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
+        return replayed(asked.numbers["at_ns"], point.value)
     starts = int(np.count_nonzero(asked.numbers["turn"] <= 0))
-    intended_ns = arrivals(
+    return arrivals(
         load.arrival,
         point.value * starts / len(asked),
         starts,
@@ -107,7 +112,6 @@ def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -
         profile=load.profile,
         repeat_profile=load.repeat_profile,
     )
-    return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
 def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -> Sessions | None:

@@ -1,13 +1,28 @@
 """The requests of each load point and repeat, made once and given to every backend alike."""
 
 import hashlib
+from typing import Any
 
+from harness.metrics.card import describe
 from harness.plan import Cell, LoadPoint, load_points, seed_for, warmup_requests
 from harness.prompts.generate import generate
 from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
 from harness.prompts.workload import Workload
-from harness.spec.scenario import Scenario
+from harness.run.job import send_times
+from harness.spec.scenario import Load, Scenario
+
+
+def card_of(load: Load, seed: int, point: LoadPoint, made: Workload) -> dict[str, Any]:
+    """Of one load point's requests, as they were drawn for the first repeat."""
+    times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.asked)
+    process = load.arrival if point.kind == "rate" else None
+    return {
+        "load": {"kind": point.kind, "value": point.value, "process": process},
+        "sha256": made.sha256,
+        "exact_lengths": made.exact,
+        **describe(made.asked, warmup_requests(load, point), times),
+    }
 
 
 class Workloads:
@@ -33,6 +48,10 @@ class Workloads:
 
     def of(self, cell: Cell) -> Workload:
         return self._made[cell.load, cell.repeat]
+
+    def cards(self, load: Load, seed: int) -> dict[str, dict[str, Any]]:
+        """Of the first repeat, by load point: what its requests are."""
+        return {point.label: card_of(load, seed, point, self._made[point, 0]) for point in self._points}
 
     def sha256(self) -> str:
         """Of the first repeat at every load point: equal for runs that differ in --repeats only."""

@@ -44,6 +44,9 @@ class RunFolder:
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         atomic.write_json(self.path / name, {"schema": SCHEMA, **value})
 
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
     def read_json(self, name: str) -> dict[str, Any]:
         path = self.path / name
         try:

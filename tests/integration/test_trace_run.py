@@ -42,8 +42,8 @@ def write_mooncake(path, bad=()):
 
 def test_a_trace_leaves_on_its_timestamps_with_its_lengths(here):
     lines = write_mooncake(Path("trace.jsonl"))
-    asked = ("--backends", "calm", "--trace", "trace.jsonl", "--set", "prompts.max_input_tokens=4096")
-    bench("run", *asked)
+    asked = ("--backends", "calm", "--set", "prompts.max_input_tokens=4096")
+    bench("run", "--trace", "trace.jsonl", *asked)
     (cell,) = summary()["cells"]
     assert cell["load"]["kind"] == "trace"
     assert cell["validity"]["verdict"] != "INVALID"
@@ -66,7 +66,7 @@ def test_a_trace_leaves_on_its_timestamps_with_its_lengths(here):
     assert (source["format"], source["requests"], source["skipped"]) == ("mooncake", 150, {})
 
     # The run is a trace itself, and what its requests shared is kept.
-    bench("run", "--backends", "calm", "--trace", str(run_folder()), "--replay-speed", "4", "--out", "again")
+    bench("run", "--trace", str(run_folder()), "--replay-speed", "4", "--out", "again", *asked)
     (again,) = Path("again").iterdir()
     (replayed,) = json.loads((again / "summary.json").read_text())["cells"]
     assert replayed["requests"]["ok"] == 150

@@ -1,0 +1,52 @@
+"""A workload card as text."""
+
+from collections.abc import Iterator
+
+from harness.plan import LoadPoint
+from harness.report.text import counted, number
+from harness.report.view import Json, point_words
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def card_lines(card: Json) -> Iterator[str]:
+    """Of one load point."""
+    load, sharing, arrivals = card["load"], card["sharing"], card["arrivals"]
+    point = LoadPoint(load["kind"], load["value"])
+    warmup = f" after {card['warmup_requests']} to warm up" if card["warmup_requests"] else ""
+    yield f"{point_words(point)}: {card['requests']:,} requests{warmup}, sha256 {card['sha256'][:12]}"
+    counting = "" if card["exact_lengths"] else " (approximate: no tokenizer)"
+    yield f"  input   {_lengths(card['input_tokens'])}{counting}"
+    yield f"  output  {_lengths(card['output_tokens'])}"
+    if kinds := card["kinds"]:
+        yield "  kinds   " + ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    if sessions := card["sessions"]:
+        turns = f"{number(sessions['turns_mean'])} turns each, at most {sessions['turns_max']}"
+        yield f"  chats   {sessions['count']}, {turns}"
+    yield f"  shared  {_sharing(sharing)}"
+    if arrivals:
+        name = f"{load['process']}: " if load["process"] else ""
+        yield (
+            f"  sent    {name}{number(arrivals['rate_per_s'])}/s, gap CV {arrivals['gap_cv']:.2f}, "
+            f"dispersion {arrivals['dispersion']:.2f}"
+        )
+
+
+def _lengths(told: Json) -> str:
+    if told["min"] == told["max"]:
+        return f"{told['min']:,} tokens each"
+    counts = told["histogram"]["counts"]
+    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(counts))] for count in counts)
+    return (
+        f"{told['min']:,} {bars} {told['max']:,} tokens, median {told['p50']:,.0f}, mean {told['mean']:,.0f}"
+    )
+
+
+def _sharing(told: Json) -> str:
+    if not told["sharing_requests"]:
+        return f"none of {told['prompt_tokens']:,} prompt tokens"
+    return (
+        f"{told['radix_hit_rate']:.1%} of {told['prompt_tokens']:,} prompt tokens were in a prompt before "
+        f"({told['block_hit_rate']:.1%} in blocks of {told['block_tokens']}), "
+        f"in {counted(told['sharing_requests'], 'request')}"
+    )
