@@ -143,11 +143,27 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
     return rows
 
 
+def _suites(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.nightly import load_suite, suites
+
+    found = [(name, load_suite(str(path))) for name, path in sorted(suites().items())]
+    return [
+        {
+            "name": name,
+            "minutes": f"{one.suite.budget_minutes:g}",
+            "runs": len(one.run),
+            "purpose": one.suite.purpose,
+        }
+        for name, one in found
+    ]
+
+
 _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "scenarios": _scenarios,
     "backends": _backends,
     "models": _models,
     "runs": _runs,
+    "suites": _suites,
 }
 
 

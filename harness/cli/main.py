@@ -18,6 +18,7 @@ COMMANDS = {
     "validate": ("harness.cli.validate", "check scenario and backend files"),
     "compare": ("harness.cli.compare", "hold runs against a baseline; a gate for regressions"),
     "history": ("harness.cli.history", "add runs to the history; what became slower over many of them"),
+    "nightly": ("harness.cli.nightly", "a suite of runs every night, its history, and a gate"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
     "claims": ("harness.cli.claims", "what others claim about engines, held against a run"),
     "up": ("harness.cli.up", "start one engine and leave it running"),

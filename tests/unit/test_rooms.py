@@ -69,6 +69,7 @@ ALLOWED = {
         "telemetry",
     },
     "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
+    "nightly": {"compare", "errors", "paths", "report", "spec", "store"},
     "run": {
         "record",
         "agreement",
@@ -100,6 +101,7 @@ ALLOWED = {
         "engines",
         "errors",
         "load",
+        "nightly",
         "observe",
         "paths",
         "peers",

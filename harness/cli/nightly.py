@@ -1,0 +1,56 @@
+"""`bench nightly`: a suite of runs, their history, and a gate on what became slower for good."""
+
+import argparse
+import sys
+from pathlib import Path
+
+EPILOG = """Each night's runs are added to the history of the results folder. The gate fails when a figure has
+been at a worse level than its best for three nights or more: one bad night fails nothing.
+
+Exit codes: 0 fine; 1 the gate; 2 a wrong suite; 3 a run could not be set up; 4 an INVALID measurement."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("suite", metavar="SUITE", help="a name or a file: `bench list suites` names them")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="MINUTES",
+        help="runs that do not fit are left out (default: the suite's)",
+    )
+    parser.add_argument(
+        "--engine-set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="for every run of the night, as in `bench run` (repeatable)",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
+    )
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="Markdown is appended: $GITHUB_STEP_SUMMARY"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from harness.nightly import load_suite, page, spend
+    from harness.store.atomic import storage_error
+
+    suite = load_suite(arguments.suite)
+    if arguments.budget is not None:
+        suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
+    extra = [word for given in arguments.engine_set for word in ("--engine-set", given)]
+    night = spend(suite, arguments.out, lambda text: print(text, file=sys.stderr, flush=True), extra)
+    text = page(night)
+    print(text, end="")
+    if arguments.page:
+        try:
+            with arguments.page.open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise storage_error(error, arguments.page) from error
+    return night.exit_code

@@ -1,0 +1,108 @@
+"""A night as Markdown: for the page of a CI job, and kept beside the runs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.compare.history import series
+from harness.nightly.night import Night, Step
+from harness.report import trends, verdicts
+from harness.report.measures import measure
+from harness.report.text import counted, markdown_escaped, plain
+from harness.store import RunFolder
+from harness.store.history import history_path, read_history
+
+
+def page(night: Night) -> str:
+    return "\n".join(_lines(night)) + "\n"
+
+
+def _lines(night: Night) -> Iterator[str]:
+    about = night.suite.suite
+    yield f"# Nightly: {markdown_escaped(plain(about.name))}"
+    yield ""
+    yield markdown_escaped(plain(about.purpose))
+    yield ""
+    yield f"**{markdown_escaped(verdict(night))}**"
+    yield ""
+    yield from (f"- {markdown_escaped(line)}" for line in _drift_lines(night))
+    yield ""
+    yield "| run | state | minutes | |"
+    yield "|---|---|---:|---|"
+    yield from map(_row, night.steps)
+    for step in night.steps:
+        yield from _ranks(step)
+    yield from _trends(night)
+    for step in night.steps:
+        yield from _table(step)
+
+
+def verdict(night: Night) -> str:
+    """One sentence: what got worse for good, or that nothing did, and what is missing."""
+    missing = sum(step.state != "measured" for step in night.steps) + len(night.suite.run) - len(night.steps)
+    rest = f" {missing} of {len(night.suite.run)} runs are missing." if missing else ""
+    if night.drifts:
+        return f"Slower for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
+    known = counted(night.nights, "run")
+    return f"No figure has been at a worse level for several nights; {known} in the history.{rest}"
+
+
+def _drift_lines(night: Night) -> Iterator[str]:
+    return trends.conclusion([one.series for one in night.drifts], night.drifts) if night.drifts else iter(())
+
+
+def _row(step: Step) -> str:
+    made_up = "SIMULATED" if step.folder and _summary(step.folder).get("simulated") else ""
+    why = "; ".join(filter(None, (made_up, step.why)))
+    texts = (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", why)
+    return f"| {' | '.join(markdown_escaped(plain(text)) for text in texts)} |"
+
+
+def _ranks(step: Step) -> Iterator[str]:
+    if step.folder is None:
+        return
+    summary = _summary(step.folder)
+    metric = verdicts.primary(summary)
+    lines = verdicts.rank_lines(summary, metric)
+    if lines:
+        yield ""
+        yield f"{markdown_escaped(plain(step.entry.scenario))}, {measure(metric).name}:"
+        yield ""
+        yield from (f"- {point.label}: {markdown_escaped(line)}" for point, line in lines)
+
+
+def _trends(night: Night) -> Iterator[str]:
+    """Of what was measured tonight, over all nights."""
+    folders = [step.folder for step in night.steps if step.folder is not None]
+    if not folders:
+        return
+    tonight = {folder.name for folder in folders}
+    found = [
+        one
+        for one in series(read_history(history_path(folders[0].parent)))
+        if one.entries[-1]["run"] in tonight
+    ]
+    if found:
+        yield ""
+        yield f"<details><summary>Course of {counted(len(found), 'figure')}</summary>"
+        yield ""
+        yield trends.markdown(found, night.drifts)
+        yield ""
+        yield "</details>"
+
+
+def _table(step: Step) -> Iterator[str]:
+    """The run's own table, folded."""
+    path = step.folder / "table.md" if step.folder is not None else None
+    if path is None or not path.is_file():
+        return
+    yield ""
+    yield f"<details><summary>{markdown_escaped(plain(step.entry.title))}</summary>"
+    yield ""
+    yield path.read_text(encoding="utf-8").rstrip()
+    yield ""
+    yield "</details>"
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    return RunFolder(folder).read_json("summary.json")

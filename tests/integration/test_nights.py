@@ -1,0 +1,65 @@
+"""Nights of the scripted server: a step is found when it has lasted, and not before."""
+
+import json
+
+import pytest
+
+from harness.cli.main import main
+
+SLOWER = ["--engine-set", "ttft_ms=40"]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return tmp_path_factory.mktemp("nights") / "results"
+
+
+def night(results, *words):
+    return main(["nightly", "truth", "--out", str(results), *words])
+
+
+@pytest.fixture(scope="module")
+def codes(results):
+    """Three nights as they were, three after the first token became slower."""
+    return [night(results) for _ in range(3)] + [night(results, *SLOWER) for _ in range(3)]
+
+
+def test_one_bad_night_fails_nothing_and_the_third_fails_the_gate(codes):
+    assert codes == [0, 0, 0, 0, 0, 1]
+
+
+def test_the_page_of_the_job_names_the_step(codes, results, tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("before\n", encoding="utf-8")
+    assert night(results, *SLOWER, "--page", str(page)) == 1
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("before\n# Nightly: truth\n")
+    assert "Slower for several nights" in text
+    assert "by one step, since" in text
+    assert "SIMULATED" in text
+    assert capsys.readouterr().out == text.removeprefix("before\n")
+
+
+def test_the_history_has_a_line_per_backend_load_and_night(codes, results):
+    lines = (results / "history" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len({json.loads(line)["run"] for line in lines}) == len(lines) >= 6
+
+
+def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
+    suite = tmp_path / "mine.toml"
+    good = 'scenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [2]\nrequests = 6\n'
+    suite.write_text(
+        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n'
+        f"[[run]]\n{good.replace('truth', 'nobody')}[[run]]\n{good}",
+        encoding="utf-8",
+    )
+    assert main(["nightly", str(suite), "--out", str(tmp_path / "results")]) == 2
+    text = capsys.readouterr().out
+    assert "| fixed-length: nobody | failed |" in text
+    assert "| fixed-length: truth | measured |" in text
+    assert "1 of 2 runs are missing." in text
+
+
+def test_a_spent_budget_leaves_runs_out(tmp_path, capsys):
+    assert night(tmp_path / "results", "--budget", "0.00001") == 0
+    assert "left out" in capsys.readouterr().out
