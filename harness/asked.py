@@ -3,6 +3,7 @@
 Prompts themselves are not here: a seed makes them again.
 """
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -60,12 +61,12 @@ class Asked:
         expectations: Sequence[Expected],
     ) -> "Asked":
         """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`."""
-        numbers, kinds, shared = [], [], []
+        numbers, kinds, shared = array("q"), [], []
         for row in rows:
-            numbers.append(tuple(row[0]))
+            numbers.extend(row[0])
             kinds.append(row[1])
             shared.append(row[2])
-        made: NDArray[Any] = np.array(numbers, np.dtype([(name, "<i8") for name in NUMBERS]))
+        made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
         return cls(made, kinds, shared, expectations)
 
     def as_json(self) -> Iterable[dict[str, Any]]:

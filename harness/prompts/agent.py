@@ -52,7 +52,10 @@ _CALL = Expected("tool_call", _SCHEMAS, "tool_call")
 def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     """The last session may be cut short. Its own request is unique, as are all results."""
     (system,) = texts.make([spec.system_tokens], random)
-    tasks = texts.make([spec.task_tokens] * spec.tasks, random)
+    # The empty line after a task belongs to it.
+    tasks = [f"{text}\n\n" for text in texts.make([spec.task_tokens] * spec.tasks, random)]
+    lengths = texts.count(tasks)
+    paths = [(Part(_SYSTEM, spec.system_tokens), Part(task, length)) for task, length in enumerate(lengths)]
     popular, choice = Zipf(spec.tasks, spec.zipf_exponent), Random(random.random())
     # Offered to the end: what a template says of tools stands before all turns.
     tools, at_last = Tools(TOOLS, spec.tool_choice), Tools(TOOLS, "auto")
@@ -64,10 +67,9 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
         messages: tuple[Message, ...] = (("tool", text),)
         if turn == 0:
             task = popular.draw(choice)
-            messages = (("system", system), ("user", f"{tasks[task]}\n\n{text}"))
-            (asked,) = texts.count([messages[1][1]])
-            tokens = spec.system_tokens + asked
-            shared = (Part(_SYSTEM, spec.system_tokens), Part(task, spec.task_tokens))
+            messages = (("system", system), ("user", tasks[task] + text))
+            tokens += spec.system_tokens + lengths[task]
+            shared = paths[task]
         last = turn == spec.turns - 1
         yield ChatRequest(
             messages,

@@ -41,6 +41,10 @@ def classification(
             raise SpecError(
                 f"nothing is known of '{label}'", where="prompts.labels", hint=nearest(label, TOPICS)
             )
+    expected = {
+        label: Expected("label", {"label": label, "labels": list(spec.labels)}, label)
+        for label in spec.labels
+    }
     question = f"\n\nWhich topic is this text about: {', '.join(spec.labels)}? Answer with that word only."
     choice = Random(random.random())
 
@@ -50,8 +54,7 @@ def classification(
             yield label, f"{text} {about(label, 3, choice)}{question}"
 
     for (label, message), tokens in texts.counted(messages(), lambda made: made[1]):
-        expected = Expected("label", {"label": label, "labels": list(spec.labels)}, label)
-        yield ChatRequest((("user", message),), spec.output_tokens, tokens, expected=expected)
+        yield ChatRequest((("user", message),), spec.output_tokens, tokens, expected=expected[label])
 
 
 def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:

@@ -70,7 +70,8 @@ def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
     """Documents are parts of one message: an empty line between two belongs to the one before it."""
     (instruction,) = texts.make([spec.instruction_tokens], random)
     documents = [f"{text}\n\n" for text in texts.make([spec.document_tokens] * spec.documents, random)]
-    counts = texts.count(documents)
+    first = Part(-1, spec.instruction_tokens)
+    parts = [Part(rank, tokens) for rank, tokens in enumerate(texts.count(documents))]
     ranks, choice = Zipf(spec.documents, spec.zipf_exponent), Random(random.random())
 
     def messages() -> Iterator[tuple[list[int], str]]:
@@ -84,5 +85,5 @@ def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
             spec.output_tokens,
             spec.instruction_tokens + tokens,
             group=found[0],
-            shared=(Part(-1, spec.instruction_tokens), *(Part(rank, counts[rank]) for rank in found)),
+            shared=(first, *(parts[rank] for rank in found)),
         )

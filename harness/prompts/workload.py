@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from harness.asked import Asked, Expected
-from harness.prompts.request import ChatRequest, Constraint
+from harness.prompts.request import ChatRequest, Constraint, Tools
 
 _BATCH = 256  # requests of one batch share the memory of what they have in common
 
@@ -57,50 +57,57 @@ class Workload:
 
 def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
     """Takes the requests one by one, to disk."""
-    digest, spool = hashlib.sha256(), _Spool()
-    expectations: list[Expected] = []
-    places: dict[str, int] = {}
-    constraints: dict[str, Constraint] = {}
-    tools = False
+    taken = _Taken()
+    asked = Asked.of(taken.rows(requests), taken.expectations)
+    constraints = tuple(taken.constraints.values())
+    return Workload(exact, taken.digest.hexdigest(), asked, constraints, taken.tools, taken.spool)
 
-    def place(expected: Expected | None) -> int:
-        if expected is None:
-            return -1
-        key = json.dumps(asdict(expected), sort_keys=True)
-        if key not in places:
-            places[key] = len(expectations)
-            expectations.append(expected)
-        return places[key]
 
-    def rows() -> Iterator[Any]:
-        nonlocal tools
+class _Taken:
+    """What is known of the requests that went by."""
+
+    def __init__(self) -> None:
+        self.digest, self.spool = hashlib.sha256(), _Spool()
+        self.expectations: list[Expected] = []
+        self.constraints: dict[str, Constraint] = {}
+        self.tools = False
+        self._places: dict[str, int] = {}  # of expectations, by their text
+        self._texts: dict[int, tuple[object, str]] = {}  # of what many requests hold in common, by identity
+
+    def rows(self, requests: Iterable[ChatRequest]) -> Iterator[Any]:
+        """As Asked.of takes them."""
         source = iter(requests)
         while batch := list(islice(source, _BATCH)):
-            spool.add(batch)
+            self.spool.add(batch)
             for made in batch:
-                digest.update(_line(made))
-                tools = tools or made.tools is not None
+                self.digest.update(self._line(made))
+                self.tools = self.tools or made.tools is not None
                 if made.constraint is not None:
-                    constraints.setdefault(made.constraint.shape, made.constraint)
-                numbers = (
-                    made.max_tokens,
-                    made.content_tokens,
-                    made.group,
-                    made.session,
-                    made.turn,
-                    made.at_ns,
-                )
-                yield (*numbers, place(made.expected)), made.kind, made.shared
+                    self.constraints.setdefault(made.constraint.shape, made.constraint)
+                place = -1 if made.expected is None else self._place(made.expected)
+                numbers = (made.max_tokens, made.content_tokens, made.group, made.session, made.turn)
+                yield (*numbers, made.at_ns, place), made.kind, made.shared
 
-    asked = Asked.of(rows(), expectations)
-    return Workload(exact, digest.hexdigest(), asked, tuple(constraints.values()), tools, spool)
+    def _place(self, expected: Expected) -> int:
+        place = self._places.setdefault(self._text(expected), len(self._places))
+        if place == len(self.expectations):
+            self.expectations.append(expected)
+        return place
 
+    def _line(self, made: ChatRequest) -> bytes:
+        """What of a request reaches a server, and when, where it has a time of its own."""
+        line: list[Any] = [made.messages, made.max_tokens]
+        if made.at_ns >= 0:
+            line.append(made.at_ns)
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        if made.turn or made.constraint or made.tools:
+            text += f" {made.turn} {self._text(made.constraint)} {self._text(made.tools)}"
+        return text.encode() + b"\n"
 
-def _line(made: ChatRequest) -> bytes:
-    """What of a request reaches a server, and when, where it has a time of its own."""
-    line: list[Any] = [made.messages, made.max_tokens]
-    if made.at_ns >= 0:
-        line.append(made.at_ns)
-    if made.turn or made.constraint or made.tools:
-        line += [made.turn, *(asdict(part) if part else None for part in (made.constraint, made.tools))]
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    def _text(self, part: "Constraint | Tools | Expected | None") -> str:
+        if part is None:
+            return "null"
+        known = self._texts.get(id(part))
+        if known is None:
+            known = self._texts[id(part)] = (part, json.dumps(asdict(part), sort_keys=True))
+        return known[1]
