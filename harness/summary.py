@@ -79,6 +79,7 @@ def summarise_cell(
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
         "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
         **quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ())),
+        "start": facts.get("start"),
         "by_kind": classes.by_kind(records, asked),
         "by_turn": classes.by_turn(records, asked),
         **watched,

@@ -129,16 +129,19 @@ def _start(
         if choice.mode == "compose"
         else start_process(ref.label, definition, weights_for, port=port, log=log, say=say)
     )
+    asked = time.monotonic()
     with starting as started:
         session = EngineSession(definition, started.base_url, SERVED_NAME, life=started.life, log=log)
         with closing(session):
             wait_ready(started, definition.server, log, say, ref.label)
+            ready = time.monotonic()
             try:
                 prepare(session, started.weights, say, ref.label)
             except SetupError as error:
                 what = f"ready, but cannot generate: {error}"
                 raise failure(what, ref.label, log, definition.server.failures) from error
-            startup_s = round(time.monotonic() - started.began_s, 2)
+            answered = time.monotonic()
+            startup_s = round(answered - started.began_s, 2)
             say(f"{ref.label}: ready after {startup_s:.1f} s")
             own = started.facts()
             session.facts = (
@@ -147,6 +150,12 @@ def _start(
                     "values": definition.engine.values,
                     "port": port,
                     "startup_s": startup_s,
+                    # Image or environment and weights, as far as they were missing; process to readiness.
+                    "start": {
+                        "provide_s": round(started.began_s - asked, 3),
+                        "load_s": round(ready - started.began_s, 3),
+                        "first_answer_s": round(answered - ready, 3),
+                    },
                     "log": str(log),
                     "model": _about_model(model_name, model) if started.weights else None,
                     "weights": dataclasses.asdict(started.weights) if started.weights else None,

@@ -188,6 +188,7 @@ def _facts(
         "prefix_cache": ref.definition.prefix_cache.enabled,
         "habits": asdict(ref.definition.dialect.habits),
         "engine_values": engine.facts.get("values"),
+        "start": engine.facts.get("start"),
         "planned": len(workload) - warmup,
         "slo": prepared.scenario.slo,
         "unsent": result.unsent,
