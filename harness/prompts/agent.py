@@ -57,8 +57,7 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
     lengths = texts.count(tasks)
     paths = [(Part(_SYSTEM, spec.system_tokens), Part(task, length)) for task, length in enumerate(lengths)]
     popular, choice = Zipf(spec.tasks, spec.zipf_exponent), Random(random.random())
-    # Offered to the end: what a template says of tools stands before all turns.
-    tools, at_last = Tools(TOOLS, spec.tool_choice), Tools(TOOLS, "auto")
+    tools = Tools(TOOLS, spec.tool_choice)
     task = 0
     for place, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
         session, turn = divmod(place, spec.turns)
@@ -70,16 +69,14 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
             messages = (("system", system), ("user", tasks[task] + text))
             tokens += spec.system_tokens + lengths[task]
             shared = paths[task]
-        last = turn == spec.turns - 1
         yield ChatRequest(
             messages,
             spec.output_tokens,
             tokens,
-            kind="answer" if last else "call",
             group=task,
             shared=shared,
             session=session,
             turn=turn,
-            tools=at_last if last else tools,
-            expected=None if last else _CALL,
+            tools=tools,
+            expected=_CALL,
         )

@@ -126,16 +126,14 @@ def test_turns_of_a_chat_stand_together_and_only_the_first_has_the_system_prompt
     assert shared[1:4].tolist() == [58, 76, 94]
 
 
-def test_an_agent_offers_its_tools_to_the_end_and_expects_calls_before_it():
-    made = generate(Agent(30, 3, 20, 3, 10, 8, tool_choice="required"), 9, 3, TextMaker(words))
+def test_an_agent_offers_its_tools_in_every_turn_and_brings_results():
+    made = generate(Agent(30, 3, 20, 3, 10, 8, tool_choice="auto"), 9, 3, TextMaker(words))
     for request in made.requests:
         assert len(request.tools.definitions) == 3
-        assert (request.tools.choice, request.kind) == (
-            ("auto", "answer") if request.turn == 2 else ("required", "call")
-        )
-        assert (request.expected is None) == (request.turn == 2)
-        if request.turn:
-            assert [role for role, _ in request.messages] == ["tool"]
+        assert request.tools.choice == "auto"
+        assert request.expected.check == "tool_call"
+        roles = [role for role, _ in request.messages]
+        assert roles == (["tool"] if request.turn else ["system", "user"])
 
 
 def test_structured_asks_the_same_tasks_free_and_constrained():

@@ -125,7 +125,7 @@ class Rag:
 class Agent:
     """Sessions of an agent with tools: a system prompt that all share, a task that some share, then turns.
 
-    Every turn but the last expects a tool call; the next one brings its result.
+    Every turn expects a tool call; the next one brings its result.
     """
 
     system_tokens: int
@@ -135,7 +135,7 @@ class Agent:
     result_tokens: int  # of each tool's result
     output_tokens: int
     zipf_exponent: float = 1.0  # popularity of the tasks; 0: all alike
-    tool_choice: Literal["auto", "required"] = "auto"
+    tool_choice: Literal["auto", "required"] = "required"
     generator: Literal["agent"] = "agent"
 
     def check(self, where: str) -> None:
