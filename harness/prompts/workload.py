@@ -7,12 +7,13 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 from harness.asked import Asked, Expected
 from harness.prompts.request import ChatRequest, Constraint, Tools
 
+ALIKE_CHARS = 64
 _BATCH = 256  # requests of one batch share the memory of what they have in common
 
 
@@ -43,6 +44,7 @@ class Workload:
     asked: Asked
     constraints: tuple[Constraint, ...]  # one of each shape
     tools: bool  # whether any request offers tools
+    alike_chars: int  # with which the text of any two prompts begins alike, up to ALIKE_CHARS
     _spool: _Spool
 
     def __len__(self) -> int:
@@ -60,7 +62,19 @@ def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
     taken = _Taken()
     asked = Asked.of(taken.rows(requests), taken.expectations)
     constraints = tuple(taken.constraints.values())
-    return Workload(exact, taken.digest.hexdigest(), asked, constraints, taken.tools, taken.spool)
+    alike = _longest_alike(taken.heads)
+    return Workload(exact, taken.digest.hexdigest(), asked, constraints, taken.tools, alike, taken.spool)
+
+
+def _longest_alike(heads: list[str]) -> int:
+    """Neighbours in sorted order are the most alike."""
+    heads.sort()
+    return max((_alike(a, b) for a, b in pairwise(heads)), default=0)
+
+
+def _alike(a: str, b: str) -> int:
+    differ = (place for place, (one, other) in enumerate(zip(a, b, strict=False)) if one != other)
+    return next(differ, min(len(a), len(b)))
 
 
 class _Taken:
@@ -71,6 +85,7 @@ class _Taken:
         self.expectations: list[Expected] = []
         self.constraints: dict[str, Constraint] = {}
         self.tools = False
+        self.heads: list[str] = []
         self._places: dict[str, int] = {}  # of expectations, by their text
         self._texts: dict[int, tuple[object, str]] = {}  # of what many requests hold in common, by identity
 
@@ -82,6 +97,8 @@ class _Taken:
             for made in batch:
                 self.digest.update(self._line(made))
                 self.tools = self.tools or made.tools is not None
+                if made.turn <= 0:
+                    self.heads.append(made.messages[0][1][:ALIKE_CHARS])
                 if made.constraint is not None:
                     self.constraints.setdefault(made.constraint.shape, made.constraint)
                 place = -1 if made.expected is None else self._place(made.expected)

@@ -23,7 +23,7 @@ def card_lines(card: Json) -> Iterator[str]:
     if sessions := card["sessions"]:
         turns = f"{number(sessions['turns_mean'])} turns each, at most {sessions['turns_max']}"
         yield f"  chats   {sessions['count']}, {turns}"
-    yield f"  shared  {_sharing(sharing)}"
+    yield f"  shared  {_sharing(sharing, card.get('alike_chars'))}"
     if arrivals:
         name = f"{load['process']}: " if load["process"] else ""
         yield (
@@ -42,9 +42,12 @@ def _lengths(told: Json) -> str:
     )
 
 
-def _sharing(told: Json) -> str:
+def _sharing(told: Json, alike_chars: int | None) -> str:
     if not told["sharing_requests"]:
-        return f"none of {told['prompt_tokens']:,} prompt tokens"
+        alike = (
+            "" if alike_chars is None else f"; no two texts begin with more than {alike_chars} equal letters"
+        )
+        return f"none of {told['prompt_tokens']:,} prompt tokens{alike}"
     return (
         f"{told['radix_hit_rate']:.1%} of {told['prompt_tokens']:,} prompt tokens were in a prompt before "
         f"({told['block_hit_rate']:.1%} in blocks of {told['block_tokens']}), "

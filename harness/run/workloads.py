@@ -21,6 +21,7 @@ def card_of(load: Load, seed: int, point: LoadPoint, made: Workload) -> dict[str
         "load": {"kind": point.kind, "value": point.value, "process": process},
         "sha256": made.sha256,
         "exact_lengths": made.exact,
+        "alike_chars": made.alike_chars,
         **describe(made.asked, warmup_requests(load, point), times),
     }
 
