@@ -13,6 +13,7 @@ from harness.errors import SpecError
 from harness.metrics import arrivals, cache, classes, latency, prefix, quality, throughput, usage
 from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
+from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
 from harness.metrics.steady import steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
@@ -119,12 +120,18 @@ def _output_tokens(records: Records) -> dict[str, Any]:
     }
 
 
+def cell_samples(records: Records, facts: Mapping[str, Any]) -> Samples:
+    """What percentiles over several runs are made of, less what `summarise_cell` takes for warm-up."""
+    return samples(steady_state(records, facts["load"])[0])
+
+
 def summarise_run(
     manifest: Mapping[str, Any],
     cells: Sequence[Mapping[str, Any]],
+    pooled: Mapping[str, Samples],
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """`others`: what `beside` finds in the folder."""
+    """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
     invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
     state = manifest["state"]
     summary = {
@@ -138,7 +145,7 @@ def summarise_run(
         "cells": list(cells),
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
-        **compare(cells, rules_of(manifest)),
+        **compare(cells, rules_of(manifest), pooled),
         **(others or dict.fromkeys(BESIDE)),
         "warnings": _warnings(manifest, cells),
     }
@@ -169,11 +176,6 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
     return [*found, *surroundings.gaps(cells)]
 
 
-def _cell(folder: RunFolder, name: str) -> dict[str, Any]:
-    records, facts = folder.read_cell(name)
-    return summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(name))
-
-
 def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a run folder holds apart from its cells: BESIDE, each null where it was not made.
 
@@ -181,7 +183,7 @@ def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
     alike and unharmed by load.
     """
     questions, asked = folder.read_answers()
-    in_order = {label: asked[label] for label in manifest["backends"] if label in asked}
+    in_order = {label: asked[label] for label in manifest.get("backends", ()) if label in asked}
     return {
         "workload_card": folder.read_json("workload.json")["cards"] if folder.has("workload.json") else None,
         "agreement": agreement.compare(agreement.from_json(questions), in_order) if questions else None,
@@ -191,12 +193,16 @@ def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
 def summarise_folder(folder: RunFolder) -> dict[str, Any]:
     """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run."""
     cells, unreadable = [], []
+    pooled: dict[str, Samples] = {}
     for name in folder.cells():
         try:
-            cells.append(_cell(folder, name))
+            records, facts = folder.read_cell(name)
+            asked, telemetry = folder.read_asked(facts), folder.read_telemetry(name)
+            cells.append(summarise_cell(records, facts, asked, telemetry))
+            pooled[name] = cell_samples(records, facts)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
     manifest = folder.read_json("manifest.json")
-    summary = summarise_run(manifest, cells, beside(folder, manifest))
+    summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
     return summary | {"warnings": [*summary["warnings"], *unreadable]}

@@ -1,12 +1,15 @@
 """Run folders named on a command line, as what is compared."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.compare.across import Run
+from harness.compare.observed import Samples, number_at
 from harness.errors import SpecError
 from harness.store import RunFolder, open_run
+from harness.summary import cell_samples
 
 
 def opened(names: Sequence[str], results: Path) -> list[Run]:
@@ -22,10 +25,18 @@ def opened(names: Sequence[str], results: Path) -> list[Run]:
     return runs
 
 
+def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> dict[str, Samples]:
+    """Read where a declared percentile is null in a cell: only then are requests pooled."""
+    declared = (summary.get("verdict_rules") or {}).get("metrics", ())
+    if all(number_at(cell, metric) is not None for cell in summary["cells"] for metric in declared):
+        return {}
+    return {cell: cell_samples(*folder.read_cell(cell)) for cell in folder.cells()}
+
+
 def _run(name: str, folder: RunFolder) -> Run:
     manifest, summary = folder.read_json("manifest.json"), folder.read_json("summary.json")
     try:
-        run = Run(name, manifest, summary["cells"])
+        run = Run(name, manifest, summary["cells"], _samples(folder, summary))
         known = {(cell["label"], cell["load"]["kind"], cell["workload_sha256"]) for cell in run.cells}
     except (KeyError, TypeError) as error:
         raise SpecError(

@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from harness.compare.manifests import Difference, Side, differences
-from harness.compare.observed import Cell, Series, labels, loads, series
+from harness.compare.observed import Cell, Samples, Series, labels, loads, series
+from harness.compare.ratio import estimate
 from harness.compare.rules import SESSION_FLOOR, Rules, rules_of
 from harness.compare.verdict import Finding, judge
 from harness.errors import SpecError
 from harness.spec.strict import nearest
-from harness.stats.runs import middle
 
 Json = dict[str, Any]
 
@@ -23,6 +21,7 @@ class Run:
     name: str  # unique among those compared
     manifest: Mapping[str, Any]
     cells: Sequence[Cell]  # of its summary.json
+    samples: Mapping[str, Samples]  # by the name of the cell; empty where the records were not copied along
 
     @property
     def labels(self) -> list[str]:
@@ -37,6 +36,10 @@ class _Member:
     @property
     def name(self) -> str:
         return f"{self.run.name}/{self.label}"
+
+    @property
+    def samples(self) -> Mapping[str, Samples]:
+        return self.run.samples
 
     @property
     def cells(self) -> list[Cell]:
@@ -111,7 +114,7 @@ def _pair(new: _Member, old: _Member, force: bool, floor: float | None) -> Json:
     cells = [*new.cells, *old.cells]
     findings: list[Json] = []
     for load in loads(cells):
-        a, b = (_one(series(member.cells, load), member.name) for member in (new, old))
+        a, b = (_one(series(member.cells, load, member.samples), member.name) for member in (new, old))
         if a.cells and b.cells:
             findings += [
                 {**one.as_json(), "values": _values(a, b, one)} for one in judge(a, b, load, rules, refused)
@@ -138,8 +141,8 @@ def _one(rows: Sequence[Series], name: str) -> Series:
 
 
 def _values(a: Series, b: Series, finding: Finding) -> list[float | None]:
-    found = (np.array(list(one.values(finding.metric).values())) for one in (a, b))
-    return [middle(values) if len(values) else None for values in found]
+    found = (estimate(one, finding.metric) for one in (a, b))
+    return [one.interval[1] if one else None for one in found]
 
 
 def _difference(one: Difference) -> Json:

@@ -2,26 +2,32 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from harness.compare.noise import noise
-from harness.compare.observed import Cell, LoadKey, Series, loads, series
+from harness.compare.observed import Cell, LoadKey, Samples, Series, loads, series
 from harness.compare.ranking import rank
+from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
 from harness.compare.verdict import judge
 from harness.spec.measures import MEASURES
-from harness.stats.runs import Interval, geometric_interval, mean_interval
+
+NO_SAMPLES: Mapping[str, Samples] = MappingProxyType({})
 
 
-def compare(cells: Sequence[Cell], rules: Rules) -> dict[str, Any]:
-    """The keys of summary.json that are about several cells. `noise` is of backends measured twice."""
+def compare(
+    cells: Sequence[Cell], rules: Rules, samples: Mapping[str, Samples] = NO_SAMPLES
+) -> dict[str, Any]:
+    """The keys of summary.json that are about several cells. `noise` is of backends measured twice.
+
+    `samples`: by the name of a cell, for percentiles that its own requests are too few for.
+    """
     findings, rankings = [], []
     estimates: list[dict[str, Any]] = []
     points = loads(cells)
     for load in points:
-        rows = series(cells, load)
+        rows = series(cells, load, samples)
         estimates += _estimates(rows, load)
         here = [finding for a, b in combinations(rows, 2) for finding in judge(a, b, load, rules)]
         findings += here
@@ -44,23 +50,15 @@ def compare(cells: Sequence[Cell], rules: Rules) -> dict[str, Any]:
 def _estimates(rows: Sequence[Series], load: LoadKey) -> Iterator[dict[str, Any]]:
     for row in rows:
         for metric in MEASURES:
-            values = np.array(list(row.values(metric).values()))
-            if len(values):
+            if found := estimate(row, metric):
                 yield {
                     "label": row.label,
                     "load": load.as_json(),
                     "metric": metric,
-                    "interval": _interval(values),
-                    "runs": len(values),
+                    "interval": list(found.interval),
+                    "runs": found.runs,
+                    "method": found.method,
                 }
-
-
-def _interval(values: np.ndarray) -> list[float | None]:
-    """One run says nothing about the next: its interval has no ends."""
-    if len(values) < 2:
-        return [None, float(values[0]), None]
-    made: Interval = (geometric_interval if (values > 0).all() else mean_interval)(values)
-    return [made.low, made.estimate, made.high]
 
 
 def _middles(estimates: Sequence[Mapping[str, Any]], load: LoadKey, metric: str) -> dict[str, float]:

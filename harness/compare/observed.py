@@ -3,13 +3,19 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Cell = Mapping[str, Any]
+Floats = NDArray[np.float64]
+Samples = Mapping[str, Floats]  # measure → the values its percentiles are made of
+Work = tuple[str, int]  # hash of a run's requests, and which run of these requests it was
+
+
+T = TypeVar("T")
 
 
 class LoadKey(NamedTuple):
@@ -31,8 +37,9 @@ class Series:
     label: str
     cells: tuple[Cell, ...]
     invalid: int
+    samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
 
-    def values(self, metric: str) -> dict[tuple[str, int], float]:
+    def values(self, metric: str) -> dict[Work, float]:
         """By the work a run had: the hash of its requests and which run of these requests it was."""
         seen: Counter[str] = Counter()
         found = {}
@@ -41,6 +48,18 @@ class Series:
             value = number_at(cell, metric)
             if value is not None:
                 found[sha256, seen[sha256]] = value
+            seen[sha256] += 1
+        return found
+
+    def pooled(self, metric: str) -> dict[Work, Floats]:
+        """The values a percentile is made of, by the work of the run; empty where a run has none."""
+        measure, seen, found = metric.partition(".")[0], Counter[str](), {}
+        for cell in self.cells:
+            sha256 = str(cell["workload_sha256"])
+            values = self.samples.get(cell["cell"], {}).get(measure)
+            if values is None or not len(values):
+                return {}
+            found[sha256, seen[sha256]] = values
             seen[sha256] += 1
         return found
 
@@ -63,14 +82,16 @@ def labels(cells: Iterable[Cell]) -> list[str]:
     return list(dict.fromkeys(cell["label"] for cell in cells))
 
 
-def series(cells: Sequence[Cell], load: LoadKey) -> list[Series]:
+def series(cells: Sequence[Cell], load: LoadKey, samples: Mapping[str, Samples]) -> list[Series]:
     here = [cell for cell in cells if load_of(cell) == load]
-    return [_series(label, [cell for cell in here if cell["label"] == label]) for label in labels(cells)]
+    return [
+        _series(label, [cell for cell in here if cell["label"] == label], samples) for label in labels(cells)
+    ]
 
 
-def _series(label: str, cells: Sequence[Cell]) -> Series:
+def _series(label: str, cells: Sequence[Cell], samples: Mapping[str, Samples]) -> Series:
     usable = tuple(cell for cell in cells if cell["validity"]["verdict"] != "INVALID")
-    return Series(label, usable, len(cells) - len(usable))
+    return Series(label, usable, len(cells) - len(usable), samples)
 
 
 def number_at(cell: Cell, metric: str) -> float | None:
@@ -83,14 +104,12 @@ def number_at(cell: Cell, metric: str) -> float | None:
     return float(value)
 
 
-def aligned(
-    a: Mapping[tuple[str, int], float], b: Mapping[tuple[str, int], float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:
     """Values of both, and whether value i of both came from the same requests.
 
     Paired where most runs have a partner; those without one are then left out.
     """
     common = [key for key in a if key in b]
     if 2 * len(common) > min(len(a), len(b)):
-        return np.array([a[key] for key in common]), np.array([b[key] for key in common]), True
-    return np.array(list(a.values())), np.array(list(b.values())), False
+        return [a[key] for key in common], [b[key] for key in common], True
+    return list(a.values()), list(b.values()), False

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
-from harness.compare.observed import LoadKey, Series, aligned
+from harness.compare.observed import LoadKey, Series
+from harness.compare.ratio import Method, Ratio, ratio
 from harness.compare.rules import Rules
 from harness.fairness import unequal
 from harness.spec.measures import MEASURES
-from harness.stats.runs import Floats, Interval, Shift, exponential, holm
+from harness.stats.runs import Interval, exponential, holm
 from harness.stats.student import t_quantile
 
 Word = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
@@ -31,6 +30,7 @@ class Finding:
     why: str
     runs: tuple[int, int]
     paired: bool = False
+    method: Method = "runs"
     ratio: Interval | None = None
     difference: Interval | None = None
     p_holm: float | None = None
@@ -48,6 +48,7 @@ class Finding:
             "difference": triple(self.difference),
             "runs": list(self.runs),
             "paired": self.paired,
+            "method": self.method,
             "verdict": self.verdict,
             "why": self.why,
             "primary": self.primary,
@@ -58,20 +59,6 @@ class Finding:
 
 def triple(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.estimate, interval.high]
-
-
-@dataclass(frozen=True, slots=True)
-class _Test:
-    """Of one metric before the family's correction."""
-
-    a: Floats
-    b: Floats
-    paired: bool
-    shift: Shift | None  # of the logarithm; None with too few runs, or a value that is not above 0
-
-    @property
-    def runs_words(self) -> str:
-        return f"{len(self.a)} pairs of runs" if self.paired else f"{len(self.a)} and {len(self.b)} runs"
 
 
 def judge(a: Series, b: Series, load: LoadKey, rules: Rules, refused: str | None = None) -> list[Finding]:
@@ -119,26 +106,20 @@ class _Pair:
     def floor(self, metric: str) -> float:
         return self.rules.floor_of((self.a.label, self.b.label), self.load.label, metric)
 
-    def test(self, metric: str) -> _Test:
-        a, b, paired = aligned(self.a.values(metric), self.b.values(metric))
-        few = min(len(a), len(b)) < self.rules.min_runs
-        if few or (a <= 0).any() or (b <= 0).any():
-            return _Test(a, b, paired, None)
-        return _Test(a, b, paired, (Shift.paired if paired else Shift.welch)(np.log(a), np.log(b)))
+    def test(self, metric: str) -> Ratio:
+        return ratio(self.a, self.b, metric, self.rules.min_runs, 1 - self.rules.alpha)
 
-    def p(self, metric: str, test: _Test) -> float:
+    def p(self, metric: str, test: Ratio) -> float:
         edge = math.log1p(self.floor(metric))
         return 1.0 if test.shift is None else test.shift.p_beyond(-edge, edge)
 
-    def finding(self, metric: str, test: _Test, p_holm: float | None) -> Finding:
-        ratio = difference = detectable = None
+    def finding(self, metric: str, test: Ratio, p_holm: float | None) -> Finding:
+        interval = detectable = None
         if test.shift is not None:
-            confidence = 1 - self.rules.alpha
-            ratio = exponential(test.shift.interval(confidence))
+            interval = exponential(test.shift.interval(1 - self.rules.alpha))
             strictest = self.rules.alpha / len(self.rules.metrics)
             detectable = (1 + self.floor(metric)) * math.exp(test.shift.detectable(alpha=strictest)) - 1
-            difference = (Shift.paired if test.paired else Shift.welch)(test.a, test.b).interval(confidence)
-        word, why = self._word(metric, test, ratio, p_holm)
+        word, why = self._word(metric, test, interval, p_holm)
         return Finding(
             a=self.a.label,
             b=self.b.label,
@@ -146,17 +127,18 @@ class _Pair:
             metric=metric,
             verdict=word,
             why=why,
-            runs=(len(test.a), len(test.b)),
+            runs=test.runs,
             paired=test.paired,
-            ratio=ratio,
-            difference=difference,
+            method=test.method,
+            ratio=interval,
+            difference=test.difference,
             p_holm=p_holm,
             detectable=detectable,
             primary=metric == self.rules.primary,
         )
 
     def _word(
-        self, metric: str, test: _Test, ratio: Interval | None, p_holm: float | None
+        self, metric: str, test: Ratio, ratio: Interval | None, p_holm: float | None
     ) -> tuple[Word, str]:
         if refusal := self.refusal(metric):
             return "not comparable", refusal
@@ -173,7 +155,7 @@ class _Pair:
             return "same", f"{found}, within {_percent(same)}"
         return "not enough runs", f"{found}: {self._undecided(test, ratio, floor, same)}"
 
-    def _undecided(self, test: _Test, ratio: Interval, floor: float, same: float) -> str:
+    def _undecided(self, test: Ratio, ratio: Interval, floor: float, same: float) -> str:
         needed = _runs_needed(test, floor, same, self.rules.alpha / len(self.rules.metrics))
         advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
         if ratio.low > 1 + floor or ratio.high < 1 / (1 + floor):
@@ -181,21 +163,21 @@ class _Pair:
             return f"beyond {_percent(floor)} by itself, but not as one of {count} metrics; {advice}"
         return f"neither beyond {_percent(floor)} nor within {_percent(same)}; {advice}"
 
-    def _missing(self, metric: str, test: _Test) -> str:
+    def _missing(self, metric: str, test: Ratio) -> str:
         needed = self.rules.min_runs
-        if min(len(test.a), len(test.b)) >= needed:
+        if test.zero:
             return "a value is 0: there is no ratio"
         invalid = [f"{one.invalid} of {one.label} INVALID" for one in (self.a, self.b) if one.invalid]
         nulls = [cell.get("nulls") or {} for one in (self.a, self.b) for cell in one.cells]
         reasons = [str(null[metric]) for null in nulls if metric in null][:1]
-        counts = f"{len(test.a)} and {len(test.b)} runs, {needed} are needed"
+        counts = f"{test.runs[0]} and {test.runs[1]} runs, {needed} are needed"
         return "; ".join([counts, *invalid, *reasons])
 
 
-def _runs_needed(test: _Test, floor: float, same: float, alpha: float) -> int | None:
+def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | None:
     """Were estimate and spread to stay: fewest runs whose interval is clear of a limit."""
     assert test.shift is not None
-    away, have = abs(test.shift.estimate), min(len(test.a), len(test.b))
+    away, have = abs(test.shift.estimate), min(test.runs)
     room = max(away - math.log1p(floor), math.log1p(same) - away)
     spread = test.shift.error * have**0.5
     for runs in range(have + 1, MOST_RUNS_ADVISED + 1):

@@ -9,16 +9,19 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal
 
 from harness import agreement
+from harness.asked import Asked
 from harness.doctor.result import advice
 from harness.engines.containers.launch import provide_image
 from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
+from harness.metrics.pooled import Samples
 from harness.observe import host
 from harness.plan import Block, Cell, load_points
 from harness.probe import examine
 from harness.prompts.request import TokenCounter
+from harness.record import Records
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
 from harness.run.interrupts import Interrupts
@@ -28,7 +31,8 @@ from harness.run.prepare import Prepared
 from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
-from harness.summary import beside, summarise_cell, summarise_run
+from harness.summary import beside, cell_samples, summarise_cell, summarise_run
+from harness.telemetry import Telemetry
 from harness.traces import Trace
 
 PROBE_LIMIT_S = 60.0
@@ -44,6 +48,7 @@ class Run:
     ui: Ui
     manifest: Manifest
     cells: list[dict[str, Any]] = field(default_factory=list)  # summaries, in plan order
+    samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
     workloads: Workloads | None = None
     probed: set[str] = field(default_factory=set)  # labels
     interrupted: bool = False
@@ -69,17 +74,24 @@ class Run:
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> "Run":
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
         manifest = Manifest.resumed(folder, prepared)
-        cells = [
-            summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(facts["cell"]))
-            for records, facts in map(folder.read_cell, folder.cells())
-            if not facts["interrupted"]
-        ]
-        return cls(prepared, folder, ui, manifest, cells)
+        run = cls(prepared, folder, ui, manifest)
+        for records, facts in map(folder.read_cell, folder.cells()):
+            if not facts["interrupted"]:
+                run._keep(records, facts, folder.read_asked(facts), folder.read_telemetry(facts["cell"]))
+        return run
 
     @property
     def summary(self) -> dict[str, Any]:
         manifest = self.manifest.content
-        return summarise_run(manifest, self.cells, beside(self.folder, manifest))
+        return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def _keep(
+        self, records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry
+    ) -> dict[str, Any]:
+        summary = summarise_cell(records, facts, asked, telemetry)
+        self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
+        self.samples[summary["cell"]] = cell_samples(records, facts)
+        return summary
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -195,8 +207,7 @@ class Run:
             point = f"{cell.load.label}-r{cell.repeat}"
             facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
             self.folder.write_cell(cell.name, records, facts, done.telemetry)
-            summary = summarise_cell(records, facts, workload.asked, done.telemetry)
-            self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
+            summary = self._keep(records, facts, workload.asked, done.telemetry)
             self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))
             if facts["engine_exited"]:

@@ -42,8 +42,12 @@ class Shift:
 
     @classmethod
     def welch(cls, a: Floats, b: Floats) -> Self:
-        """Needs two values or more on both sides; Welch–Satterthwaite degrees of freedom."""
-        one, two = cls.of_mean(a), cls.of_mean(b)
+        """Needs two values or more on both sides."""
+        return cls.between(cls.of_mean(a), cls.of_mean(b))
+
+    @classmethod
+    def between(cls, one: Self, two: Self) -> Self:
+        """Of independent estimates; Welch–Satterthwaite degrees of freedom."""
         variance = one.error**2 + two.error**2
         spread = one.error**4 / one.freedom + two.error**4 / two.freedom
         # Without any spread on either side the smaller sample decides.

@@ -56,7 +56,7 @@ def manifest(**changes):
 
 
 def run(name, *measured, **changes):
-    return Run(name, manifest(**changes), [made for group in measured for made in group])
+    return Run(name, manifest(**changes), [made for group in measured for made in group], {})
 
 
 BASE = run("base", cells("vllm", 100), cells("tgi", 150))

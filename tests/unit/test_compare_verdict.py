@@ -166,3 +166,32 @@ def test_one_run_has_an_estimate_and_no_interval():
 def test_nothing_measured_is_nothing_to_compare():
     found = compare([], ONE)
     assert (found["comparison"], found["ranking"], found["rankings"]) == ([], {}, [])
+
+
+def pooled_p99(a_factor, count=70):
+    """Five runs of 70 requests: none has a p99, all together have."""
+    random = np.random.default_rng(5)
+    rules = Rules(primary="ttft_ms.p99", metrics=("ttft_ms.p99",))
+    measured, samples = [], {}
+    for label, factor in (("a", a_factor), ("b", 1.0)):
+        for made in cells(label, 100):
+            measured.append(made | {"ttft_ms": {"p99": None}})
+            samples[made["cell"]] = np.sort(factor * np.exp(random.normal(4, 0.2, count)))
+    return compare(measured, rules, {name: {"ttft_ms": values} for name, values in samples.items()})
+
+
+def test_a_percentile_that_no_run_has_is_taken_of_all_their_requests():
+    found = pooled_p99(1.5)
+    one = only(found)
+    assert (one["verdict"], one["method"], one["runs"]) == ("slower", "pooled", [5, 5])
+    assert one["ratio"][0] < 1.5 < one["ratio"][2]
+    assert one["difference"] is None
+    assert one["why"].endswith("over 5 pairs of runs, requests pooled, beyond the floor of 2 %")
+    estimate = next(made for made in found["estimates"] if made["metric"] == "ttft_ms.p99")
+    assert estimate["method"] == "pooled"
+    assert estimate["interval"][0] < 1.5 * np.exp(4 + 2.326 * 0.2) < estimate["interval"][2]
+
+
+def test_too_few_requests_in_all_runs_have_none():
+    one = only(pooled_p99(1.5, count=50))
+    assert (one["verdict"], one["ratio"]) == ("not enough runs", None)

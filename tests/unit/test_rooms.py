@@ -36,7 +36,7 @@ ALLOWED = {
     "traps": {"findings", "metrics", "record"},
     "checks": {"asked", "fairness", "findings", "metrics", "record", "surroundings", "traps"},
     "stats": set(),
-    "compare": {"errors", "fairness", "spec", "stats"},
+    "compare": {"errors", "fairness", "metrics", "spec", "stats"},
     "facts": {"load"},
     "doctor": {
         "checks",
