@@ -10,7 +10,17 @@ from harness import agreement, checks, claims, fairness, surroundings
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.errors import SpecError
-from harness.metrics import arrivals, cache, classes, latency, prefix, quality, throughput, usage
+from harness.metrics import (
+    arrivals,
+    cache,
+    classes,
+    latency,
+    lengths,
+    prefix,
+    quality,
+    throughput,
+    usage,
+)
 from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
 from harness.metrics.pooled import Samples, samples
@@ -81,6 +91,7 @@ def summarise_cell(
         "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
         **quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ())),
         "start": facts.get("start"),
+        "template_tokens": lengths.template_tokens(requests, asked),
         "by_kind": classes.by_kind(records, asked),
         "by_turn": classes.by_turn(records, asked),
         **watched,

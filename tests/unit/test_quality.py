@@ -6,6 +6,7 @@ from made import records
 from harness.asked import Expected
 from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.judging import judge
+from harness.metrics.lengths import template_tokens
 from harness.metrics.prefix import ideals
 from harness.metrics.quality import quality
 from harness.prompts.request import ChatRequest
@@ -206,3 +207,14 @@ def test_ideals_are_of_the_tokens_that_the_server_counted():
     assert ideals(made.requests, asked) == {"1": 0.5, "16": 0.48, "64": 0.0, "128": 0.0}
     made.requests["prompt_tokens"][1] = -1
     assert ideals(made.requests, asked) is None
+
+
+def test_what_a_prompt_has_beyond_its_content_is_told():
+    made, asked = cell(
+        (ask(session=0), "x", {"prompt": 36}),
+        (ask(session=0, turn=1), "x", {"prompt": 90}),
+        (ask(session=1), "x", {"prompt": 37}),
+    )
+    assert template_tokens(made.requests, asked) == {"min": 31, "max": 32}
+    made.requests["prompt_tokens"] = -1
+    assert template_tokens(made.requests, asked) is None
