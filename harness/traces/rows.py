@@ -1,10 +1,10 @@
 """Requests as a file gives them, to a Trace: what cannot be is left out and counted, the rest sorted."""
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import compress
 
 import numpy as np
 
@@ -77,8 +77,9 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
     """`rows` with their line numbers. Raises SpecError when less than half of the file is usable."""
     skipped: Counter[str] = Counter()
     first_bad: dict[str, int] = {}
-    good: list[Row] = []
-    repeated = 0
+    times, numbers = array("d"), array("q")  # of millions of lines
+    paths: list[Parts] = []
+    last, repeated = None, 0
     for line, row in rows:
         try:
             if isinstance(row, BadRow):
@@ -88,38 +89,43 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
             skipped[str(bad)] += 1
             first_bad.setdefault(str(bad), line)
             continue
-        repeated += bool(good) and checked == good[-1]
-        good.append(checked)
-    at_s = np.array([row.at_s for row in good])
+        repeated += checked == last
+        last = checked
+        times.append(checked.at_s)
+        numbers.extend((int(checked.input_tokens), int(checked.output_tokens)))
+        paths.append(_path(source, checked))
+    at_s = np.array(times)
     sane = np.abs(at_s - np.median(at_s)) <= MAX_SPAN_S if len(at_s) else np.zeros(0, bool)
     if absurd := len(sane) - int(np.count_nonzero(sane)):
         skipped[f"a time more than {MAX_SPAN_S // 86_400} days from the others"] += absurd
-    good, at_s = list(compress(good, sane.tolist())), at_s[sane]
-    lines = len(good) + skipped.total()
-    if not good or skipped.total() > lines / 2:
+    kept = np.flatnonzero(sane)
+    lines = len(kept) + skipped.total()
+    if not len(kept) or skipped.total() > lines / 2:
         raise _unusable(source, lines, skipped, first_bad)
-    order = np.argsort(at_s, kind="stable")
-    remarks = {OUT_OF_ORDER: int(np.count_nonzero(np.diff(at_s) < 0)), REPEATED: repeated}
+    disorder = int(np.count_nonzero(np.diff(at_s[kept]) < 0))
+    order = kept[np.argsort(at_s[kept], kind="stable")]
+    lengths = np.array(numbers, np.int64).reshape(-1, 2)[order]
+    remarks = {OUT_OF_ORDER: disorder, REPEATED: repeated}
     return Trace(
         source=source.path,
         format=source.format,
         sha256=source.sha256,
         lines=lines,
         at_ns=np.round((at_s[order] - at_s[order[0]]) * NS_PER_S).astype(np.int64),
-        input_tokens=np.array([row.input_tokens for row in good], np.int64)[order],
-        output_tokens=np.array([row.output_tokens for row in good], np.int64)[order],
-        parts=_parts(source, [good[i] for i in order.tolist()]),
+        input_tokens=lengths[:, 0],
+        output_tokens=lengths[:, 1],
+        parts=tuple(paths[i] for i in order.tolist()) if any(paths) else (),
         block_tokens=source.block_tokens,
         skipped=dict(skipped),
         remarks={text: count for text, count in remarks.items() if count},
     )
 
 
-def _parts(source: Source, rows: list[Row]) -> tuple[Parts, ...]:
-    if source.block_tokens:
-        whole = (tuple(Part(block, source.block_tokens) for block in row.blocks) for row in rows)
-        return tuple(cut_short(path, int(row.input_tokens)) for path, row in zip(whole, rows, strict=True))
-    return tuple(row.parts for row in rows) if any(row.parts for row in rows) else ()
+def _path(source: Source, row: Row) -> Parts:
+    if not source.block_tokens:
+        return row.parts
+    whole = tuple(Part(block, source.block_tokens) for block in row.blocks)
+    return cut_short(whole, int(row.input_tokens))
 
 
 def _unusable(source: Source, lines: int, skipped: Counter[str], first: dict[str, int]) -> SpecError:

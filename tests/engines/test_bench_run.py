@@ -76,6 +76,19 @@ def test_different_weights_are_marked(run):
     assert "bf16" in printed
 
 
+def test_answers_are_compared_and_other_weights_answer_otherwise(run):
+    found = run[0].read_json("summary.json")["agreement"]
+    assert tuple(found["backends"]) == BACKENDS
+    for backend in found["backends"].values():
+        assert backend["unloaded"]["asked"] == backend["saturated"]["asked"] == 58
+        assert backend["unloaded"]["faults"]["failed"] == backend["saturated"]["faults"]["failed"] == 0
+        assert backend["unloaded"]["by_kind"]["facts"]["right"] >= 4
+    same = {(pair["a"], pair["b"]): pair["same_text"] for pair in found["pairs"]}
+    assert all(pair["prompt_tokens_equal"] == 58 for pair in found["pairs"])
+    assert same["vllm", "llamacpp"] < 50
+    assert same["llamacpp", "llamacpp@no-prefix-cache"] > same["vllm", "llamacpp"]
+
+
 def test_the_folder_holds_what_a_reader_needs(run):
     folder, _printed = run
     manifest = folder.read_json("manifest.json")

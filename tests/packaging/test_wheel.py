@@ -40,17 +40,21 @@ def call(command, cwd):
 def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     for kind in ("workloads", "backends"):
-        shipped = {Path(name).name for name in names if name.startswith(f"harness/_data/{kind}/")}
-        assert shipped == {path.name for path in (CHECKOUT / kind).iterdir()}
+        place = f"harness/_data/{kind}/"
+        shipped = {name.removeprefix(place) for name in names if name.startswith(place)}
+        files = (path for path in (CHECKOUT / kind).rglob("*") if path.is_file())
+        assert shipped == {path.relative_to(CHECKOUT / kind).as_posix() for path in files}
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"harness"}
     assert "harness/engines/shims/llama_server.py" in names
     assert "harness/py.typed" in names
+    assert "harness/agreement/questions.toml" in names
 
 
 def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
     assert "shared-prefix" in call([installed / "bench", "list", "scenarios"], tmp_path)
     assert "vllm@no-prefix-cache" in call([installed / "servebench", "list", "backends"], tmp_path)
+    assert "trace replay" in call([installed / "bench", "list", "scenarios", "-v"], tmp_path)
     call([installed / "bench", "validate"], tmp_path)
     assert "harness/_data" in call(
         [installed / "python", "-c", "from harness import paths; print(paths.shipped('backends'))"], tmp_path
