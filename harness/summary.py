@@ -187,6 +187,15 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
     return [*found, *surroundings.gaps(cells)]
 
 
+<<<<<<< HEAD
+=======
+def _cell(folder: RunFolder, name: str, prices: Mapping[str, Any] | None) -> dict[str, Any]:
+    records, facts = folder.read_cell(name)
+    facts |= {"prices": prices or facts.get("prices")}
+    return summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(name))
+
+
+>>>>>>> be7c270 (Report: what limited each cell, scaling and cost; prices also for a report)
 def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a run folder holds apart from its cells: BESIDE, each null where it was not made.
 
@@ -201,16 +210,23 @@ def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def summarise_folder(folder: RunFolder) -> dict[str, Any]:
-    """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run."""
+def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run.
+
+    `prices` as spec/prices.py gives them, instead of those the run was given.
+    """
     cells, unreadable = [], []
     pooled: dict[str, Samples] = {}
     for name in folder.cells():
         try:
+<<<<<<< HEAD
             records, facts = folder.read_cell(name)
             asked, telemetry = folder.read_asked(facts), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, asked, telemetry))
             pooled[name] = cell_samples(records, facts)
+=======
+            cells.append(_cell(folder, name, prices))
+>>>>>>> be7c270 (Report: what limited each cell, scaling and cost; prices also for a report)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})

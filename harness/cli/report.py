@@ -5,8 +5,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from harness.cli import prices
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
     )
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+    prices.add_arguments(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -38,17 +40,17 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.tool:
             _as_peer(folder, arguments.tool, width, as_json=arguments.json)
         else:
-            _rebuild(folder, width, as_json=arguments.json)
+            _rebuild(folder, width, prices.given(arguments), as_json=arguments.json)
     return ExitCode.OK
 
 
-def _rebuild(folder: "RunFolder", width: int, *, as_json: bool) -> None:
+def _rebuild(folder: "RunFolder", width: int, priced: dict[str, Any] | None, *, as_json: bool) -> None:
     from harness import report
     from harness.cli.output import wants_color
     from harness.report.table import terminal
     from harness.summary import summarise_folder
 
-    summary = summarise_folder(folder)
+    summary = summarise_folder(folder, priced)
     folder.write_json("summary.json", summary)
     written = report.build(folder)
     if as_json:

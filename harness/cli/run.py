@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from harness.cli import prices
 from harness.errors import ExitCode, SpecError
 from harness.observe.job import DEFAULT_HZ
 
@@ -132,12 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="HZ",
         help=f"GPUs are read this often, all else less (default: {DEFAULT_HZ:g}; 0: nothing is)",
     )
-    cost = parser.add_argument_group("cost (a price is never assumed)")
-    cost.add_argument(
-        "--price-per-hour", metavar="PRICE", help="of the machine the engine runs on: 1.99, or 1.99EUR"
-    )
-    cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="of each GPU that the engine used")
-    cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file of prices: see docs/cost.md")
+    prices.add_arguments(parser)
     parser.add_argument(
         "--out",
         type=Path,
@@ -159,7 +155,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.run.options import RunOptions
     from harness.run.prepare import prepare
-    from harness.spec.prices import given_prices
 
     options = RunOptions(
         scenario=_scenario(arguments),
@@ -182,7 +177,7 @@ def main(arguments: argparse.Namespace) -> int:
         api_key_env=arguments.api_key_env,
         probe=not arguments.no_probe,
         sample_hz=arguments.sample_hz,
-        prices=given_prices(arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices),
+        prices=prices.given(arguments),
         command=("bench", *sys.argv[1:]),
     )
     prepared = prepare(options)

@@ -1,5 +1,6 @@
 """Money per token, from a price that was given and the throughput that was measured. No price, no cost."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,8 @@ def price(prices: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> tu
     if unknown:
         return None, f"no price for {', '.join(unknown)}; there is one for {', '.join(by_name)}"
     amount = sum(by_name[name if name in by_name else "*"] for name in used)
-    return _priced(prices, amount, f"{len(used)} × {', '.join(sorted(set(used)))}"), ""
+    counts = Counter(used)
+    return _priced(prices, amount, ", ".join(f"{count} × {name}" for name, count in counts.items())), ""
 
 
 def _priced(prices: Mapping[str, Any], amount: float, of: str) -> Json:

@@ -28,6 +28,8 @@ def notes(summary: Json) -> list[Note]:
         *_validity(summary),
         *_errors(summary),
         *_unknown(groups(summary)),
+        *_limits(summary),
+        *_price(summary),
         *warnings(summary),
     ]
 
@@ -145,6 +147,25 @@ def _errors(summary: Json) -> Iterator[Note]:
         ]
         if faults:
             yield Note("note", plain(f"not answered, {place(cell)}: {listing(faults)}"))
+
+
+def _limits(summary: Json) -> Iterator[Note]:
+    """What limited which cells, by the code of the rule; the report has the sentences with their numbers."""
+    where: dict[str, list[str]] = {}
+    for cell in summary.get("cells") or ():
+        if (found := cell.get("limiter")) and verdict(cell) != "INVALID":
+            place = f"{cell['label']} {point_of(cell).label}"
+            where.setdefault(str(found["code"]), []).append(place)
+    parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
+    if parts:
+        yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
+
+
+def _price(summary: Json) -> Iterator[Note]:
+    prices = [cell["cost"]["price"] for cell in summary.get("cells") or () if cell.get("cost")]
+    for price in {str(sorted(price.items())): price for price in prices}.values():
+        what = f"{price['per_hour']:g} per hour for {price['of']} ({price['source']})"
+        yield Note("note", plain(f"cost in {price['currency']}: {what}"))
 
 
 def _unknown(found: list[Group]) -> Iterator[Note]:

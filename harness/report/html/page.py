@@ -7,6 +7,7 @@ from importlib import resources
 
 from harness.report.conditions import machine, model
 from harness.report.html import answer, cells, evidence, figures, setting
+from harness.report.html import machine as used
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, tag
 from harness.report.notes import banner
@@ -17,6 +18,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
     "answer": ("What came out", answer.answer),
     "charts": ("Charts", figures.charts),
     "timelines": ("Timelines", figures.timelines),
+    "machine": ("Machine", used.machine),
     "validity": ("Validity", cells.validity),
     "conditions": ("Conditions", setting.conditions),
     "differences": ("Differences", setting.unequal),

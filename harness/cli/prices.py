@@ -1,0 +1,21 @@
+"""What an hour costs, as flags: for a run, and for its report afterwards."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    cost = parser.add_argument_group("cost (a price is never assumed)")
+    cost.add_argument(
+        "--price-per-hour", metavar="PRICE", help="of the machine the engine runs on: 1.99, or 1.99EUR"
+    )
+    cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="of each GPU that the engine used")
+    cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file of prices: see docs/cost.md")
+
+
+def given(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """Raises SpecError."""
+    from harness.spec.prices import given_prices
+
+    return given_prices(arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices)

@@ -1,0 +1,115 @@
+"""What the machine was doing: what limited each cell, what it used, how it scales, what it cost."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, join, section, table, tag
+from harness.report.text import NOT_KNOWN, number, plain
+from harness.report.view import Json, measured, verdict
+
+GIB = 1 << 30
+
+# Path in a cell → heading and unit; a column that no cell has is left out.
+USED: Mapping[str, tuple[str, float]] = {
+    "gpu.utilisation_pct.mean": ("GPU busy, %", 1),
+    "gpu.dram_active_pct.mean": ("GPU memory bandwidth, %", 1),
+    "gpu.memory_used_bytes.max": ("GPU memory, peak GiB", GIB),
+    "energy.gpu_w": ("GPU power, W", 1),
+    "energy.gpu_idle_w": ("idle, W", 1),
+    "energy.cpu_w": ("CPU power, W", 1),
+    "energy.cpu_idle_w": ("idle, W", 1),
+    "energy.joules_per_output_token": ("J per output token", 1),
+    "energy.joules_per_output_token_above_idle": ("above idle", 1),
+    "energy.output_tokens_per_s_per_watt": ("tokens/s per W", 1),
+    "server.cpu_cores": ("engine, CPU cores", 1),
+    "host.client_cores": ("load generator, cores", 1),
+    "host.other_cores": ("other work, cores", 1),
+    "server.rss_bytes.max": ("engine memory, peak GiB", GIB),
+    "server.running.mean": ("running", 1),
+    "server.waiting.mean": ("waiting", 1),
+    "server.kv_use.max": ("KV cache, peak %", 0.01),
+    "server.preemptions": ("preemptions", 1),
+}
+COSTS = {
+    "per_million_output_tokens": "of output",
+    "per_million_input_tokens": "of input",
+    "per_million_tokens": "of both",
+    "per_million_good_output_tokens": "of output within the SLO",
+}
+EXPLAINED = (
+    "Sampled beside the load, means over the measured window. What limited a cell is named by fixed rules on "
+    "these numbers: the first that holds, client before KV cache, GPU, CPU and queue."
+)
+NO_GPU = "No GPU was seen in use: the engine's CPU cores take the place of GPU utilisation."
+COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tokens: they do not add up."
+
+
+def machine(source: Source) -> Html | None:
+    """None in runs that were measured without sampling."""
+    cells = [cell for cell in source.summary.get("cells") or () if cell.get("limiter") or cell.get("host")]
+    if not cells:
+        return None
+    no_gpu = [] if any(cell.get("gpu") for cell in cells) else [tag("p", NO_GPU, class_="muted")]
+    parts = [_used(source, cells), _scaling(source), _costs(source)]
+    return section("machine", "What the machine was doing", tag("p", EXPLAINED), *no_gpu,
+                   *(part for part in parts if part is not None))  # fmt: skip
+
+
+def _used(source: Source, cells: Sequence[Json]) -> Html:
+    paths = [path for path in USED if any(measured(cell, path) is not None for cell in cells)]
+    rows = ([_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
+    head = ["cell", "limited by", *(USED[path][0] for path in paths)]
+    return table("What limited each cell, and what it used", head, rows,
+                 [source.index(cell["label"]) for cell in cells])  # fmt: skip
+
+
+def _name(cell: Json) -> str:
+    return str(cell["cell"]) if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})"
+
+
+def _limiter(cell: Json) -> str:
+    found = cell.get("limiter")
+    if found:
+        return plain(found["sentence"])
+    return f"{NOT_KNOWN} ({plain((cell.get('nulls') or {}).get('limiter') or 'not reported')})"
+
+
+def _values(cell: Json, paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        value = measured(cell, path)
+        yield NOT_KNOWN if value is None else number(value / USED[path][1])
+
+
+def _scaling(source: Source) -> Html | None:
+    """A row per backend and concurrency; the last column says from where on requests queue."""
+    rows, owners = [], []
+    for label, found in (source.summary.get("scaling") or {}).items():
+        for place, load in enumerate(found["concurrency"]):
+            memory = found["peak_gpu_memory_bytes"][place] or found["peak_process_memory_bytes"][place]
+            values = (found["output_tokens_per_s"][place], found["speedup"][place],
+                      memory and memory / GIB, found["running"][place], found["waiting"][place],
+                      found["in_flight_before_queueing"])  # fmt: skip
+            rows.append([f"{label}, {load:g} in flight", *(_or_unknown(value) for value in values)])
+            owners.append(source.index(label))
+    if not rows:
+        return None
+    head = ["backend", "output tokens/s", "times the lowest load's", "peak memory, GiB", "running", "waiting",
+            "in flight before requests queue"]  # fmt: skip
+    return table("Scaling with concurrency, medians of the repeats", head, rows, owners, "numbers")
+
+
+def _costs(source: Source) -> Html | None:
+    cells = [cell for cell in source.summary.get("cells") or () if cell.get("cost")]
+    if not cells:
+        return None
+    price = cells[0]["cost"]["price"]
+    said = f"{number(price['per_hour'])} {price['currency']} per hour for {price['of']} ({price['source']}). "
+    rows = ([_name(cell), *(_or_unknown(measured(cell, f"cost.{key}")) for key in COSTS)] for cell in cells)
+    head = ["cell", *(f"a million tokens {words}, {price['currency']}" for words in COSTS.values())]
+    owners = [source.index(cell["label"]) for cell in cells]
+    made = table("What a million tokens cost", head, rows, owners, "numbers")
+    return join([tag("p", plain(said) + " " + COST_EXPLAINED), made])
+
+
+def _or_unknown(value: float | None) -> str:
+    return NOT_KNOWN if value is None else number(value)

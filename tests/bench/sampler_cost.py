@@ -1,0 +1,115 @@
+"""What sampling costs: CPU of the sampler's process at its defaults, and what the measured load feels of it.
+
+    python -m tests.bench.sampler_cost [--seconds 20] [--gpus 8]
+
+First, the sampler beside an idle scripted server, on a stub of NVML with one GPU and with several: the limit
+is 1 % of a core for one GPU. Then the same load with and without sampling, by turns: gaps between tokens,
+lateness of the loop and TTFT, as ratios within one run. The stub answers at once: what a driver's calls cost
+comes on top.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from harness.load import run_load
+from harness.load.job import ClosedLoop, LoadJob
+from harness.observe.job import Exporter, Watch
+from harness.observe.watcher import Watcher
+from harness.truth import TruthServer, running
+from tests.integration.nvml import Machine, build
+
+LIMIT = 0.01  # of a core, at the defaults, with one GPU
+STREAMS, TOKENS, REQUESTS = 64, 50, 640
+COUNTERS = {"output_tokens": "vllm:generation_tokens_total"}
+GAUGES = {"running": "vllm:num_requests_running", "kv_use": "vllm:kv_cache_usage_perc"}
+
+
+def watch(server: TruthServer) -> Watch:
+    exporter = Exporter(url=f"{server.url}/metrics", headers={}, counters=COUNTERS, gauges=GAUGES)
+    return Watch(bench_pid=os.getpid(), exporter=exporter, engine_pid=server.pid)
+
+
+def own_cost(seconds: float, gpus: int, machine: Machine) -> tuple[float, int, float]:
+    """Share of a core, samples per second, peak memory in MB."""
+    machine.set("gpus", str(gpus))
+    with running() as server, Watcher(watch(server)) as watcher:
+        time.sleep(seconds)
+        telemetry = watcher.stop(time.monotonic_ns())
+    own = watcher.facts["sampler"]
+    samples = sum(len(one.values) for one in telemetry.series.values())
+    return own["cpu_s"] / own["wall_s"], round(samples / own["wall_s"]), own["peak_rss_bytes"] / 1e6
+
+
+def load(server: TruthServer) -> LoadJob:
+    body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"ignore_eos":true,'
+    body += b'"stream_options":{"include_usage":true},"max_tokens":%d}' % TOKENS
+    return LoadJob(
+        url=f"{server.url}/v1/chat/completions",
+        headers={"content-type": "application/json"},
+        bodies=[body] * REQUESTS,
+        schedule=ClosedLoop(STREAMS),
+        workers=1,
+    )
+
+
+def felt(sampled: bool) -> tuple[float, float, float]:
+    """Of one window, in ms: p99 of how far gaps are off the script, p99 of the loop lag, mean TTFT."""
+    with running(ttft_ms=100, gap_ms=20) as server, Watcher(watch(server) if sampled else None):
+        result = run_load(load(server))
+    events = result.records.events
+    same = events["seq"][1:] == events["seq"][:-1]
+    text = (events["text_chars"][1:] > 0) & (events["text_chars"][:-1] > 0)
+    gaps_ms = np.diff(events["stamp_ns"])[same & text] / 1e6
+    rows = result.records.requests
+    ttft_ms = (rows["first_text_ns"] - rows["sent_ns"]) / 1e6
+    lag_ms = result.client.loop_lag_ns / 1e6
+    return (
+        float(np.quantile(abs(gaps_ms - 20), 0.99)),
+        float(np.quantile(lag_ms, 0.99)),
+        float(ttft_ms.mean()),
+    )
+
+
+@contextmanager
+def stub() -> Iterator[Machine]:
+    with tempfile.TemporaryDirectory() as folder:
+        build(Path(folder))
+        os.environ |= {"LD_LIBRARY_PATH": folder, "NVML_STUB": folder}
+        yield Machine(Path(folder))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--gpus", type=int, default=8)
+    parser.add_argument("--pairs", type=int, default=3)
+    asked = parser.parse_args()
+    with stub() as machine:
+        costs = {count: own_cost(asked.seconds, count, machine) for count in (1, asked.gpus)}
+        for count, (share, samples, memory) in costs.items():
+            print(f"{count} GPU(s): {share:.2%} of a core, {samples} samples/s, {memory:.0f} MB", flush=True)
+        pairs = [(felt(False), felt(True)) for _ in range(asked.pairs)]
+    print(
+        f"\n{STREAMS} streams, 20 ms gaps    without      with    ratio of the medians ({asked.pairs} pairs)"
+    )
+    for place, name in enumerate(("gap error p99, ms", "loop lag p99, ms", "TTFT mean, ms")):
+        without, with_ = (statistics.median(pair[side][place] for pair in pairs) for side in (0, 1))
+        print(f"{name:22} {without:9.3f} {with_:9.3f}    {with_ / without:.2f}")
+    within = costs[1][0] < LIMIT
+    print(f"\n{'within' if within else 'OVER'} {LIMIT:.0%} of a core at the defaults")
+    return 0 if within else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
