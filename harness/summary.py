@@ -62,7 +62,7 @@ def summarise_cell(
             if facts.get("slo")
             else "the scenario sets no limits ([slo])"
         )
-    watched, unwatched = usage.describe(telemetry, facts, rates, window)
+    watched, unwatched = usage.describe(telemetry, facts, rates, window, slo)
     nulls |= unwatched
     return {
         **facts["identity"],

@@ -58,11 +58,21 @@ def goodput(
         "good": int(good.sum()),
         "of": len(rows),
         "attainment": float(good.mean()),
+        "good_token_share": _token_share(rows, good),
     }
     if window is None or window.seconds <= 0:
         return made, None
     inside = good & (rows["end_ns"] > window.start_ns) & (rows["end_ns"] <= window.end_ns)
     return made, int(inside.sum()) / window.seconds
+
+
+def _token_share(rows: NDArray[np.void], good: NDArray[np.bool_]) -> float | None:
+    """Of the output tokens that were answered, those of good requests; None where they were not counted."""
+    answered = rows["outcome"] == Outcome.OK
+    tokens = rows["output_tokens"]
+    if (tokens[answered] == UNKNOWN).any() or not tokens[answered].sum():
+        return None
+    return float(tokens[good].sum() / tokens[answered].sum())
 
 
 def _limit(name: str, share: str, limit_ms: float, values: Floats) -> dict[str, Any]:

@@ -24,9 +24,16 @@ KEYS = (
 
 
 def describe(
-    telemetry: Telemetry, facts: Mapping[str, Any], rates: Mapping[str, float | None], window: Window | None
+    telemetry: Telemetry,
+    facts: Mapping[str, Any],
+    rates: Mapping[str, float | None],
+    window: Window | None,
+    slo: Mapping[str, Any] | None = None,
 ) -> tuple[Json, dict[str, str]]:
-    """The keys and, for each null, why. `server` begins with what the engine counted over the cell."""
+    """The keys and, for each null, why. `server` begins with what the engine counted over the cell.
+
+    `slo` is that of summary.json: which share of the tokens was good.
+    """
     found: Json = dict.fromkeys(KEYS)
     found["server"] = facts["server_counters"]
     watched = facts.get("telemetry") or {"problem": "measured without sampling", "sources": {}}
@@ -49,7 +56,7 @@ def describe(
     found["energy"], nulls["energy"] = energy.describe(telemetry, engine_gpus, rates, window)
     priced, nulls["cost"] = cost.price(facts.get("prices"), found["gpu"])
     if priced:
-        found["cost"] = cost.describe(priced, rates, None)
+        found["cost"] = cost.describe(priced, rates, slo["good_token_share"] if slo else None)
     threads = (facts.get("engine_values") or {}).get("threads")
     found["limiter"], nulls["limiter"] = limiter(
         {**found, "load": facts["load"], "client": facts["client"]}, float(threads) if threads else None

@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 from made import facts, records
+from report_summaries import cell, summary
 
 from harness.metrics import cost, energy, machine
 from harness.metrics.scaling import scaling
 from harness.metrics.throughput import Window
+from harness.report.html.machine import machine as machine_section
+from harness.report.html.source import Source
+from harness.report.notes import notes
 from harness.summary import summarise_cell
 from harness.surroundings import findings, gaps
 from harness.telemetry import Samples, Telemetry
@@ -185,7 +189,7 @@ def test_a_histogram_of_the_engine_is_read_between_its_buckets():
 
 
 def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
-    def cell(load, speed, waiting, memory, verdict="VALID"):
+    def point(load, speed, waiting, memory, verdict="VALID"):
         return {
             "label": "x",
             "load": {"kind": "concurrency", "value": load},
@@ -197,10 +201,10 @@ def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
 
     made = scaling(
         [
-            cell(8, 300.0, 0.1, 30),
-            cell(1, 100.0, 0.0, 20),
-            cell(32, 330.0, 20.0, 50),
-            cell(64, 999.0, 0.0, 99, "INVALID"),
+            point(8, 300.0, 0.1, 30),
+            point(1, 100.0, 0.0, 20),
+            point(32, 330.0, 20.0, 50),
+            point(64, 999.0, 0.0, 99, "INVALID"),
         ]
     )["x"]
     assert made["concurrency"] == [1, 8, 32]
@@ -215,3 +219,46 @@ def test_a_cell_without_samples_says_why_in_every_place():
     for key in ("gpu", "host", "energy", "cost", "limiter", "joules_per_output_token"):
         assert made[key] is None
         assert made["nulls"][key], key
+
+
+def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
+    rows = [{"texts": [5, 9, 12]}] * 6 + [{"texts": [500, 505, 510, 515, 520, 525]}]
+    given = facts(prices=prices(machine_per_hour=3.6), slo={"ttft_ms": {"p90": 100.0}})
+    made = summarise_cell(records(*rows), given, None)
+    assert made["slo"]["good_token_share"] == 18 / 24
+    cost_of = made["cost"]
+    assert cost_of["per_million_good_output_tokens"] == pytest.approx(
+        cost_of["per_million_output_tokens"] * 24 / 18
+    )
+
+
+def test_the_report_says_what_limited_a_cell_and_what_it_cost():
+    steady = {"mean": 2.0, "max": 8.0}
+    watched = {
+        "limiter": {"code": "queue", "sentence": "the engine's queue: <2> waited", "numbers": {}},
+        "host": {"cpus": 2, "other_cores": 0.05, "client_cores": 0.1},
+        "server": {
+            "waiting": steady,
+            "running": steady,
+            "kv_use": {"mean": 0.1, "max": 0.5},
+            "cpu_cores": 1.5,
+            "rss_bytes": {"mean": 1.0, "max": float(3 << 30)},
+        },
+        "cost": cost.describe(cost.price(prices(machine_per_hour=1.8), None)[0], RATES, None),
+    }
+    low = cell(load={"kind": "concurrency", "value": 1}, **watched)
+    made = summary(low, cell(**watched), scaling=scaling([low, cell(**watched)]))
+    page = str(machine_section(Source(made, {}, {}, [], [], {}, [])))
+    assert "the engine&#x27;s queue: &lt;2&gt; waited" in page
+    assert "take the place of GPU utilisation" in page
+    for words in (
+        "engine, CPU cores",
+        "KV cache, peak %",
+        "50.0",
+        "1.80 USD per hour for the machine (list)",
+    ):
+        assert words in page, words
+    texts = [note.text for note in notes(made)]
+    assert "limited by: queue (llamacpp c1 and llamacpp c4)" in texts
+    assert "cost in USD: 1.8 per hour for the machine (list)" in texts
+    assert machine_section(Source(summary(cell()), {}, {}, [], [], {}, [])) is None
