@@ -187,15 +187,6 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
     return [*found, *surroundings.gaps(cells)]
 
 
-<<<<<<< HEAD
-=======
-def _cell(folder: RunFolder, name: str, prices: Mapping[str, Any] | None) -> dict[str, Any]:
-    records, facts = folder.read_cell(name)
-    facts |= {"prices": prices or facts.get("prices")}
-    return summarise_cell(records, facts, folder.read_asked(facts), folder.read_telemetry(name))
-
-
->>>>>>> be7c270 (Report: what limited each cell, scaling and cost; prices also for a report)
 def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What a run folder holds apart from its cells: BESIDE, each null where it was not made.
 
@@ -219,14 +210,11 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
     pooled: dict[str, Samples] = {}
     for name in folder.cells():
         try:
-<<<<<<< HEAD
             records, facts = folder.read_cell(name)
+            facts |= {"prices": prices or facts.get("prices")}
             asked, telemetry = folder.read_asked(facts), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, asked, telemetry))
             pooled[name] = cell_samples(records, facts)
-=======
-            cells.append(_cell(folder, name, prices))
->>>>>>> be7c270 (Report: what limited each cell, scaling and cost; prices also for a report)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
