@@ -72,6 +72,12 @@ def _on_off(value: Any) -> str | None:
     return None if value is None else "on" if value else "off"
 
 
+def _forced(cell: Cell) -> str | None:
+    """Where an exact length was asked for."""
+    length = _condition("exact_output")(cell) or {}
+    return None if not length.get("asked") else "yes" if length["forced"] else "no"
+
+
 # code, what differs, its value, whether that decides. Where a value is not known, nothing is said.
 _SETTINGS: tuple[tuple[str, str, Callable[[Cell], Any], bool], ...] = (
     ("workload", "the requests", lambda cell: (cell.get("workload_sha256") or "")[:12] or None, True),
@@ -82,6 +88,7 @@ _SETTINGS: tuple[tuple[str, str, Callable[[Cell], Any], bool], ...] = (
     ("thinking-asked", "thinking asked for", _condition("thinking", "asked"), True),
     ("thinking", "reasoning text", lambda cell: _on_off(_condition("thinking", "seen")(cell)), True),
     ("cache-wanted", "prefix cache at the start", _condition("cache", "wanted"), True),
+    ("length-forced", "length of answers forced", _forced, False),
     ("prefix-cache", "prefix cache", lambda cell: _on_off(_condition("prefix_cache")(cell)), False),
     ("weights", "weights", lambda cell: cell.get("quantisation"), False),
     ("context", "context per sequence", _condition("engine_values", "context_tokens"), False),
@@ -138,7 +145,7 @@ def _prompt_tokens(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     means = {label: count["mean"] for label, count in known.items()}
     if len(means) > 1 and _differ(known):
         spread = _spread(means.values())
-        words = ", ".join(f"{mean:.1f} ({label})" for label, mean in means.items())
+        words = _listed({label: f"{mean:.1f}" for label, mean in means.items()})
         yield Unequal(
             "prompt-tokens", tuple(known), f"prompt tokens of the same chats: {words}", spread > MATTERS
         )
@@ -157,7 +164,7 @@ def _output_length(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     means = {label: _condition("output_tokens_mean")(cell) for label, cell in group.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > TOLD:
-        words = ", ".join(f"{mean:.1f} ({label})" for label, mean in known.items())
+        words = _listed({label: f"{mean:.1f}" for label, mean in known.items()})
         yield Unequal(
             "output-length", tuple(known), f"tokens per answer: {words}", spread > MATTERS, PER_LENGTH
         )
@@ -170,7 +177,7 @@ def _tokens_per_event(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     }
     known = {label: size for label, size in sizes.items() if size is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > MATTERS:
-        words = ", ".join(f"{size:.2f} ({label})" for label, size in known.items())
+        words = _listed({label: f"{size:.2f}" for label, size in known.items()})
         yield Unequal(
             "tokens-per-event", tuple(known), f"tokens per event: {words}", spread > MATTERS, PER_GAP
         )

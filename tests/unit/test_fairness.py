@@ -84,6 +84,14 @@ def test_answers_of_other_lengths_decide_what_depends_on_length():
     assert "ttft_ms" not in entry["metrics"]
 
 
+def test_a_length_that_only_some_could_be_made_to_keep_is_told():
+    request = {"request": {"exact_output": True}}
+    capped = cell("b", facts=request | {"workload__exact_output": False})
+    (entry,) = unequal([cell("a", facts=request), capped])
+    assert (entry["code"], entry["matters"]) == ("length-forced", False)
+    assert entry["text"] == "length of answers forced: yes (a), no (b)"
+
+
 def test_events_of_several_tokens_decide_the_gap_alone():
     (entry,) = unequal([cell("a"), cell("b", output_tokens={"tokens_per_event": 4.0})])
     assert (entry["code"], entry["matters"], entry["metrics"]) == ("tokens-per-event", True, ["itl_ms"])
