@@ -142,6 +142,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the run folder is made (default: ./results)",
     )
     parser.add_argument(
+        "--http2", action="store_true", help="speak HTTP/2, less exactly: needs the extra http2, and a server"
+    )
+    parser.add_argument(
         "--no-probe", action="store_true", help="do not hold each backend against its definition first"
     )
     parser.add_argument(
@@ -176,6 +179,7 @@ def main(arguments: argparse.Namespace) -> int:
         out=arguments.out or Path("results"),
         api_key_env=arguments.api_key_env,
         probe=not arguments.no_probe,
+        http2=arguments.http2,
         sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),
         command=("bench", *sys.argv[1:]),

@@ -53,6 +53,7 @@ class Load:
             schedule=self._schedule(),
             request_timeout_s=20.0,
             drain_timeout_s=20.0,
+            workers=1,  # what one can do is what a run shares a load out by
         )
 
     def _schedule(self) -> ClosedLoop | OpenLoop:

@@ -56,6 +56,13 @@ def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
     return f"{value:,g}{unit} asked: `bench doctor` found {found} only up to {exact:,g}{unit} ({end})"
 
 
+def per_worker(kind: Kind, host: Mapping[str, Any]) -> int | None:
+    """Streams, or arrivals per second, that one load process carries with ease here; None: not known."""
+    verdict = _stored_verdict(host) or {}
+    found = verdict.get("streams_per_worker" if kind == "concurrency" else "arrivals_per_worker")
+    return found if isinstance(found, int) and found > 0 else None
+
+
 def _stored_verdict(host: Mapping[str, Any]) -> dict[str, Any] | None:
     """None as well where the file is of another machine, or not one that this version wrote."""
     try:

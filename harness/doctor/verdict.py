@@ -13,6 +13,8 @@ MIN_STREAMS = 256  # a machine that is not exact here is not one to measure on
 SERVER_LATE_MS = 5.0
 SERVER_BUSY = 0.9
 OTHER_CORES = 0.2
+HALF = 0.5  # of a core: what a worker is to use at most, with room for bursts
+FURTHER = 4.0  # times a load that was measured; beyond it nothing is concluded
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Verdict:
     on_time_per_s: int  # highest open-loop rate that left within EXACT_MS
     tried_streams: int
     tried_per_s: int
+    streams_per_worker: int  # that keep one at HALF a core or so; 0: not known
+    arrivals_per_worker: int  # per second
     limits: tuple[str, ...]
     hints: tuple[str, ...]
 
@@ -51,6 +55,8 @@ def conclude(measured: Sequence[Measured], left_out: Sequence[Load], hints: Sequ
         on_time_per_s=on_time[-1].load.value if on_time else 0,
         tried_streams=max((one.load.value for one in _of("concurrency", measured)), default=0),
         tried_per_s=max((one.load.value for one in _of("rate", measured)), default=0),
+        streams_per_worker=_per_worker(_holding(measured, EXACT_MS)),
+        arrivals_per_worker=_per_worker(on_time),
         limits=tuple(_limits(measured, left_out)),
         hints=tuple(dict.fromkeys([*_hints(measured), *hints])),
     )
@@ -72,6 +78,15 @@ def _reaches(measured: Sequence[Measured]) -> Iterator[Reach]:
 
 def _holding(measured: Sequence[Measured], tolerance_ms: float) -> list[Measured]:
     return list(takewhile(lambda one: one.exact(tolerance_ms), _of("concurrency", measured)))
+
+
+def _per_worker(good: Sequence[Measured]) -> int:
+    """The heaviest good load, as often as one worker would carry it within HALF a core."""
+    if not good:
+        return 0
+    busy: float = good[-1].client["busy_share"]
+    times = min(HALF / busy, FURTHER) if busy > 0 else FURTHER
+    return max(1, int(good[-1].load.value * times))
 
 
 def _sentence(reaches: Sequence[Reach], on_time: Measured | None) -> str:

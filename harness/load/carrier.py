@@ -20,6 +20,8 @@ class Carrier(Enum):
 
 def choose_carrier(job: LoadJob) -> tuple[Carrier, str]:
     """Also why it is not the best one; "" where it is, or where the job asked for it."""
+    if job.http2:
+        return Carrier.ASYNCIO, "HTTP/2: stamps are taken in user space, connecting counts as waiting"
     if proxy_for(job.url) is not None:
         return Carrier.ASYNCIO, "proxy: stamps are taken in user space, connecting counts as waiting"
     if not hasattr(select, "epoll"):

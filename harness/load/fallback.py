@@ -1,4 +1,4 @@
-"""The window on asyncio through httpx: proxies, systems without epoll. Stamps are user-space."""
+"""The window on asyncio through httpx: proxies, HTTP/2, systems without epoll. Stamps are user-space."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from harness.load.flow import failure_of
 from harness.load.job import LoadJob
 from harness.load.loop import CHORE_NS, Counters, Limits
 from harness.load.settle import Exchange
-from harness.load.transport import ProxiedTransport, StampedTransport
+from harness.load.transport import HttpxTransport, StampedTransport
 from harness.load.wire import build_request
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
@@ -31,8 +31,8 @@ class AsyncWindow:
         self._bodies, self._seqs, self._limits = bodies, seqs, limits
         self._request = build_request(job.url, job.headers, b"")
         url, proxy = self._request.url, proxy_for(job.url)
-        if proxy is not None:
-            self._transport: ProxiedTransport | StampedTransport = ProxiedTransport(proxy)
+        if proxy is not None or job.http2:
+            self._transport: HttpxTransport | StampedTransport = HttpxTransport(proxy, http2=job.http2)
         else:
             tls = httpx.create_ssl_context() if url.scheme == "https" else None
             port = url.port or (443 if tls else 80)

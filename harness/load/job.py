@@ -63,6 +63,7 @@ class LoadJob:
     request_timeout_s: float = 300.0  # from sent to end of answer
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
     workers: int | None = None  # processes; None: chosen from the load and the machine
+    http2: bool = False  # through httpx, which needs its extra
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it
 
 

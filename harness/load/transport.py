@@ -1,4 +1,4 @@
-"""httpx transports that stamp what arrives, for where the epoll loop cannot go: proxies, no epoll.
+"""httpx transports that stamp what arrives, for where the epoll loop cannot go: proxies, HTTP/2, no epoll.
 
 An Exchange in a request's extensions is filled as the answer arrives, so that a caller that gives up, or
 sees an httpx error, still has the part that came. A transport returns when the answer has ended.
@@ -130,13 +130,16 @@ class StampedTransport(httpx.AsyncBaseTransport):
             raise
 
 
-class ProxiedTransport(httpx.AsyncBaseTransport):
-    """httpx's own transport, for a way through a proxy: connecting cannot be told from waiting there."""
+class HttpxTransport(httpx.AsyncBaseTransport):
+    """httpx's own transport, for a way through a proxy and for HTTP/2: connecting looks like waiting there.
 
-    def __init__(self, proxy: str) -> None:
+    HTTP/2 is spoken or nothing is: a server without it fails the requests.
+    """
+
+    def __init__(self, proxy: str | None, *, http2: bool) -> None:
         self.connect_ns: list[int] = []  # not known
         unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        self._inner = httpx.AsyncHTTPTransport(proxy=proxy, limits=unlimited)
+        self._inner = httpx.AsyncHTTPTransport(proxy=proxy, limits=unlimited, http1=not http2, http2=http2)
 
     async def open_line(self) -> None:
         """Nothing can be opened ahead."""

@@ -28,7 +28,14 @@ _MARKS = (
 
 
 def make_job(
-    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, scratch: Path, salt: str = ""
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    scratch: Path,
+    *,
+    salt: str = "",
+    workers: int | None = None,
 ) -> LoadJob:
     """The bodies lie in `scratch`, which must be there until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
@@ -42,7 +49,8 @@ def make_job(
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
-        workers=prepared.options.workers,
+        workers=workers,
+        http2=prepared.options.http2,
     )
 
 

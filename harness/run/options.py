@@ -31,6 +31,7 @@ class RunOptions:
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     seed: int = 0
     workers: int | None = None
+    http2: bool = False
     out: Path = Path("results")
     api_key_env: str | None = None
     probe: bool = True  # before the first cell of each backend

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
 from harness.engines.models import find_model
 from harness.engines.server import api_key
 from harness.engines.simulate import parse_faults, simulated
-from harness.errors import SpecError
+from harness.errors import SetupError, SpecError
 from harness.observe.host import gpu_names
 from harness.observe.job import MOST_HZ
 from harness.plan import Block, make_plan, one_cell_each
@@ -53,6 +54,10 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
     if not 0 <= options.sample_hz <= MOST_HZ:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
+    if options.http2 and find_spec("h2") is None:
+        raise SetupError(
+            "HTTP/2 needs the package h2", where="--http2", hint="pip install 'llm-servebench[http2]'"
+        )
     api_key(options.api_key_env)  # a variable that is named must be set
     profile = _profile(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)

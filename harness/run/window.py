@@ -27,6 +27,7 @@ from harness.run.cache_state import CacheState, bring_about
 from harness.run.job import make_job
 from harness.run.observing import COUNTERS, watch_of
 from harness.run.prepare import Prepared
+from harness.run.workers import choose_workers
 from harness.spec.scenario import Load
 from harness.telemetry import Telemetry
 
@@ -68,11 +69,14 @@ def measure(
 ) -> Measured:
     """Nothing but the load and the sampler runs inside the window."""
     cache = bring_about(prepared, workload, engine)
+    workers = choose_workers(prepared.options.workers, cell.load)
     with (
         tempfile.TemporaryDirectory(prefix="bodies-") as scratch,
         Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
     ):
-        job = make_job(prepared, cell, workload, engine, Path(scratch), cache.salt)
+        job = make_job(
+            prepared, cell, workload, engine, Path(scratch), salt=cache.salt, workers=workers.count
+        )
         before, shapes_before = _counters(engine), _histograms(engine)
         watcher.idle()
         result = run_load(job, progress, stop)
@@ -83,6 +87,7 @@ def measure(
     counters, restarts = counted(before, after, telemetry, COUNTERS)
     facts = {
         **_facts(prepared, cell, workload, engine, result, cache, counters),
+        "workers": asdict(workers),
         "counter_restarts": restarts,
         "server_histograms": histogram_increase(shapes_before, shapes_after),
         "telemetry": watcher.facts,

@@ -1,4 +1,4 @@
-"""The probe against real engines: their definitions hold, and a field from another engine's dialect is caught."""
+"""The probe on real engines: their definitions hold, and a field of another dialect is caught."""
 
 import dataclasses
 

@@ -14,7 +14,7 @@ def measured(kind, value, error_ms=0.02, *, tokens_per_s=1000.0, lag_ms=0.3, ver
         "errors": None if error_ms is None else Errors(exact, off, exact),
         "tokens_per_s": tokens_per_s,
         "cpu_us_per_token": 10.0,
-        "client": {"send_lag_ms": {"p99": lag_ms}},
+        "client": {"send_lag_ms": {"p99": lag_ms}, "busy_share": 0.25},
         "server": Server(0.1, 0.3, 2.0, 0.3),
         "arrivals": None,
         "other_cores": 0.05,

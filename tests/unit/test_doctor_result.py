@@ -9,6 +9,8 @@ from doctor_made import rate, streams
 from harness.doctor import result
 from harness.doctor.verdict import conclude
 from harness.errors import StorageError
+from harness.plan import LoadPoint
+from harness.run import workers
 
 HOST = {"machine": "x86_64", "cpu": "a CPU", "cpus_usable": 2, "kernel": "6.1"}
 
@@ -70,3 +72,32 @@ def test_a_result_that_cannot_be_kept_says_where_and_what_to_do(cache):
 def test_the_stored_document_is_read_back_whole(cache):
     store_verdict()
     assert json.loads((cache / "doctor.json").read_text())["verdict"]["exact_streams"] == 1024
+
+
+@pytest.fixture
+def sixteen_cores(monkeypatch):
+    monkeypatch.setattr(workers, "cores", lambda: 16)
+    monkeypatch.setattr(workers.host, "host_facts", lambda: HOST)
+
+
+@pytest.mark.parametrize(
+    ("point", "expected"),
+    [
+        (LoadPoint("concurrency", 64), workers.Workers(1, "doctor", 2048)),
+        (LoadPoint("concurrency", 5000), workers.Workers(3, "doctor", 2048)),
+        (LoadPoint("concurrency", 1_000_000), workers.Workers(8, "doctor", 2048)),  # every second core
+        (LoadPoint("rate", 1001.0), workers.Workers(2, "doctor", 1000)),
+        (LoadPoint("trace", 1.0), workers.Workers(None, "constants")),
+    ],
+)
+def test_a_run_takes_as_many_workers_as_the_calibration_says(sixteen_cores, point, expected):
+    store_verdict()
+    assert workers.choose_workers(None, point) == expected
+    assert workers.choose_workers(5, point) == workers.Workers(5, "given")
+
+
+def test_without_a_calibration_the_load_room_decides(sixteen_cores):
+    point = LoadPoint("concurrency", 5000)
+    assert workers.choose_workers(None, point) == workers.Workers(None, "constants")
+    store_verdict(streams_per_worker=0)
+    assert workers.choose_workers(None, point).source == "constants"

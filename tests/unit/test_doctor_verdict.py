@@ -84,3 +84,13 @@ def test_a_limit_of_the_server_is_told_apart(server):
 def test_loads_left_out_are_named():
     verdict = conclude([streams(8)], [Load("concurrency", 1024, gap_ms=50, tokens=8, requests=2048)], [])
     assert verdict.limits == ("1,024 streams, gap 50 ms: left out, the limit of open files is too low",)
+
+
+def test_a_worker_carries_its_heaviest_good_load_as_often_as_fits_half_a_core():
+    quarter = {"client": {"send_lag_ms": {"p99": 0.3}, "busy_share": 0.25}}
+    idle = {"client": {"send_lag_ms": {"p99": 0.3}, "busy_share": 0.01}}
+    verdict = conclude([streams(256), streams(1024, **quarter), rate(500, **idle)], [], [])
+    assert verdict.streams_per_worker == 2048
+    assert verdict.arrivals_per_worker == 2000  # no more than four times what was measured
+    nothing = conclude([streams(256, 5.0)], [], [])
+    assert (nothing.streams_per_worker, nothing.arrivals_per_worker) == (0, 0)
