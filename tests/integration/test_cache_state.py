@@ -53,7 +53,16 @@ def define(name, reset="", more=""):
 
 def run(backend, state, *more):
     """The cells of one run; their validity is not looked at, for the servers are as fast as they can."""
-    small = ("--set", "prompts.prefix_tokens=256", "--set", "prompts.question_tokens=16", "--requests", "8")
+    small = (
+        "--set",
+        "prompts.turns=1",
+        "--set",
+        "prompts.prefix_tokens=256",
+        "--set",
+        "prompts.question_tokens=16",
+        "--requests",
+        "8",
+    )
     load = ("--set", "load.warmup_requests=0", "--concurrency", "1,2", "--output-tokens", "2")
     what = ("--scenario", "shared-prefix", "--backends", backend, "--set", f"cache.state={state}")
     done = subprocess.run(
