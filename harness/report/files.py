@@ -39,7 +39,7 @@ def _build(folder: RunFolder) -> list[Path]:
     drawn = list(charts(summary, samples))
     pictures, files = _pictures(folder, summary, manifest, samples, drawn)
     written += files
-    source = Source(summary, manifest, samples, drawn, pictures, views, _raw_files(folder))
+    source = Source(summary, manifest, samples, drawn, pictures, views, _probes(folder), _raw_files(folder))
     return [*written, _write(folder.path / "report.html", page(source))]
 
 
@@ -73,6 +73,17 @@ def _caption(summary: Json, manifest: Json) -> plots.Caption:
         machine=machine(manifest.get("host") or {}),
         simulated=bool(summary.get("simulated")),
     )
+
+
+def _probes(folder: RunFolder) -> dict[str, Json]:
+    """By backend; a file that cannot be read is left out, as one that was never written."""
+    found: dict[str, Json] = {}
+    for path in sorted(folder.path.glob("probe-*.json")):
+        try:
+            found[path.stem.removeprefix("probe-")] = folder.read_json(path.name)
+        except SpecError:
+            continue
+    return found
 
 
 def _raw_files(folder: RunFolder) -> list[str]:

@@ -1,12 +1,13 @@
 """Cell by cell: whether it can be trusted and why, every statistic, and what the models said."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.notes import reason_text
-from harness.report.text import NOT_KNOWN, counted, number, plain
-from harness.report.view import Group, Json, groups, labels, measured, point_words, verdict
+from harness.report.text import NOT_KNOWN, counted, listing, number, plain
+from harness.report.view import VERDICTS, Group, Json, groups, labels, measured, point_words, verdict
 
 LATENCIES = {
     "ttft_ms": "TTFT from the intended send",
@@ -40,18 +41,27 @@ ANSWERS_EXPLAINED = (
     "backends, mean that the backends did not do the same work."
 )
 ANSWER_CELLS, ANSWER_LIMIT = 3, 400
+UNFOLDED = 8  # cells
 
 
 def validity(source: Source) -> Html:
     cells = source.summary.get("cells") or ()
     head = ["cell", "verdict", "why", "answered", "failed", "dropped", *CLIENT.values()]
     rows = ([cell["cell"], *_validity_row(cell)] for cell in cells)
+    every = table("Validity of every cell", head, rows, [source.index(cell["label"]) for cell in cells])
     return section(
-        "validity", "Can the numbers be trusted?",
-        tag("p", VERDICTS_EXPLAINED),
-        table("Validity of every cell", head, rows, [source.index(cell["label"]) for cell in cells]),
+        "validity",
+        "Can the numbers be trusted?",
+        tag("p", tag("strong", _counted(cells)), " ", VERDICTS_EXPLAINED),
+        every if len(cells) <= UNFOLDED else details("Every cell, with how the load generator fared", every),
         _errors(source),
-    )  # fmt: skip
+    )
+
+
+def _counted(cells: Sequence[Json]) -> str:
+    counts = Counter(verdict(cell) for cell in cells)
+    words = listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
+    return f"{counted(len(cells), 'cell')}: {words}." if cells else "No cell was measured."
 
 
 def _validity_row(cell: Json) -> Iterator[str]:

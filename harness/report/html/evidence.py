@@ -3,12 +3,12 @@
 agreement of the answers, the probe, others' claims, others' definitions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from harness.peers import TOOLS
 from harness.report import claims as claim_text
-from harness.report.conditions import flat
+from harness.report.agreement import agreement_tables
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.measures import measure
@@ -16,6 +16,10 @@ from harness.report.peers import pairs
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Group, Json, groups, point_words
 
+AGREEMENT_EXPLAINED = (
+    "The same questions with known answers, put to each backend greedily: a backend that is fast and answers "
+    "differently does not do the same work."
+)
 PEERS_SHOWN = ("TTFT p50, ms", "ITL mean, ms", "TPOT mean, ms", "E2E p50, ms", "output, tok/s")
 PEERS_EXPLAINED = (
     "The same records as other tools would have reported them: why two tools disagree about one server. "
@@ -112,26 +116,48 @@ def _value(value: float | None) -> str:
 
 def agreement(source: Source) -> Html | None:
     """None in runs that asked no questions with known answers."""
-    found = source.summary.get("agreement")
-    return _facts("agreement", "Do the backends give the same answers?", found)
+    made = [
+        table(one.title, one.head, one.rows, class_="numbers") for one in agreement_tables(source.summary)
+    ]
+    if not made:
+        return None
+    return section(
+        "agreement", "Do the backends give the same answers?", tag("p", AGREEMENT_EXPLAINED), *made
+    )
 
 
 def probe(source: Source) -> Html | None:
-    backends = source.manifest.get("backends") or {}
-    found = {label: entry["probe"] for label, entry in backends.items() if entry.get("probe")}
-    return _facts("probe", "What the probe found before the first cell", found)
-
-
-def _facts(identifier: str, title: str, found: Any) -> Html | None:
-    """Any structure, flat: until it has a table of its own."""
-    if not found:
+    """None in runs that were not probed."""
+    if not source.probes:
         return None
-    shown = found if isinstance(found, Mapping) else {str(index): one for index, one in enumerate(found)}
+    topics = dict.fromkeys(found["topic"] for one in source.probes.values() for found in one["findings"])
+    by_label = {
+        label: {found["topic"]: found for found in one["findings"]} for label, one in source.probes.items()
+    }
+    rows = ([topic, *(_probed(found.get(topic)) for found in by_label.values())] for topic in topics)
+    made = table("What each backend does", ["", *by_label], rows, class_="facts")
+    odd = [
+        _odd(label, found)
+        for label, findings in by_label.items()
+        for found in findings.values()
+        if found["holds"] is False
+    ]
+    said = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
     return section(
-        identifier,
-        title,
-        *(
-            details(str(key), table(str(key), ["key", "value"], flat(value), class_="facts"))
-            for key, value in shown.items()
-        ),
+        "probe", "Held against their definitions", said, details("Everything that was tried", made)
     )
+
+
+def _odd(label: str, found: Json) -> str:
+    told = f"{label}: {found['topic']}: declared {found['declared']}, seen {found['seen']}."
+    return f"{told} {found['then']}".strip()
+
+
+def _probed(found: Json | None) -> Html:
+    if found is None:
+        return tag("span", NOT_KNOWN, class_="unknown")
+    seen = found["seen"] or NOT_KNOWN
+    if found["holds"] is False:
+        declared = tag("small", f"declared: {found['declared']}", class_="range")
+        return join([tag("span", seen, class_="slower"), declared])
+    return tag("span", seen)

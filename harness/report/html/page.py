@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 
 from harness.report.conditions import machine, model
-from harness.report.html import answer, cells, evidence, figures, setting
+from harness.report.html import answer, cells, evidence, figures, limits, setting, workload
 from harness.report.html import machine as used
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, tag
@@ -18,6 +18,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
     "answer": ("What came out", answer.answer),
     "charts": ("Charts", figures.charts),
     "timelines": ("Timelines", figures.timelines),
+    "limits": ("Limits", limits.limits),
     "machine": ("Machine", used.machine),
     "validity": ("Validity", cells.validity),
     "conditions": ("Conditions", setting.conditions),
@@ -26,7 +27,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
     "probe": ("Probe", evidence.probe),
     "claims": ("Claims", evidence.claims),
     "peers": ("Other tools", evidence.peers),
-    "workload": ("Workload", setting.workload),
+    "workload": ("Workload", workload.workload),
     "statistics": ("Statistics", cells.statistics),
     "answers": ("Answers", cells.answers),
     "files": ("Files", setting.files),

@@ -4,16 +4,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-import numpy as np
-
 from harness.report.conditions import NOT_GIVEN, differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
 from harness.report.measures import measure
-from harness.report.text import NOT_KNOWN, counted
-from harness.report.view import Json, labels
+from harness.report.text import counted
+from harness.report.view import Json
 
-SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order")
+SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order", "host")
 
 
 def unequal(source: Source) -> Html:
@@ -32,7 +30,7 @@ def unequal(source: Source) -> Html:
         *_findings(source),
         *(tag("p", f"{label} was never started.") for label in backends if label not in started),
         found,
-        *(details(label, _facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),
+        *(details(label, facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),
     )
 
 
@@ -53,37 +51,6 @@ def _metrics(found: Json) -> str:
     return ", ".join(measure(metric).name for metric in found.get("metrics") or ()) or "all"
 
 
-def workload(source: Source) -> Html:
-    scenario = source.manifest.get("scenario") or {}
-    return section(
-        "workload", "Workload",
-        tag("p", str(source.summary.get("purpose") or "")),
-        _facts("As asked", {**scenario, "workload_sha256": source.summary.get("workload_sha256"),
-                            "scenario_sha256": source.manifest.get("scenario_sha256")}),
-        table("As measured, tokens per request (lowest – median – highest)",
-              ["backend", "prompt", "output"], _lengths(source),
-              [source.index(label) for label in labels(source.summary)]),
-    )  # fmt: skip
-
-
-def _lengths(source: Source) -> list[list[str]]:
-    """Prompts of equal bytes differ in tokens where tokenizers or chat templates do."""
-    rows = []
-    for label in labels(source.summary):
-        taken = source.samples_of(label)
-        lengths = ([samples.prompt_tokens for samples in taken], [samples.output_tokens for samples in taken])
-        rows.append(
-            [source.name(label), *(_span(np.concatenate(found)) if found else NOT_KNOWN for found in lengths)]
-        )
-    return rows
-
-
-def _span(values: np.ndarray) -> str:
-    if not len(values):
-        return f"{NOT_KNOWN} (not reported)"
-    return " – ".join(f"{value:g}" for value in (values.min(), np.median(values), values.max()))
-
-
 def conditions(source: Source) -> Html:
     manifest = source.manifest
     if not manifest:
@@ -94,14 +61,38 @@ def conditions(source: Source) -> Html:
         "conditions", "Conditions",
         tag("pre", tag("code", shlex.join(map(str, command)) if command else NOT_GIVEN), tabindex="0"),
         details("Order in which the cells were measured", tag("ol", *order)),
-        *(_facts(key.replace("_", " ").capitalize(), value) if isinstance(value, dict) else Html("")
+        *_cache_states(source),
+        facts("Host", manifest.get("host") or {}),
+        *(_folded(key.replace("_", " ").capitalize(), value) if isinstance(value, dict) else Html("")
           for key, value in manifest.items() if key not in SHOWN_APART),
-        _facts("Run", {key: value for key, value in manifest.items()
+        _folded("Run", {key: value for key, value in manifest.items()
                        if not isinstance(value, dict) and key not in SHOWN_APART}),
     )  # fmt: skip
 
 
-def _facts(caption: str, value: object) -> Html:
+def _cache_states(source: Source) -> Iterator[Html]:
+    """What was asked of each prefix cache and what its engine's counts say;
+
+    cells before it was kept have none.
+    """
+    rows: dict[tuple[str, ...], str] = {}
+    for cell in source.summary.get("cells") or ():
+        cache = (cell.get("conditions") or {}).get("cache") or {}
+        if cache:
+            found = {True: "yes", False: "no", None: "cannot be told"}[cache.get("holds")]
+            told = (cell["label"], cache.get("wanted"), cache.get("means"), found)
+            rows.setdefault(tuple(str(part or NOT_GIVEN) for part in told), str(cache.get("measured") or ""))
+    if rows:
+        head = ["backend", "state asked", "brought about by", "holds", "for instance"]
+        body = ([source.name(label), *rest, instance] for (label, *rest), instance in rows.items())
+        yield table("State of the prefix cache before each cell", head, body)
+
+
+def _folded(title: str, value: object) -> Html:
+    return details(title, facts(title, value))
+
+
+def facts(caption: str, value: object) -> Html:
     return table(caption, ["key", "value"], flat(value), class_="facts")
 
 

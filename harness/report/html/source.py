@@ -19,6 +19,7 @@ class Source:
     charts: Sequence[Chart]
     pictures: Sequence[tuple[Picture, str]]  # timelines, each with the text of its SVG
     views: Mapping[str, Mapping[str, View]]  # tool → cell → what it would have said
+    probes: Mapping[str, Json]  # backend → what was found before its first cell
     files: Sequence[str]  # relative to the run folder
 
     @property

@@ -1,0 +1,126 @@
+"""What was asked of the backends: scenario, make of the prompts, arrivals; and the lengths that came."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.report.html.setting import facts
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, join, section, table, tag
+from harness.report.text import NOT_KNOWN, number
+from harness.report.view import Json, labels
+
+BARS = " ▁▂▃▄▅▆▇█"
+ARRIVALS = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispersion"}
+
+
+def workload(source: Source) -> Html:
+    scenario = source.manifest.get("scenario") or {}
+    hashes = {
+        "workload_sha256": source.summary.get("workload_sha256"),
+        "scenario_sha256": source.manifest.get("scenario_sha256"),
+    }
+    return section(
+        "workload",
+        "Workload",
+        tag("p", str(source.summary.get("purpose") or "")),
+        *_card(source),
+        table(
+            "As measured, tokens per request (lowest – median – highest)",
+            ["backend", "prompt", "output"],
+            _lengths(source),
+            [source.index(label) for label in labels(source.summary)],
+        ),
+        *_arrivals(source),
+        facts("As asked", {**scenario, **hashes}),
+    )
+
+
+def _lengths(source: Source) -> list[list[str]]:
+    """Prompts of equal bytes differ in tokens where tokenizers or chat templates do."""
+    rows = []
+    for label in labels(source.summary):
+        taken = source.samples_of(label)
+        lengths = ([samples.prompt_tokens for samples in taken], [samples.output_tokens for samples in taken])
+        rows.append(
+            [source.name(label), *(_span(np.concatenate(found)) if found else NOT_KNOWN for found in lengths)]
+        )
+    return rows
+
+
+def _span(values: np.ndarray) -> str:
+    if not len(values):
+        return f"{NOT_KNOWN} (not reported)"
+    return " – ".join(f"{value:g}" for value in (values.min(), np.median(values), values.max()))
+
+
+def _card(source: Source) -> Iterator[Html]:
+    """What the prompts were made of, by load point; none in runs before it was kept."""
+    card = source.summary.get("workload_card") or {}
+    if card:
+        head = [
+            "load",
+            "requests",
+            "prompt tokens",
+            "output tokens",
+            "conversations",
+            "reusable, to the token",
+            "reusable, in blocks",
+        ]
+        yield table("Workload card", head, ([str(load), *_card_row(one)] for load, one in card.items()))
+
+
+def _card_row(one: Json) -> list[str]:
+    sharing, sessions = one.get("sharing") or {}, one.get("sessions") or {}
+    turns = f"{sessions['count']} of up to {sessions['turns_max']} turns" if sessions.get("count") else "none"
+    blocks = _percent(sharing.get("block_hit_rate"))
+    return [
+        f"{one['requests']} + {one['warmup_requests']} to warm up",
+        _histogram(one["input_tokens"]),
+        _histogram(one["output_tokens"]),
+        turns,
+        _percent(sharing.get("radix_hit_rate")),
+        f"{blocks} (of {sharing['block_tokens']})" if sharing.get("block_tokens") else blocks,
+    ]
+
+
+def _histogram(lengths: Json) -> Html:
+    """Lowest, median and highest, and the shape between them."""
+    counts = (lengths.get("histogram") or {}).get("counts") or ()
+    span = f"{lengths['min']:g} – {lengths['p50']:g} – {lengths['max']:g}"
+    if len(counts) < 2:
+        return tag("span", span)
+    edges = lengths["histogram"]["edges"]
+    steps = zip(edges, edges[1:], counts, strict=False)
+    words = ", ".join(f"{low} to {high}: {count}" for low, high, count in steps if count)
+    bars = "".join(BARS[round(count / max(counts) * (len(BARS) - 1))] for count in counts)
+    return join([span, tag("span", bars, class_="bars-text", role="img", aria_label=f"tokens: {words}")])
+
+
+def _percent(share: float | None) -> str:
+    return NOT_KNOWN if share is None else f"{100 * share:.0f} %"
+
+
+def _arrivals(source: Source) -> Iterator[Html]:
+    """Of open loops: what was sent, held against the process that was asked for."""
+    rows, owners = [], []
+    for cell in source.summary.get("cells") or ():
+        if found := cell.get("arrivals"):
+            rows.append([cell["cell"], *_arrivals_row(found)])
+            owners.append(source.index(cell["label"]))
+    if rows:
+        head = ["cell", "tested against", *(f"{name}, asked / sent" for name in ARRIVALS.values()), "verdict"]
+        yield table("Arrivals as asked and as sent", head, rows, owners)
+
+
+def _arrivals_row(found: Json) -> Iterator[str]:
+    asked, achieved = found.get("asked") or {}, found.get("achieved") or {}
+    yield str(found.get("against") or NOT_KNOWN)
+    for key in ARRIVALS:
+        yield f"{_figure(asked.get(key))} / {_figure(achieved.get(key))}"
+    reason = found.get("reason")
+    yield f"{found['verdict']} ({reason})" if reason else str(found["verdict"])
+
+
+def _figure(value: float | None) -> str:
+    return NOT_KNOWN if value is None else number(value)

@@ -1,0 +1,148 @@
+"""Sections that a page has when a run kept what they show, and has not when it did not."""
+
+import json
+
+import pytest
+from report_runs import TWO, Shape, edit_summary, make_run
+from test_report_html import Document, page_of
+
+FIRST, SECOND = (engine.label for engine in TWO)
+LOAD = {"kind": "concurrency", "value": 2.0}
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_run(tmp_path, Shape(concurrency=(2,), requests=6))
+
+
+def section(folder, identifier):
+    """Its text, None where there is none; what it is linked by goes with it."""
+    document = Document(page_of(folder))
+    found = [one for one in document.all("section") if one["id"] == identifier]
+    assert len(document.all("script")) == 1
+    assert bool(found) == any(link["href"] == f"#{identifier}" for link in document.all("a"))
+    return found[0]["text"] if found else None
+
+
+def with_cells(folder, **changes):
+    cells = folder.read_json("summary.json")["cells"]
+    return edit_summary(folder, cells=[{**cell, **changes} for cell in cells])
+
+
+@pytest.mark.parametrize("identifier", ["agreement", "probe", "claims", "limits"])
+def test_what_was_not_kept_is_absent(folder, identifier):
+    assert section(folder, identifier) is None
+
+
+def test_limits_of_the_scenario_were_kept_or_not(folder):
+    limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": 500, "within": 0.9, "met": False}
+    with_cells(folder, slo={"limits": [limit, {**limit, "share": "p50", "met": True}]})
+    text = section(folder, "limits")
+    assert "ttft p95 ≤ 500 ms90.0no" in text
+    assert "ttft p50 ≤ 500 ms90.0yes" in text
+
+
+def test_the_probe_names_what_does_not_hold(folder):
+    finding = {
+        "topic": "usage block",
+        "declared": "last",
+        "seen": EVIL,
+        "holds": False,
+        "then": "counted here",
+    }
+    fine = {"topic": "chat", "declared": "answered", "seen": "yes", "holds": True, "then": ""}
+    folder.write_json(f"probe-{FIRST}.json", {"findings": [finding, fine]})
+    folder.write_json(f"probe-{SECOND}.json", {"findings": [fine]})
+    text = section(folder, "probe")
+    assert f"{FIRST}: usage block: declared last, seen {EVIL}. counted here" in text
+    assert "n/a" in text
+    (folder.path / f"probe-{FIRST}.json").write_text("{", encoding="utf-8")
+    assert "Every backend did what its definition declares." in section(folder, "probe")
+
+
+def test_claims_stand_with_their_source_and_conditions(folder):
+    found = {"about": FIRST, "load": LOAD, "stated": [1.0, None], "measured": [1.2, 1.3, 1.4]}
+    claim = {
+        "id": "A0-002",
+        "says": f"llama.cpp is ahead {EVIL}",
+        "source": "A page",
+        "url": "https://example.org/page",
+        "kind": "ratio",
+        "measure": "output_tokens_per_s",
+        "verdict": "reproduced",
+        "why": "the whole interval fits the claim",
+        "found": [found],
+        "stated_under": "concurrency 1",
+        "differs": ["hardware not stated; here a CPU"],
+        "conflicts": ["one user"],
+    }
+    unsafe = {**claim, "id": "A0-003", "url": "javascript:alert(1)", "verdict": "contradicted"}
+    edit_summary(folder, claims=[claim, unsafe])
+    text = section(folder, "claims")
+    assert "2 published claims are about this run: 1 reproduced and 1 contradicted." in text
+    assert "more than 1×" in text
+    assert "1.30× [1.20, 1.40]" in text
+    assert "the sources contradict each other: one user" in text
+    assert "javascript:" not in (folder.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_forbids_a_comparison_is_said(folder):
+    one = {"code": "weights", "text": f"weights: a, b {EVIL}", "matters": True, "metrics": ["ttft_ms.p50"]}
+    edit_summary(folder, unequal=[one, one])
+    text = section(folder, "differences")
+    assert text.count("forbids a comparison") == 1
+    assert "TTFT p50" in text
+
+
+def test_the_workload_card_and_the_arrivals(folder):
+    lengths = {"min": 10, "p50": 20.0, "max": 40, "histogram": {"edges": [10, 25, 41], "counts": [3, 1]}}
+    card = {
+        "requests": 6,
+        "warmup_requests": 2,
+        "input_tokens": lengths,
+        "output_tokens": {**lengths, "histogram": None},
+        "sessions": {"count": 3, "turns_max": 2},
+        "sharing": {"radix_hit_rate": 0.87, "block_hit_rate": 0.8, "block_tokens": 16},
+    }
+    edit_summary(folder, workload_card={"c2": card})
+    asked = {"rate_per_s": 4.0, "gap_cv": 1.0, "dispersion": 1.0}
+    told = {"verdict": "differs", "reason": "gap_cv", "against": "Poisson", "asked": asked, "achieved": asked}
+    with_cells(folder, arrivals=told)
+    text = section(folder, "workload")
+    assert "10 – 20 – 40█▃" in text
+    assert "3 of up to 2 turns87 %80 % (of 16)" in text
+    assert "differs (gap_cv)" in text
+
+
+def test_the_answers_to_the_same_questions(folder):
+    right = {"right": 50, "asked": 58, "by_kind": {"fact": {"right": 9, "asked": 10}}}
+    changes = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
+    one = {
+        "unloaded": right,
+        "saturated": {"right": 48, "asked": 58, "concurrency": 58},
+        "under_load": dict.fromkeys(changes, 0),
+    }
+    edit_summary(
+        folder, agreement={"kinds": ["fact"], "questions": 58, "backends": {FIRST: one}, "pairs": []}
+    )
+    text = section(folder, "agreement")
+    assert "50/58" in text
+    assert "9/10" in text
+
+
+def test_the_state_of_the_cache_is_a_condition(folder):
+    cache = {"wanted": "cold", "means": "POST /reset", "holds": False, "measured": "hit rate 93%"}
+    with_cells(folder, conditions={"cache": cache})
+    assert "coldPOST /resetnohit rate 93%" in section(folder, "conditions")
+
+
+def test_everything_at_once_in_a_folder_of_an_earlier_version(folder):
+    """Only what the first version kept."""
+    summary = folder.read_json("summary.json")
+    kept = ("schema", "run", "state", "scenario", "purpose", "model", "workload_sha256", "simulated", "cells")
+    old = {key: summary[key] for key in kept} | {"comparison": [], "ranking": {}, "warnings": []}
+    (folder.path / "summary.json").write_text(json.dumps(old), encoding="utf-8")
+    document = Document(page_of(folder))
+    assert "No verdict: 1 repeat per backend" in document.all("body")[0]["text"]
+    assert len(document.all("figure")) > 10
