@@ -122,10 +122,12 @@ class Run:
 
     def _remaining(self) -> list[Block]:
         done = {cell["cell"] for cell in self.cells}
-        blocks = []
+        blocks: list[Block] = []
+        first = {block.backend: block for block in reversed(self.prepared.plan)}
         for block in self.prepared.plan:
             cells = tuple(cell for cell in block.cells if cell.name not in done)
-            if cells:
+            unasked = block == first[block.backend] and self._unasked(block)
+            if cells or unasked:
                 blocks.append(replace(block, cells=cells))
         return blocks
 
@@ -176,7 +178,7 @@ class Run:
                     f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
                 )
                 self._cells(block, engine)
-                if not self.interrupted and block.repeat == 0 and engine.exited() is None:
+                if not self.interrupted and self._unasked(block) and engine.exited() is None:
                     self._agreement(block, engine)
         except StorageError:
             raise
@@ -190,10 +192,12 @@ class Run:
     def _life(self, block: Block) -> str:
         """Name of one life of an engine."""
         lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
-        point = f"-{block.cells[0].load.label}" if len(lives) > 1 else ""
+        point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
         return f"{self.prepared.labels[block.backend]}{point}-r{block.repeat}"
 
     def _cells(self, block: Block, engine: EngineSession) -> None:
+        if not block.cells:
+            return
         workloads = self._workloads(engine)
         if self.prepared.options.probe:
             self._probe(block, engine, workloads)
@@ -239,17 +243,24 @@ class Run:
                 self.manifest.warn("not-as-declared", text, finding.then)
             self.ui.note(f"{'warning' if finding.matters else 'note'}: {text}")
 
+    def _unasked(self, block: Block) -> bool:
+        """Whether this backend has still to answer the agreement questions."""
+        label = self.prepared.labels[block.backend]
+        return agreement_wanted(self.prepared) and label not in self.folder.read_answers()[1]
+
     def _agreement(self, block: Block, engine: EngineSession) -> None:
         """After the engine's first cells, so that they are not disturbed."""
-        if not agreement_wanted(self.prepared):
-            return
         label = self.prepared.labels[block.backend]
         questions = agreement.load_questions()
         definition = self.prepared.backends[block.backend].definition
-        with self.interrupts.window() as stop:
-            asked = ask_all(
-                definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
-            )
+        try:
+            with self.interrupts.window() as stop:
+                asked = ask_all(
+                    definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
+                )
+        except SetupError as error:
+            self.manifest.warn("agreement-missing", f"{label}: {error}", error.hint or "see its log")
+            return
         self.interrupted = asked is None
         if asked is not None:
             self.folder.write_answers(agreement.as_json(questions), label, asked)

@@ -1,10 +1,12 @@
 """The agreement questions in a run: asked of every backend, stored, compared, and told apart."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from test_run import SMALL, bench, define, run_folder, summary
+from test_run import SMALL, bench, command, define, run_folder, summary
 
 
 @pytest.fixture
@@ -51,3 +53,23 @@ def test_simulated_servers_are_not_asked_unless_told_to(here):
     bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL)
     assert summary()["agreement"] is None
     assert not (run_folder() / "agreement").exists()
+
+
+def test_an_interrupted_run_asks_what_is_missing(here):
+    path = Path("backends", "calm.toml")
+    path.write_text(path.read_text().replace('"400"', '"100"'))
+    asked = ("run", "--scenario", "fixed-length", "--backends", "calm", "--agreement", *SMALL)
+    process = subprocess.Popen(command(*asked), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with process:
+        told = iter(process.stderr)
+        assert any("agreement questions" in line for line in told)
+        process.send_signal(signal.SIGINT)
+        rest = "".join(told)
+    assert process.returncode == 130, rest
+    assert summary()["state"] == "interrupted"
+    assert summary()["agreement"] is None
+    measured = summary()["cells"]
+    bench("resume", str(run_folder()))
+    assert summary()["state"] == "complete"
+    assert summary()["agreement"]["backends"]["calm"]["saturated"]["asked"] == 58
+    assert summary()["cells"] == measured, "no cell is measured again"
