@@ -35,6 +35,7 @@ browser: $(VENV)/ready ## the report in headless Chromium
 
 bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.exactness
+	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 
 package: $(VENV)/ready ## sdist, and the wheel built from it

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from urllib.request import urlopen
 
+import pynvml
 import pytest
 from nvml import Machine, build
 
@@ -200,3 +201,33 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
     assert gpu["idle_utilisation_pct"] == 0
     assert cell["limiter"]["code"] == "gpu"
     assert Path(folder, "cells", cell["cell"], "telemetry.parquet").exists()
+
+
+def real_gpus():
+    try:
+        pynvml.nvmlInit()
+        return pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError:
+        return 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not real_gpus(), reason="no NVIDIA GPU on this machine")
+def test_a_real_gpu_is_read_within_one_per_cent_of_a_core():
+    telemetry, sources = watch(10.0)
+    nvidia = sources["nvidia"]
+    assert nvidia["unavailable"] == ""
+    assert nvidia["failures"] == 0
+    for device in nvidia["about"]["devices"]:
+        name = f"gpu.{device['index']}"
+        for field in ("utilisation_pct", "memory_used_bytes", "power_w", "energy_j"):
+            samples = telemetry.get(f"{name}.{field}")
+            assert len(samples.values) > 80 or f"{name}.{field}" in nvidia["missing"], field
+            assert (samples.values >= 0).all()
+        counted = telemetry.get(f"{name}.energy_j")
+        if len(counted.values):
+            seconds = (counted.at_ns[-1] - counted.at_ns[0]) / 1e9
+            watts = (counted.values[-1] - counted.values[0]) / seconds
+            assert watts == pytest.approx(telemetry.get(f"{name}.power_w").values.mean(), rel=0.2)
+    cpu_s = telemetry.get("sampler.cpu_s").values
+    assert cpu_s[-1] < 0.01 * 10.0 * len(nvidia["about"]["devices"])
