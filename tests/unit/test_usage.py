@@ -1,5 +1,7 @@
 """Energy, cost, contention and scaling from numbers that can be worked out on paper."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from made import facts, records
@@ -232,6 +234,12 @@ def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
     )
 
 
+def page_of(made):
+    """Of a page only what this section looks at."""
+    empty = {field.name: {} for field in dataclasses.fields(Source)}
+    return Source(**{**empty, "summary": made})
+
+
 def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     steady = {"mean": 2.0, "max": 8.0}
     watched = {
@@ -248,7 +256,7 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     }
     low = cell(load={"kind": "concurrency", "value": 1}, **watched)
     made = summary(low, cell(**watched), scaling=scaling([low, cell(**watched)]))
-    page = str(machine_section(Source(made, {}, {}, [], [], {}, [])))
+    page = str(machine_section(page_of(made)))
     assert "the engine&#x27;s queue: &lt;2&gt; waited" in page
     assert "take the place of GPU utilisation" in page
     for words in (
@@ -261,4 +269,4 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     texts = [note.text for note in notes(made)]
     assert "limited by: queue (llamacpp c1 and llamacpp c4)" in texts
     assert "cost in USD: 1.8 per hour for the machine (list)" in texts
-    assert machine_section(Source(summary(cell()), {}, {}, [], [], {}, [])) is None
+    assert machine_section(page_of(summary(cell()))) is None
