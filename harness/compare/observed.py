@@ -63,10 +63,11 @@ class Series:
             seen[sha256] += 1
         return found
 
-    def span(self) -> tuple[Any, Any]:
-        """When its first and last run began; names sort in plan order where no time is known."""
-        times = [cell.get("started_unix_ns") or cell["cell"] for cell in self.cells]
-        return min(times), max(times)
+    @property
+    def begun(self) -> list[int]:
+        """When its runs began; empty where one does not say."""
+        times = [cell.get("started_unix_ns") for cell in self.cells]
+        return [time for time in times if time is not None] if None not in times else []
 
 
 def load_of(cell: Cell) -> LoadKey:

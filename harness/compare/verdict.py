@@ -81,11 +81,10 @@ def _refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> Iterat
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
     """A machine that warms up or slows down would be taken for a difference between the backends."""
-    if rules.apart or min(len(a.cells), len(b.cells)) < rules.min_runs:
+    if rules.apart or min(len(a.begun), len(b.begun)) < rules.min_runs:
         return None
-    (first_a, last_a), (first_b, last_b) = a.span(), b.span()
-    if last_a < first_b or last_b < first_a:
-        first, second = (a, b) if last_a < first_b else (b, a)
+    if max(a.begun) < min(b.begun) or max(b.begun) < min(a.begun):
+        first, second = (a, b) if max(a.begun) < min(b.begun) else (b, a)
         return f"all runs of {first.label} came before all runs of {second.label}: drift is not ruled out"
     return None
 
