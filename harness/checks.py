@@ -52,7 +52,7 @@ def judge(
     """The `validity` object of summary.json.
 
     `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load,
-    `steady` where the steady part lies, `answered` the rates of right answers.
+    `steady` where the steady part lies, `answered` what the answers were worth.
     """
     findings = [
         *_findings(records, facts, hit_rate, asked),

@@ -64,12 +64,13 @@ def summarise_cell(
         )
     watched, unwatched = usage.describe(telemetry, facts, rates, window, slo)
     nulls |= unwatched
+    answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return {
         **facts["identity"],
         "load": facts["load"],
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady),
+        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
         "requests": _counts(requests, facts),
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
@@ -89,7 +90,7 @@ def summarise_cell(
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
         "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
-        **quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ())),
+        **answered,
         "start": facts.get("start"),
         "template_tokens": lengths.template_tokens(requests, asked),
         "by_kind": classes.by_kind(records, asked),

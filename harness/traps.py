@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from harness.findings import Finding
+from harness.metrics.judging import TRUNCATED
 from harness.metrics.latency import measured
 from harness.record import UNKNOWN, EventKind, Outcome, Records
 
@@ -13,12 +14,13 @@ Json = Mapping[str, Any]
 
 # A token that ends inside a character waits for the next one.
 SEVERAL_PER_EVENT = 1.1
-# An engine that is made to answer in a shape does; a cut answer is not counted.
-MIN_STRUCTURED_RATE = 0.9
+# Share of valid answers: below the first some of a schema is not enforced, below the second nothing is.
+ENFORCED, IGNORED = 0.98, 0.5
+CUT = 0.5  # share of answers that the token limit ended
 
 
 def findings(records: Records, facts: Json, answered: Json) -> Iterator[Finding]:
-    """`facts` is the content of cell.json; `answered` holds the rates of right answers of summary.json."""
+    """`facts` is the content of cell.json; `answered` holds what metrics.quality makes of the answers."""
     yield from _usage_missing(records)
     yield from _tokens_together(records, facts)
     yield from _reasoning(records, facts)
@@ -72,12 +74,27 @@ def _reasoning(records: Records, facts: Json) -> Iterator[Finding]:
 
 
 def _shapes_ignored(answered: Json) -> Iterator[Finding]:
-    rate = answered.get("structured_valid_rate")
-    if rate is not None and rate < MIN_STRUCTURED_RATE:
-        yield Finding(
-            "structured-ignored",
-            "SUSPECT",
-            f"{rate:.0%} of the whole answers have the shape asked for",
-            f"{MIN_STRUCTURED_RATE:.0%}",
-            "this engine accepts the constraint and does not keep to it: `bench probe` shows its answers",
-        )
+    """By shape: an engine may keep to one and not to another. Cut answers and refusals enter no rate."""
+    for shape, counts in ((answered.get("answers") or {}).get("structured") or {}).items():
+        if not counts["told"]:
+            continue
+        rate, cut = counts["rate"], counts.get(TRUNCATED, 0) / counts["asked"]
+        if rate is not None and rate < ENFORCED:
+            ignored = rate < IGNORED
+            yield Finding(
+                "structured-ignored" if ignored else "structured-invalid",
+                "SUSPECT",
+                f"{rate:.0%} of the whole answers are valid ({shape})",
+                f"{ENFORCED:.0%}",
+                "this engine accepts the constraint and ignores it: `bench probe` shows its answers"
+                if ignored
+                else "this engine enforces the constraint in part: see what its answers break",
+            )
+        if cut > CUT:
+            yield Finding(
+                "structured-cut",
+                "SUSPECT",
+                f"{counts[TRUNCATED]} of {counts['asked']} answers end at the token limit ({shape})",
+                f"{CUT:.0%}",
+                "answers without a shape have no end: see `bench probe`; or raise --output-tokens",
+            )

@@ -9,6 +9,7 @@ Cell = Mapping[str, Any]  # of summary.json
 # Relative differences: below the first they are told, above it they decide.
 MATTERS = 0.05
 TOLD = 0.005
+IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
 PER_GAP = ("itl_ms",)
 PER_LENGTH = ("e2e_ms", "requests_per_s", "goodput_requests_per_s")
 
@@ -56,6 +57,7 @@ def _differences(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     yield from _output_length(group)
     yield from _tokens_per_event(group)
     yield from _unsaid(group)
+    yield from _shapes_kept(group)
 
 
 def _condition(*path: str) -> Callable[[Cell], Any]:
@@ -192,6 +194,19 @@ def _unsaid(group: Mapping[str, Cell]) -> Iterator[Unequal]:
         if len(without) < len(group):
             text = f"{name} could not be asked of {', '.join(without)}: {missing[without[0]][name]}"
             yield Unequal(f"unsaid-{name}", without, text, name != "seed")
+
+
+def _shapes_kept(group: Mapping[str, Cell]) -> Iterator[Unequal]:
+    """A shape that one engine enforces and another accepts and ignores."""
+    rates: dict[str, dict[str, float]] = {}
+    for label, cell in group.items():
+        for shape, counts in ((cell.get("answers") or {}).get("structured") or {}).items():
+            if counts["told"] and counts["rate"] is not None:
+                rates.setdefault(shape, {})[label] = counts["rate"]
+    for shape, known in rates.items():
+        if min(known.values()) < IGNORED <= max(known.values()):
+            words = _listed({label: f"{rate:.0%}" for label, rate in known.items()})
+            yield Unequal(f"shape-{shape}", tuple(known), f"valid answers to {shape}: {words}", True)
 
 
 def _spread(values: Any) -> float:

@@ -104,6 +104,12 @@ def test_what_one_engine_could_not_be_asked_decides():
     assert unequal([deaf, deaf | {"label": "c"}]) == []
 
 
+def test_a_shape_that_one_engine_ignores_decides():
+    kept, ignored = ({"structured": {"regex": {"told": True, "rate": rate}}} for rate in (1.0, 0.1))
+    assert codes(cell("a", answers=kept), cell("b", answers=ignored)) == {"shape-regex": True}
+    assert unequal([cell("a", answers=kept), cell("b", answers=kept)]) == []
+
+
 def test_fewer_sequences_at_once_decide_only_where_the_load_asks_for_more():
     few, many = {"engine_values": {"max_sequences": 4}}, {"engine_values": {"max_sequences": 16}}
     assert codes(cell("a", facts=few), cell("b", facts=many)) == {"max-sequences": False}

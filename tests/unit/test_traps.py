@@ -11,13 +11,18 @@ ANSWER = {"intended": 0, "texts": [10, 20, 30], "prompt": 110, "cached": 0, "tok
 ONE = {"tokens_per_event": "one"}
 
 
+def shape(rate, told=True, truncated=0):
+    counts = {"told": told, "asked": 8, "rate": rate, "truncated": truncated}
+    return {"answers": {"structured": {"regex": counts}}}
+
+
 def codes(rows=None, answered=None, **facts):
     records = made.records(*(rows or [ANSWER] * 6))
     return [finding.code for finding in findings(records, made.facts(**facts), answered or {})]
 
 
 def test_an_honest_engine_is_not_doubted():
-    assert codes(habits=ONE, request={"thinking": "off"}, answered={"structured_valid_rate": 0.95}) == []
+    assert codes(habits=ONE, request={"thinking": "off"}, answered=shape(1.0)) == []
 
 
 def test_answers_without_usage_are_counted():
@@ -40,8 +45,12 @@ def test_reasoning_that_was_not_asked_for(asked, found):
 
 
 def test_a_shape_that_is_not_kept_to():
-    assert codes(answered={"structured_valid_rate": 0.1}) == ["structured-ignored"]
-    assert codes(answered={"structured_valid_rate": None}) == []
+    assert codes(answered=shape(0.1)) == ["structured-ignored"]
+    assert codes(answered=shape(0.9)) == ["structured-invalid"]
+    assert codes(answered=shape(None)) == []
+    assert codes(answered=shape(0.1, told=False)) == []
+    assert codes(answered=shape(None, truncated=8)) == ["structured-cut"]
+    assert codes(answered=shape(1.0, truncated=4)) == []
 
 
 def test_they_are_reasons_of_the_verdict():
