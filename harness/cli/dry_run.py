@@ -87,6 +87,8 @@ def _planned(
 ) -> PlannedCell:
     load = prepared.scenario.load
     count = load.requests + warmup_requests(load, cell.load)
+    if prepared.source is not None:
+        count = min(count, len(prepared.source))
     label = prepared.labels[cell.backend]
     words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
     point = f"{cell.load.value:g} {words[cell.load.kind]}"

@@ -24,6 +24,7 @@ from harness.prompts.request import TokenCounter
 from harness.record import Records
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
+from harness.run.context import too_long
 from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
 from harness.run.options import Ui
@@ -204,6 +205,9 @@ class Run:
         for cell in block.cells:
             self.ui.stage(f"{cell.name}: preparing")
             workload = workloads.of(cell)
+            if trouble := too_long(workload.asked, engine.facts.get("values")):
+                label = self.prepared.labels[block.backend]
+                self.manifest.warn("longer-than-context", f"{label}: {trouble[0]}", trouble[1])
             with self.interrupts.window() as stop:
                 done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
             records, facts = done.result.records, done.facts

@@ -40,6 +40,9 @@ class Dataset:
     prompts: tuple[Prompt, ...]
     skipped: Mapping[str, int] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self.prompts)
+
     def facts(self) -> dict[str, Any]:
         return {
             "file": self.source,

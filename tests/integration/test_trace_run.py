@@ -93,6 +93,15 @@ def test_bad_lines_are_counted_and_told(here):
     assert summary()["cells"][0]["requests"]["ok"] == 20
 
 
+def test_requests_longer_than_the_context_are_told_before_they_fail(here):
+    path = Path("backends", "calm.toml")
+    path.write_text(path.read_text().replace("max_sequences = 8", "max_sequences = 8, context_tokens = 300"))
+    bench("run", "--backends", "calm", "--scenario", "trace", "--requests", "20", "--concurrency", "20")
+    (warning,) = [w for w in summary()["warnings"] if w["code"] == "longer-than-context"]
+    assert "of 20 requests need more than its context of 300 tokens" in warning["text"]
+    assert "--engine-set context_tokens=" in warning["hint"]
+
+
 def test_a_file_that_is_no_trace_stops_before_anything_starts(here):
     Path("trace.jsonl").write_text("hello\n")
     done = bench("run", "--backends", "calm", "--trace", "trace.jsonl", code=2)

@@ -69,7 +69,7 @@ def test_bad_entries_are_counted(file):
         7,
     ]
     dataset = read_dataset(file(entries))
-    assert len(dataset.prompts) == 2
+    assert len(dataset) == len(dataset.prompts) == 2
     assert sum(dataset.skipped.values()) == 6
     assert dataset.facts()["skipped"]["no user turn"] == 1
 

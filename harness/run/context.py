@@ -1,0 +1,28 @@
+"""Requests that are longer than an engine's context: told before they fail one by one."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.asked import Asked
+from harness.metrics.prefix import reusable
+
+
+def too_long(asked: Asked, values: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """What is wrong and what to do, where prompt and answer are together longer than `context_tokens`.
+
+    The chat template comes on top: what fits by a hair here may not fit there.
+    """
+    context = (values or {}).get("context_tokens")
+    if context is None:
+        return None
+    needed = reusable(asked)[1] + asked.numbers["max_tokens"]
+    over = int(np.count_nonzero(needed > int(context)))
+    if not over:
+        return None
+    longest = int(needed.max())
+    return (
+        f"{over} of {len(asked)} requests need more than its context of {context} tokens: up to {longest}",
+        f"--engine-set context_tokens={longest + 64}, if the model allows it, or shorter prompts",
+    )
