@@ -17,8 +17,8 @@ def price(prices: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> tu
     if prices["machine_per_hour"] is not None:
         return _priced(prices, prices["machine_per_hour"], "the machine"), ""
     by_name = prices["gpu_per_hour"]
-    if gpu is None:
-        return None, "a price per GPU was given and no GPU was seen"
+    if gpu is None or not gpu["engine_gpus"]:
+        return None, "a price per GPU was given and the engine was not seen on one"
     used = [device["name"] for device in gpu["devices"] if device["index"] in gpu["engine_gpus"]]
     unknown = sorted({name for name in used if name not in by_name and "*" not in by_name})
     if unknown:

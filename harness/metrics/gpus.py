@@ -41,18 +41,19 @@ _OWN = (
 def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> tuple[Json | None, str]:
     """The `gpu` object, or why there is none.
 
-    The engine's GPUs are those on which its processes hold memory; all it was given, where none is seen to.
+    The engine's GPUs are those on which its processes hold memory; all it was given, where that is not told.
     """
     about, reason = _about(sources)
     if about is None:
         return None, reason
     devices = [_device(telemetry, device, window) for device in about["devices"]]
     seen = [device for device in devices if (device["engine_memory_bytes"] or {}).get("max")]
-    used = seen or devices
+    told = all(device["engine_memory_bytes"] is not None for device in devices)
+    used = seen if seen or told else devices
     return {
         "chosen": about["chosen"],
         "engine_gpus": [device["index"] for device in used],
-        "seen_using_them": bool(seen),
+        "seen_using_them": told,
         **{name: _together(used, name, of=1) for name in _SUMMED},
         **{name: _together(used, name, of=len(used)) for name in _AVERAGED},
         "idle_utilisation_pct": _highest(device["idle_utilisation_pct"] for device in used),

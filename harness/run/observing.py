@@ -1,7 +1,9 @@
 """What is watched while a cell is measured, told to the sampler in its own terms."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, fields
+from typing import Any
 from urllib.parse import urlsplit
 
 from harness.engines.session import EngineSession
@@ -21,16 +23,24 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
         return None
     address = urlsplit(engine.base_url)
     here = host.is_this_machine(address.hostname or "")
-    given = {**os.environ, **(engine.facts.get("env") or {})}
     return Watch(
         bench_pid=os.getpid(),
         hz=hz,
         exporter=_exporter(engine),
         engine_pid=engine.facts.get("pid") if here else None,
         engine_port=address.port if here else None,
-        engine_env={name: given[name] for name in _GPU_ENV if name in given},
+        engine_env=gpu_env(engine.facts),
         gpus=here,
     )
+
+
+def gpu_env(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What says which GPUs the engine was given: of a container those it got, else its environment."""
+    container = facts.get("container")
+    if container is not None and container["device"] != "rocm":
+        return {"NVIDIA_VISIBLE_DEVICES": ",".join(map(str, container["gpus"]))}
+    given = {**os.environ, **(facts.get("env") or {})}
+    return {name: given[name] for name in _GPU_ENV if name in given}
 
 
 def _exporter(engine: EngineSession) -> Exporter | None:

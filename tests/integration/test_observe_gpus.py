@@ -13,8 +13,11 @@ import pytest
 from nvml import Machine, build
 
 from harness.engines.prometheus import totals
+from harness.metrics import cost, gpus
+from harness.metrics.throughput import Window
 from harness.observe.job import Watch
 from harness.observe.watcher import Watcher
+from harness.run.observing import gpu_env
 from harness.truth import running
 
 GIB = 1 << 30
@@ -169,6 +172,7 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
         asked = ["--backends", f"vllm={server.url}", "--concurrency", "4", "--requests", "40"]
         flags = ["--output-tokens", "16", "--price-per-gpu-hour", "3.60EUR"]
         process = subprocess.Popen([*run, *asked, *flags], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        next(line for line in process.stderr if "preparing" in line)  # what was asked before is not the cell
         deadline = time.monotonic() + 60
         while running_requests(server.url) < 4 and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -231,3 +235,32 @@ def test_a_real_gpu_is_read_within_one_per_cent_of_a_core():
             assert watts == pytest.approx(telemetry.get(f"{name}.power_w").values.mean(), rel=0.2)
     cpu_s = telemetry.get("sampler.cpu_s").values
     assert cpu_s[-1] < 0.01 * 10.0 * len(nvidia["about"]["devices"])
+
+
+def test_an_engine_on_the_cpu_of_a_gpu_machine_is_not_on_its_gpus(machine):
+    """The GPUs are somebody else's: their energy is not its energy."""
+    machine.set("processes", f"0 {os.getppid()} {30 * GIB}\n")
+    telemetry, sources = watch(2.4)
+    found, reason = gpus.describe(telemetry, sources, Window(0, 2_000_000_000, "whole"))
+    assert reason == ""
+    assert found["engine_gpus"] == []
+    assert found["power_w"] is None
+    priced, why = cost.price({"machine_per_hour": None, "gpu_per_hour": {"*": 1.0}}, found)
+    assert priced is None
+    assert "not seen on one" in why
+
+
+@pytest.mark.parametrize(
+    ("facts", "env"),
+    [
+        ({"container": {"device": "cuda", "gpus": ["0", "GPU-7"]}}, {"NVIDIA_VISIBLE_DEVICES": "0,GPU-7"}),
+        ({"container": {"device": "cpu", "gpus": []}}, {"NVIDIA_VISIBLE_DEVICES": ""}),
+        ({"container": {"device": "rocm", "gpus": []}, "env": {"HIP_VISIBLE_DEVICES": "1"}},
+         {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "3"}),
+        ({"env": {"CUDA_VISIBLE_DEVICES": "2"}}, {"CUDA_VISIBLE_DEVICES": "2"}),
+        ({}, {"CUDA_VISIBLE_DEVICES": "3"}),
+    ],
+)  # fmt: skip
+def test_the_gpus_of_a_container_are_those_it_got(monkeypatch, facts, env):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    assert gpu_env(facts) == env

@@ -49,7 +49,11 @@ def machine(source: Source) -> Html | None:
     cells = [cell for cell in source.summary.get("cells") or () if cell.get("limiter") or cell.get("host")]
     if not cells:
         return None
-    no_gpu = [] if any(cell.get("gpu") for cell in cells) else [tag("p", NO_GPU, class_="muted")]
+    no_gpu = (
+        []
+        if any((cell.get("gpu") or {}).get("engine_gpus") for cell in cells)
+        else [tag("p", NO_GPU, class_="muted")]
+    )
     parts = [_used(source, cells), _scaling(source), _costs(source)]
     return section("machine", "What the machine was doing", tag("p", EXPLAINED), *no_gpu,
                    *(part for part in parts if part is not None))  # fmt: skip

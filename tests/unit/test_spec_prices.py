@@ -1,0 +1,54 @@
+"""A price is what the user says it is, or an error that says what is wrong."""
+
+import pytest
+
+from harness.errors import SpecError
+from harness.spec.prices import given_prices
+
+
+def file(tmp_path, text):
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_price_is_of_the_machine_or_of_a_gpu():
+    assert given_prices(None, None, None) is None
+    machine = given_prices("1.99", None, None)
+    assert (machine["machine_per_hour"], machine["currency"]) == (1.99, "USD")
+    assert machine["source"] == "--price-per-hour"
+    gpu = given_prices(None, "3.60 eur", None)
+    assert (gpu["gpu_per_hour"], gpu["currency"]) == ({"*": 3.6}, "EUR")
+
+
+@pytest.mark.parametrize("text", ["", "free", "-1", "0", "1.99 dollars", "nan", "1,99"])
+def test_what_is_no_price_is_refused(text):
+    with pytest.raises(SpecError, match="not a price above 0"):
+        given_prices(text, None, None)
+
+
+def test_a_file_names_its_source_and_its_gpus(tmp_path):
+    text = 'currency = "USD"\nsource = "list of today"\n[gpu_per_hour]\n"NVIDIA H200" = 3.8\n'
+    assert given_prices(None, None, file(tmp_path, text))["gpu_per_hour"] == {"NVIDIA H200": 3.8}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('currency = "USD"\n', "'source' is missing"),
+        ('currency = "USD"\nsource = "x"\n', "neither machine_per_hour nor gpu_per_hour"),
+        ('currency = "USD"\nsource = "x"\nmachine_per_hour = 0\n', "must be above 0"),
+        ('currency = "USD"\nsource = "x"\nmachine_per_hour = inf\n', "must be above 0"),
+        ('currency = "USD"\nsource = "x"\ngpu_per_hour = { A = -1 }\n', "must be above 0"),
+        ('currency = "USD"\nsource = "x"\nper_hour = 1\n', "unknown key 'per_hour'"),
+        ("currency = USD", "not valid TOML"),
+    ],
+)
+def test_a_wrong_file_is_one_clear_error(tmp_path, text, words):
+    with pytest.raises(SpecError, match=words):
+        given_prices(None, None, file(tmp_path, text))
+
+
+def test_two_prices_are_one_too_many(tmp_path):
+    with pytest.raises(SpecError, match="only one of them"):
+        given_prices("1", "2", None)
