@@ -10,6 +10,7 @@ from harness import paths
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
+    from harness.spec.backend import Backend
     from harness.spec.scenario import Scenario
 
 Row = dict[str, Any]
@@ -22,11 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument(
+        "--markdown", action="store_true", help="of backends: all that their definitions declare, as a page"
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
+    if arguments.markdown:
+        return _page(arguments.what)
     wanted = (arguments.what,) if arguments.what else ("scenarios", "backends", "models")
     lists = {what: _LISTS[what](arguments) for what in wanted}
     if arguments.json:
@@ -37,6 +43,17 @@ def main(arguments: argparse.Namespace) -> int:
             print(("\n" if index else "") + what.upper())
         as_text = _with_cards if what == "scenarios" and arguments.verbose else _columns
         print(as_text(rows) or f"no {what}")
+    return ExitCode.OK
+
+
+def _page(what: str | None) -> int:
+    from harness.cli.engines_page import page
+    from harness.spec.backend_refs import load_backend
+
+    if what != "backends":
+        raise SpecError("goes with backends", where="--markdown", hint="bench list backends --markdown")
+    names = set(paths.definitions("backends")) - {"models"}
+    print(page([load_backend(name) for name in names]), end="")
     return ExitCode.OK
 
 
@@ -76,33 +93,36 @@ def _with_cards(rows: Sequence[Row]) -> str:
 
 
 def _backends(_arguments: argparse.Namespace) -> list[Row]:
-    from harness.engines.install import installed
     from harness.spec.backend_refs import load_backend
 
     rows = []
     for name in sorted(set(paths.definitions("backends")) - {"models"}):
         backend = load_backend(name)
+        start = _start(backend)
         for variant in (None, *backend.variants):
             about = backend.backend.title if variant is None else backend.variants[variant].description
             rows.append(
                 {
                     "name": name if variant is None else f"{name}@{variant}",
-                    "start": _start(
-                        backend.process is not None,
-                        installed(backend) is not None
-                        if backend.process and backend.process.install
-                        else None,
-                    ),
+                    "start": start,
                     "about": about + (" (simulated)" if backend.backend.simulated else ""),
                 }
             )
     return rows
 
 
-def _start(process: bool, ready: bool | None) -> str:
-    if not process:
-        return "attach"
-    return "process" if ready is None else "process, installed" if ready else "process, installs itself"
+def _start(backend: "Backend") -> str:
+    """How it can come to run here, beside being attached to."""
+    from harness.engines.install import installed
+
+    modes = []
+    if backend.process and backend.process.install:
+        modes.append("process (installed)" if installed(backend) else "process (installs itself)")
+    elif backend.process:
+        modes.append("process")
+    if backend.compose:
+        modes.append("compose")
+    return ", ".join(modes) or "attach"
 
 
 def _models(_arguments: argparse.Namespace) -> list[Row]:

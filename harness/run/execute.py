@@ -187,8 +187,9 @@ class Run:
             if not self.cells and len(self.prepared.plan) == 1:
                 raise
             self.manifest.failed(label, block.repeat, str(error))
-            self.manifest.warn("not-measured", f"{label}: {error}", error.hint or "see the log of its start")
-            self.ui.note(f"error: {label}: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
+            text = str(error) if error.where == label else f"{label}: {error}"
+            self.manifest.warn("not-measured", text, error.hint or "see the log of its start")
+            self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
     def _life(self, block: Block) -> str:
         """Name of one life of an engine."""

@@ -15,6 +15,7 @@ from engine_fakes import alive, fake_backend, opened
 
 from harness.engines import leftovers
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.spec.backend import Failure, Info
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +111,23 @@ def test_death_while_loading_shows_exit_code_log_and_cause(tmp_path):
     assert "ran out of memory" in caught.value.hint
     assert str(tmp_path / "engine.log") in caught.value.hint
     assert caught.value.exit_code == ExitCode.SETUP
+
+
+def test_an_engines_own_words_for_a_failure_go_before_those_of_all(tmp_path):
+    definition = fake_backend(tmp_path, "dies")
+    failures = (Failure("never said", "wrong"), Failure(r"CUDA out of m\w+", "use a larger card"))
+    server = dataclasses.replace(definition.server, failures=failures)
+    with pytest.raises(SetupError) as caught:
+        opened(tmp_path, dataclasses.replace(definition, server=server)).__enter__()
+    assert caught.value.hint.startswith("use a larger card")
+
+
+def test_what_the_server_tells_of_itself_is_recorded_where_it_is_declared(tmp_path):
+    definition = fake_backend(tmp_path)
+    asked = (Info("/version", ("build.version", "build.nothing")), Info("/none", ("x",)))
+    server = dataclasses.replace(definition.server, info=asked)
+    with opened(tmp_path, dataclasses.replace(definition, server=server)) as engine:
+        assert engine.facts["info"] == {"build.version": "1.2.3"}
 
 
 def test_a_start_that_takes_too_long_is_ended(tmp_path):

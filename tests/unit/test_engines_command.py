@@ -9,6 +9,7 @@ from harness.engines.command import build_command, configured
 from harness.engines.install import EngineEnv
 from harness.engines.models import Weights
 from harness.errors import SpecError
+from harness.spec.backend import Process
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import Model
 
@@ -41,6 +42,22 @@ def test_the_total_context_follows_what_the_user_sets():
     argv = command("llamacpp", overrides={"context_tokens": "1000", "max_sequences": "3"}).argv
     assert after(argv, "--ctx-size") == "3000"
     assert after(argv, "--parallel") == "3"
+
+
+def test_weights_are_named_as_the_engine_takes_them_from_a_file_or_from_the_hub():
+    assert command("llamacpp").argv[2:4] == ("--model", "/models/m.gguf")
+    assert command("llamacpp", weights=HUB).argv[2:4] == ("--hf-repo", "org/model")
+    assert command("vllm", weights=HUB).argv[2] == "org/model"
+
+
+def test_files_of_an_engine_hold_its_values(monkeypatch):
+    plain = load_backend("tensorrt-llm")
+    process = Process(program=("trtllm-serve",))
+    definition = configured(dataclasses.replace(plain, process=process), None, {"block_reuse": "false"})
+    made = build_command(definition, env=None, weights=HUB, port=1, scratch=Path("/scratch"))
+    assert after(made.argv, "--extra_llm_api_options") == "/scratch/options.yaml"
+    assert "enable_block_reuse: false\n" in made.files["options.yaml"]
+    assert "{" not in made.files["options.yaml"]
 
 
 def test_the_harness_can_be_an_engine():

@@ -109,6 +109,39 @@ def test_a_wrong_definition_names_the_place(change, message, hint):
     assert hint is None or hint in caught.value.hint
 
 
+CONTAINER = """
+[image.cpu]
+name = "x/x"
+tag = "1"
+[compose]
+port = 1
+healthcheck = ["CMD", "x"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        (CONTAINER.replace("[image.cpu]", "[image.tpu]"), "x.toml:image: unknown key 'tpu'"),
+        (CONTAINER.partition("[compose]")[0], "[compose] and [image.DEVICE] go together"),
+        ("[compose]" + CONTAINER.partition("[compose]")[2], "[compose] and [image.DEVICE] go together"),
+        (CONTAINER.replace("CMD", "RUN"), "x.toml:compose.healthcheck: must be CMD or CMD-SHELL"),
+        (
+            CONTAINER + 'ipc = "host"\nshm_size = "1g"',
+            "x.toml:compose.shm_size: shm_size has no effect with ipc",
+        ),
+        (CONTAINER.replace('"1"', '"1"\nargs = ["{nothing}"]'), "x.toml:image.cpu.args: unknown placeholder"),
+        ('[[server.prepare]]\npath = "/{modle}"', "x.toml:server.prepare[0]: unknown placeholder '{modle}'"),
+        ('[[server.failures]]\npattern = "("\nhint = ""', "x.toml:server.failures[0]: not a regular"),
+        ('[prefix_cache.reset]\npath = "/{slots}"', "x.toml:prefix_cache.reset.path: unknown placeholder"),
+    ],
+)
+def test_what_a_definition_must_not_contradict(added, message):
+    with pytest.raises(SpecError) as caught:
+        parse(BACKEND + added)
+    assert message in str(caught.value)
+
+
 def test_json_in_an_argument_is_no_placeholder():
     definition = parse(BACKEND.replace('"--big"', '\'{"method": "ngram"}\''))
     assert definition.variants["big"].args == ('{"method": "ngram"}',)

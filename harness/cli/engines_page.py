@@ -1,0 +1,172 @@
+"""`bench list backends --markdown`: docs/engines.md, made of the definitions and of nothing else."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.spec.backend import DEVICES, Backend, Metrics
+
+HEAD = """# Engines
+
+Made of `backends/*.toml` by `bench list backends --markdown`; a test holds the two together. What a
+definition says of a server is checked on the server itself by `bench probe NAME`, and before the first cell
+of every run. How to add an engine: [adding-an-engine.md](adding-an-engine.md).
+"""
+NO = "–"
+
+
+def page(definitions: Sequence[Backend]) -> str:
+    """Markdown. Scripted servers and the generic dialect are no engines, and left out."""
+    engines = sorted(
+        (one for one in definitions if one.backend.weights != "none"),
+        key=lambda one: one.backend.title.lower(),
+    )
+    return "\n".join(_lines(engines)) + "\n"
+
+
+def _lines(engines: Sequence[Backend]) -> Iterator[str]:
+    yield HEAD
+    yield "## How they start"
+    yield ""
+    yield from _table(
+        ("engine", "licence", "launch", "images", "weights: tracks"),
+        [(_name(one), _licence(one), _launch(one), _images(one), _tracks(one)) for one in engines],
+    )
+    yield "## How they are spoken to"
+    yield ""
+    yield from _table(
+        (
+            "engine",
+            "exact length",
+            "structured output",
+            "unknown fields",
+            "cached tokens in usage",
+            "usage block",
+        ),
+        [
+            (
+                _name(one),
+                "yes" if one.dialect.exact_output else "cannot",
+                _structured(one),
+                one.dialect.habits.unknown_fields or "not known",
+                {True: "yes", False: "no", None: "not known"}[one.dialect.habits.cached_tokens],
+                {
+                    "last": "last chunk",
+                    "finish": "with the finish reason",
+                    "each": "in each chunk",
+                    "never": "never",
+                }.get(one.dialect.habits.usage or "", "not known"),
+            )
+            for one in engines
+        ],
+    )
+    yield "## What they keep and tell"
+    yield ""
+    yield from _table(
+        ("engine", "prefix cache", "cache reset", "version", "metrics", "series"),
+        [(_name(one), _cache(one), _reset(one), _version(one), *_metrics(one.metrics)) for one in engines],
+    )
+    for engine in engines:
+        yield from _about(engine)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+    yield ""
+
+
+def _name(engine: Backend) -> str:
+    return f"[{engine.backend.title}](#{engine.name})"
+
+
+def _licence(engine: Backend) -> str:
+    return engine.backend.licence + (", maintenance mode" if engine.backend.status == "maintenance" else "")
+
+
+def _launch(engine: Backend) -> str:
+    own = engine.process is not None and engine.process.install is not None
+    modes = [("process, installed by bench" if own else "process") if engine.process else ""]
+    modes += ["compose" if engine.compose else "", "attach", "simulate"]
+    return "; ".join(filter(None, modes))
+
+
+def _images(engine: Backend) -> str:
+    found = ((device, getattr(engine.image, device)) for device in DEVICES)
+    return "<br>".join(f"{device}: `{image.name}:{image.tag}`" for device, image in found if image) or NO
+
+
+def _tracks(engine: Backend) -> str:
+    tracks = [variant.track for variant in engine.variants.values() if variant.track]
+    first = {"gguf": "GGUF", "hf": "model hub format"}[engine.backend.weights]
+    return f"{first}: {', '.join(dict.fromkeys(tracks)) or 'as the model has'}"
+
+
+def _structured(engine: Backend) -> str:
+    shapes = engine.dialect.structured
+    names = ("json_schema", "json_object", "regex", "choice", "grammar")
+    said = [name for name in names if getattr(shapes, name)]
+    by = engine.engine.values.get("structured_engine")
+    return (", ".join(said) + (f" ({by})" if by else "")) if said else "none"
+
+
+def _cache(engine: Backend) -> str:
+    cache = engine.prefix_cache
+    if not cache.enabled:
+        return "none"
+    matching = {
+        "blocks": f"blocks of {cache.block_tokens} tokens" if cache.block_tokens else "blocks",
+        "tokens": "any prefix",
+        "slots": "one prompt per slot",
+        "": "not known",
+    }[cache.matching]
+    default = {True: "on by default", False: "off by default, switched on", None: "default not known"}[
+        cache.default
+    ]
+    return f"{matching}; {default}"
+
+
+def _reset(engine: Backend) -> str:
+    reset = engine.prefix_cache.reset
+    if reset is None:
+        return "restart" if engine.prefix_cache.enabled else NO
+    return f"`{reset.method} {reset.path}`" + (f"; leaves {reset.leaves}" if reset.leaves else "")
+
+
+def _version(engine: Backend) -> str:
+    version = engine.server.version
+    return f"`{version.path}`" if version else "of the package or image"
+
+
+def _metrics(metrics: Metrics | None) -> tuple[str, str]:
+    if metrics is None:
+        return NO, NO
+    groups = (("counters", metrics.counters), ("gauges", metrics.gauges), ("histograms", metrics.histograms))
+    known = [(name, [key for key in group.__slots__ if getattr(group, key)]) for name, group in groups]
+    where = f"`{metrics.path}`" + (f", `{metrics.json.path}` (JSON)" if metrics.json else "")
+    return where, "; ".join(f"{name}: {', '.join(keys)}" for name, keys in known if keys)
+
+
+def _about(engine: Backend) -> Iterator[str]:
+    header, metrics = engine.backend, engine.metrics
+    yield f'<a id="{engine.name}"></a>'
+    yield ""
+    yield f"## {header.title}: `{engine.name}`"
+    yield ""
+    yield f"<{header.homepage}>" + (f" {header.note}" if header.note else "")
+    yield ""
+    for bias in header.bias:
+        yield f"- {bias}"
+    images = [getattr(engine.image, device) for device in DEVICES]
+    notes = [f"image `{image.tag}`: {image.note}" for image in images if image and image.note]
+    notes += [f"prefix cache: {engine.prefix_cache.note}"] if engine.prefix_cache.note else []
+    notes += [f"metrics: {metrics.note}"] if metrics and metrics.note else []
+    notes += [f"JSON metrics: {metrics.json.note}"] if metrics and metrics.json and metrics.json.note else []
+    for note in notes:
+        yield f"- {note}"
+    yield ""
+    if engine.variants:
+        yield from _table(
+            ("variant", "is"),
+            [(f"`{engine.name}@{name}`", variant.description) for name, variant in engine.variants.items()],
+        )

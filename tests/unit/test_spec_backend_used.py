@@ -1,0 +1,57 @@
+"""Nothing stands in a definition for show: each declared key is read somewhere behind the specification."""
+
+import ast
+import dataclasses
+import typing
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.spec.backend import Backend
+
+HARNESS = Path(harness.__file__).parent
+# The definition itself, and the scripted server, which has declarations of its own.
+ELSEWHERE = {"spec", "truth"}
+
+
+def declared(cls, found):
+    """Every dataclass below [backend] files, with its fields."""
+    if cls in found:
+        return found
+    found[cls] = [field.name for field in dataclasses.fields(cls)]
+    for hint in typing.get_type_hints(cls).values():
+        for part in (hint, *typing.get_args(hint)):
+            if dataclasses.is_dataclass(part):
+                declared(part, found)
+    return found
+
+
+def read():
+    """Names of attributes that are read in the package, and those of `getattr(x, "name")`."""
+    names = set()
+    for path in HARNESS.rglob("*.py"):
+        if path.relative_to(HARNESS).parts[0] in ELSEWHERE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                names.add(node.attr)
+    return names
+
+
+# Read by name from declared lists, or handed on whole with dataclasses.asdict(): where that is.
+WHOLE = {
+    "Counters": "engines/server.py, observe",
+    "Gauges": "engines/server.py, observe",
+    "Histograms": "observe",
+    "Images": "engines/launch.py",
+    "Structured": "engines/dialect.py",
+}
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in declared(Backend, {}) if cls.__name__ not in WHOLE], ids=lambda cls: cls.__name__
+)
+def test_every_key_of_a_definition_is_read(cls):
+    unread = set(declared(Backend, {})[cls]) - read()
+    assert not unread, f"[{cls.__name__}]: nothing reads {', '.join(sorted(unread))}"
