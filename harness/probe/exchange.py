@@ -16,13 +16,14 @@ from harness.record import GENERATED, UNKNOWN, EventKind
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _ERROR_CHARS = 200
+_MAX_BYTES = 4 << 20  # no answer to a probe comes near it
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """An answer as it came. Token counts are UNKNOWN where no usage block gives them."""
 
-    status: int
+    status: int  # 0: there was no complete answer, or no request
     events: tuple[Payload, ...] = ()
     documents: tuple[Mapping[str, Any], ...] = ()  # of the events that are JSON objects
     error: str = ""
@@ -53,17 +54,12 @@ class Seen:
     @property
     def usage(self) -> str:
         """In which event the usage block comes: `last` is one of its own, `finish` that with the reason."""
-        blocks = [
-            bool(event.get("choices")) and any(choice.get("finish_reason") for choice in event["choices"])
-            for event in self.documents
-            if event.get("usage")
-        ]
-        own = [event for event in self.documents if event.get("usage") and not event.get("choices")]
+        blocks = [event for event in self.documents if event.get("usage")]
         if not blocks:
             return "never"
         if len(blocks) > 2:
             return "each"
-        return "last" if own else "finish"
+        return "finish" if all(event.get("choices") for event in blocks) else "last"
 
     def count(self, name: str) -> int:
         """`prompt_tokens`, `cached_tokens` or `output_tokens` as the last event that has it says."""
@@ -82,8 +78,9 @@ class Seen:
         return {
             name
             for document in self.documents
-            for choice in document.get("choices") or ()
-            for name, value in (choice.get("delta") or {}).items()
+            for choice in _list(document.get("choices"))
+            if isinstance(choice, dict) and isinstance(choice.get("delta"), dict)
+            for name, value in choice["delta"].items()
             if name.startswith("reasoning") and value
         }
 
@@ -127,11 +124,17 @@ class Line:
                 whole += piece
                 pieces.append((time.monotonic(), len(whole)))
                 if time.monotonic() > self.deadline:
-                    return Seen(response.status_code, error="the answer did not end in time")
+                    return Seen(0, error="the answer did not end in time")
+                if len(whole) > _MAX_BYTES:
+                    return Seen(response.status_code, error=f"the answer is longer than {_MAX_BYTES} bytes")
             stream = "event-stream" in response.headers.get("content-type", "")
         if not response.is_success:
             return Seen(response.status_code, error=_message(bytes(whole)))
         return _read(response.status_code, bytes(whole), pieces, stream=stream)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _message(body: bytes) -> str:

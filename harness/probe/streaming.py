@@ -107,9 +107,7 @@ def thinking(asker: Asker) -> Iterator[Finding]:
     if asker.thorough and asker.dialect.thinking.on:
         seen = asker.ask(COUNT, _TOKENS, Request(exact_output=False, thinking="on"))
         if not seen.ok:
-            yield Finding(
-                "thinking on", "accepted", refusal(seen), False, "requests with thinking fail", matters=True
-            )
+            yield refused("thinking on", "accepted", seen, "requests with thinking fail")
         else:
             yield _reasoning("thinking on", seen, asker.dialect.habits, wanted=True)
 
@@ -123,9 +121,11 @@ def exact_output(asker: Asker) -> Iterator[Finding]:
         return
     seen = asker.ask(_ONE_WORD, _FORCED_TOKENS, FORCED)
     tokens = seen.count("output_tokens")
-    if not seen.ok or tokens == UNKNOWN:
-        why = refusal(seen) if not seen.ok else "no usage block to count by"
-        yield Finding(topic, "yes", why, None if seen.ok else False, matters=not seen.ok)
+    if not seen.ok:
+        yield refused(topic, "yes", seen, "requests of exact length fail")
+        return
+    if tokens == UNKNOWN:
+        yield Finding(topic, "yes", "no usage block to count by", None)
         return
     found, told = f"{tokens} tokens", True
     if asker.thorough:
@@ -152,6 +152,12 @@ def unknown_field(asker: Asker) -> Iterator[Finding]:
         + ("ignored without a word" if seen.ok else "an error: all requests fail"),
         matters=False,
     )
+
+
+def refused(topic: str, declared: str, seen: Seen, then: str) -> Finding:
+    """Where there was no answer at all, nothing is known."""
+    told = seen.status != 0
+    return Finding(topic, declared, refusal(seen), False if told else None, then if told else "", told)
 
 
 def refusal(seen: Seen) -> str:

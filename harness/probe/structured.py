@@ -6,7 +6,7 @@ from harness.probe.asker import Asker
 from harness.probe.exchange import Seen
 from harness.probe.finding import Finding
 from harness.probe.shapes import PROMPT, TRIALS, Trial
-from harness.probe.streaming import refusal
+from harness.probe.streaming import refused
 
 _ROOM = 160  # tokens: more than any of the shapes needs
 _IGNORED = (
@@ -25,14 +25,14 @@ _TOOL = {
 def unsaid(asker: Asker, names: Collection[str]) -> Iterator[Finding]:
     if names and asker.thorough:
         then = "cells that ask for it say that they were not constrained"
-        yield Finding(f"structured: {', '.join(names)}", "cannot", "not asked", None, then)
+        yield Finding("structured: others", "cannot", f"not asked: {', '.join(names)}", None, then)
 
 
 def shape(asker: Asker, name: str) -> Iterator[Finding]:
     topic, trial = f"structured: {name}", TRIALS[name]
     seen = asker.ask(PROMPT, _ROOM, constraint=trial.constraint)
     if not seen.ok:
-        yield Finding(topic, "yes", refusal(seen), False, "requests with it fail", matters=True)
+        yield refused(topic, "yes", seen, "requests with it fail")
         return
     holds = _constrained(trial, seen)
     said = repr(seen.text if len(seen.text) <= 40 else f"{seen.text[:39]}…")
@@ -57,6 +57,7 @@ def tools(asker: Asker) -> Iterator[Finding]:
         yield Finding("tools", "cannot", "not asked", None, "scenarios with tools measure plain chat")
         return
     seen = asker.ask("What is the longest river of France?", 32, tools=[_TOOL])
-    then = "" if seen.ok else "scenarios with tools fail on this server"
-    found = "accepted" if seen.ok else refusal(seen)
-    yield Finding("tools", "accepted", found, seen.ok, then)
+    if seen.ok:
+        yield Finding("tools", "accepted", "accepted", True)
+    else:
+        yield refused("tools", "accepted", seen, "scenarios with tools fail on this server")
