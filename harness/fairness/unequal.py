@@ -36,8 +36,9 @@ def unequal(cells: Sequence[Cell]) -> list[dict[str, Any]]:
         point = (cell["load"]["kind"], cell["load"]["value"], cell["repeat"])
         groups.setdefault(point, {})[cell["label"]] = cell
     found: dict[tuple[str, tuple[str, ...]], Unequal] = {}
+    labels = list(dict.fromkeys(cell["label"] for cell in cells))  # the order of measuring turns round
     for group in groups.values():
-        for one in _differences(group):
+        for one in _differences({label: group[label] for label in labels if label in group}):
             key = (one.code, one.labels)
             if key not in found or (one.matters and not found[key].matters):
                 found[key] = one

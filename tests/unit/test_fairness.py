@@ -135,6 +135,13 @@ def test_one_entry_for_all_load_points_and_the_deciding_one_wins():
     assert entry["matters"]
 
 
+def test_the_order_of_measuring_makes_no_second_entry():
+    cells = [cell("a"), cell("b", quantisation="Q4_1")]
+    again = [one | {"repeat": 1} for one in reversed(cells)]
+    (entry,) = unequal([*cells, *again])
+    assert entry["labels"] == ["a", "b"]
+
+
 def test_reasoning_text_in_one_only_decides():
     one = cell("a")
     one["conditions"]["thinking"]["seen"] = True
