@@ -19,6 +19,7 @@ _MENDING_ROUNDS = 12
 _CHECK_BATCH = 512
 _TRUSTED, _SAMPLED = 2048, 32
 _NEW_TRIES = 16
+_KNOWN = 4096  # sentences that texts are put together of
 
 T = TypeVar("T")
 
@@ -41,6 +42,9 @@ class TextMaker:
             base, *lengths = counter([_PREFIX, *(_PREFIX + piece for piece in pieces)])
             self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
         self._counter = counter
+        fixed = Random(0)
+        sentences = [_sentence(fixed) for _ in range(_KNOWN)]
+        self._known = [("".join(words), sum(self._cost[word] for word in words)) for words in sentences]
         # Short words, so that each is one token also for a tokenizer that counts letters.
         self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
         if not self._fillers:
@@ -112,20 +116,29 @@ class TextMaker:
         return draft
 
     def _draft(self, length: int, random: Random) -> str:
+        """A sentence of its own, so that texts differ from the start; then known ones, as many as fit."""
         pieces: list[str] = []
-        used = 0
+        used = self._add(_sentence(random), pieces, 0, length)
         while used < length:
-            for piece in _sentence(random):
-                if used + self._cost[piece] > length:
-                    break
-                pieces.append(piece)
-                used += self._cost[piece]
+            sentence, cost = self._known[int(random.random() * _KNOWN)]
+            if used + cost <= length:
+                pieces.append(sentence)
+                used += cost
             else:
-                continue
-            while used < length:
-                pieces.append(random.choice(self._fillers))
-                used += 1
+                used = self._add(_sentence(random), pieces, used, length)
+                while used < length:
+                    pieces.append(random.choice(self._fillers))
+                    used += 1
         return "".join(pieces)
+
+    def _add(self, sentence: list[str], pieces: list[str], used: int, length: int) -> int:
+        """As much of the sentence as fits; tokens used then."""
+        for piece in sentence:
+            if used + self._cost[piece] > length:
+                break
+            pieces.append(piece)
+            used += self._cost[piece]
+        return used
 
     def _mend(self, texts: list[str], lengths: Sequence[int], random: Random) -> list[str]:
         """Texts whose real length differs lose or gain words until it fits. Raises SetupError."""

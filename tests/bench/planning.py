@@ -1,4 +1,4 @@
-"""Seconds and memory to plan a cell: prompts made, counted, hashed, put on disk, rendered as bodies.
+"""CPU seconds and memory to plan a cell: prompts made, counted, hashed, put on disk, rendered as bodies.
 
 `python -m tests.bench.planning [--count N]`. Each line is a process of its own; exits 1 where ten times the
 requests take more than twice the memory, or a request of the larger plan more than twice the time.
@@ -41,9 +41,9 @@ def plan(name: str, count: int) -> dict[str, float]:
     prompts, backend, request = load_scenario(name).prompts, load_backend("openai"), Request()
     texts = TextMaker(words)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.perf_counter()
+    started = time.process_time()
     made = generate(prompts, count, 0, texts)
-    planned = time.perf_counter()
+    planned = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "bodies")
         bodies = (
@@ -54,7 +54,7 @@ def plan(name: str, count: int) -> dict[str, float]:
         )
         assert len(write_bodies(path, bodies)) == count
         size = path.stat().st_size
-    rendered = time.perf_counter()
+    rendered = time.process_time()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {
         "plan_s": planned - started,
