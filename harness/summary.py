@@ -38,7 +38,7 @@ def summarise_cell(
     records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
 ) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
-    records, steady = steady_state(records, facts["load"])
+    records, steady = _steady(records, facts)
     requests = records.requests
     nulls: dict[str, str] = {}
 
@@ -102,6 +102,11 @@ def summarise_cell(
     }
 
 
+def _steady(records: Records, facts: Mapping[str, Any]) -> tuple[Records, dict[str, Any]]:
+    in_stretches = bool(facts["workload"].get("in_stretches"))
+    return steady_state(records, facts["load"], in_stretches=in_stretches)
+
+
 def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, Any]:
     """Of the measured phase; warm-up requests are counted apart. `unsent`: of all, never due."""
     rows = requests[requests["phase"] == Phase.MEASURE]
@@ -134,7 +139,7 @@ def _output_tokens(records: Records) -> dict[str, Any]:
 
 def cell_samples(records: Records, facts: Mapping[str, Any]) -> Samples:
     """What percentiles over several runs are made of, less what `summarise_cell` takes for warm-up."""
-    return samples(steady_state(records, facts["load"])[0])
+    return samples(_steady(records, facts)[0])
 
 
 def summarise_run(

@@ -5,7 +5,7 @@ part before it plainly differs, and costs no percentile; the rest is then tested
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,9 +63,12 @@ class Course:
         return change if abs(slope) > PLAIN_ERRORS * error and abs(change) > DRIFT_SHARE else None
 
 
-def steady_state(records: Records, load: Mapping[str, Any]) -> tuple[Records, dict[str, Any]]:
+def steady_state(
+    records: Records, load: Mapping[str, Any], *, in_stretches: bool = False
+) -> tuple[Records, dict[str, Any]]:
     """Records with the requests before the steady part tagged as warm-up, and the cell's `steady_state`.
 
+    `in_stretches`: other requests at one time than at another, as the workload means it.
     Times are seconds from the cell's t0. `removed`: measured requests that are warm-up by the rule.
     """
     requests = records.requests
@@ -73,7 +76,7 @@ def steady_state(records: Records, load: Mapping[str, Any]) -> tuple[Records, di
     if not chosen.any():
         return records, {"state": "unknown", "why": "no measured request was sent"}
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
-    if load["kind"] == "trace" or load.get("profile"):
+    if in_stretches or load["kind"] == "trace" or load.get("profile"):
         return records, {"state": "not tested", "why": "the load itself changes over time"}
     courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
     cuts = {course.name: course.cut() for course in courses}
@@ -95,7 +98,7 @@ def steady_state(records: Records, load: Mapping[str, Any]) -> tuple[Records, di
         return records, found
     tagged = requests.copy()
     tagged["phase"][early] = Phase.WARMUP
-    return Records(tagged, records.events, records.texts, records.finish_reasons, records.errors), found
+    return replace(records, requests=tagged), found
 
 
 def _state(

@@ -22,6 +22,7 @@ from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
 from harness.plan import Cell, LoadPoint, warmup_requests
+from harness.prompts.structured import FREE
 from harness.prompts.workload import Workload
 from harness.run.cache_state import CacheState, bring_about
 from harness.run.job import make_job
@@ -180,6 +181,7 @@ def _facts(
         "workload": {
             "sha256": workload.sha256,
             "exact_lengths": workload.exact,
+            "in_stretches": FREE in workload.asked.kinds,
             "output_tokens": _same(workload.asked.numbers["max_tokens"]),
             "exact_output": asked["exact_output"]
             and exact_output_possible(ref.definition)
