@@ -400,7 +400,7 @@ def test_an_interruption_under_load_keeps_what_was_measured(here, number):
         stderr=subprocess.PIPE,
         text=True,
     )
-    out, err = interrupt(process, lambda: answers_of("endless") >= 1 + 2 + 8, number)  # hello, warm-up
+    out, err = interrupt(process, lambda: answers_of("endless") >= 1 + 8 + 9, number)  # hello, first wave
     assert process.returncode == 130, err
     assert "Traceback" not in err
     result = summary()
