@@ -84,7 +84,7 @@ def test_memory_and_long_input_are_in_the_chat():
 
 
 def test_the_chats_never_change():
-    assert sha256(QUESTIONS) == "ff5ee3e809f1f1e295ee32a5ce2a0e2341105d92f42ac5eaec6a621200ce3797"
+    assert sha256(QUESTIONS) == "80cf8b82c21dc3ffe6d31992e840de85882c798a524f06c94018c31a92798cfb"
     assert from_json(as_json(QUESTIONS)) == QUESTIONS
 
 
