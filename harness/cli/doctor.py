@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from harness.doctor.compare import Spread
     from harness.doctor.examine import Examination
     from harness.doctor.measure import Measured
+    from harness.doctor.verdict import Verdict
 
 EPILOG = """Exit codes: 0 exact to 1 ms at 256 streams; 4 not, so INVALID for measuring; 3 the server cannot
 start or the result cannot be kept. The result lies in the cache folder, where runs look it up."""
@@ -64,6 +65,7 @@ def as_text(examination: "Examination") -> str:
             *_table(examination),
             "",
             *_machine(examination),
+            _workers(verdict),
             "",
             verdict.sentence,
             *(f"limit: {limit}" for limit in verdict.limits),
@@ -107,6 +109,15 @@ def _cells(one: "Measured") -> tuple[str, ...]:
 
 def _spread(error_ms: "Spread") -> str:
     return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
+
+
+def _workers(verdict: "Verdict") -> str:
+    def about(figure: int, unit: str) -> str:
+        return f"{figure:,} {unit}" if figure else f"n/a {unit}"
+
+    streams = about(verdict.streams_per_worker, "streams")
+    arrivals = about(verdict.arrivals_per_worker, "arrivals/s")
+    return f"workers  one carries about {streams}, {arrivals} in half a core"
 
 
 def _number(value: float | None, form: str) -> str:

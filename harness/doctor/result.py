@@ -7,6 +7,7 @@ from typing import Any
 
 from harness import paths
 from harness.doctor.loads import Kind
+from harness.doctor.verdict import MIN_STREAMS
 from harness.errors import StorageError
 from harness.store.atomic import storage_error, write_json
 
@@ -57,8 +58,13 @@ def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
 
 
 def per_worker(kind: Kind, host: Mapping[str, Any]) -> int | None:
-    """Streams, or arrivals per second, that one load process carries with ease here; None: not known."""
-    verdict = _stored_verdict(host) or {}
+    """Streams, or arrivals per second, that one load process carries with ease here; None: not known.
+
+    A machine that was too busy to be exact says nothing about what a process can carry.
+    """
+    verdict = _stored_verdict(host)
+    if verdict is None or verdict.get("exact_streams", 0) < MIN_STREAMS:
+        return None
     found = verdict.get("streams_per_worker" if kind == "concurrency" else "arrivals_per_worker")
     return found if isinstance(found, int) and found > 0 else None
 

@@ -75,6 +75,20 @@ def _on_off(value: Any) -> str | None:
     return None if value is None else "on" if value else "off"
 
 
+_PENALTIES = ("repetition_penalty", "repeat_penalty", "frequency_penalty", "presence_penalty")
+
+
+def _drawn(cell: Cell) -> Any:
+    """None where nothing is drawn: then top_k changes nothing."""
+    return _condition("sampling", "temperature")(cell) or None
+
+
+def _sends(cell: Cell, *names: str) -> str | None:
+    """Where a field cannot be sent, the engine's or the model file's own value holds."""
+    fields = _condition("sent_fields")(cell)
+    return None if fields is None else "yes" if any(name in fields for name in names) else "no"
+
+
 def _forced(cell: Cell) -> str | None:
     """Where an exact length was asked for."""
     length = _condition("exact_output")(cell) or {}
@@ -88,6 +102,8 @@ _SETTINGS: tuple[tuple[str, str, Callable[[Cell], Any], bool], ...] = (
     ("load", "arrivals", lambda cell: cell["load"].get("arrival"), True),
     ("temperature", "temperature", _condition("sampling", "temperature"), True),
     ("top-p", "top_p", _condition("sampling", "top_p"), True),
+    ("top-k", "top_k sent", lambda cell: _drawn(cell) and _sends(cell, "top_k"), False),
+    ("penalty", "neutral repetition penalty sent", lambda cell: _sends(cell, *_PENALTIES), False),
     ("thinking-asked", "thinking asked for", _condition("thinking", "asked"), True),
     ("thinking", "reasoning text", lambda cell: _on_off(_condition("thinking", "seen")(cell)), True),
     ("cache-wanted", "prefix cache at the start", _condition("cache", "wanted"), True),

@@ -99,5 +99,6 @@ def test_a_run_takes_as_many_workers_as_the_calibration_says(sixteen_cores, poin
 def test_without_a_calibration_the_load_room_decides(sixteen_cores):
     point = LoadPoint("concurrency", 5000)
     assert workers.choose_workers(None, point) == workers.Workers(None, "constants")
-    store_verdict(streams_per_worker=0)
-    assert workers.choose_workers(None, point).source == "constants"
+    for useless in ({"streams_per_worker": 0}, {"exact_streams": 8}):
+        store_verdict(**useless)
+        assert workers.choose_workers(None, point).source == "constants"

@@ -38,6 +38,7 @@ def test_table_machine_verdict_and_hints():
     assert "cores    2 usable, server on core 0; governor n/a" in shown
     assert "32768–60999: 1000 connections to one server" in shown
     assert "arrivals open loop, 200/s: dispersion 1.02 as drawn, 1.03 as received" in shown
+    assert "workers  one carries about 16 streams, 400 arrivals/s in half a core" in shown
     assert shown.splitlines()[-2].startswith("exact to ±0.1 ms up to 8 streams")
     assert shown.endswith("hint: a hint")
 

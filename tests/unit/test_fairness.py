@@ -84,6 +84,14 @@ def test_answers_of_other_lengths_decide_what_depends_on_length():
     assert "ttft_ms" not in entry["metrics"]
 
 
+def test_sampling_that_one_engine_cannot_be_told_is_told():
+    for temperature, expected in ((0.7, {"top-k": False, "penalty": False}), (0.0, {"penalty": False})):
+        full = {"fields": {"top_k": 0, "repeat_penalty": 1.0}, "temperature": temperature}
+        less = {"fields": {"top_p": 1.0}, "temperature": temperature}
+        one, other = (cell(name, facts={"request": said}) for name, said in (("a", full), ("b", less)))
+        assert codes(one, other) == expected
+
+
 def test_a_length_that_only_some_could_be_made_to_keep_is_told():
     request = {"request": {"exact_output": True}}
     capped = cell("b", facts=request | {"workload__exact_output": False})
