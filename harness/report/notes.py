@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.plan import LoadPoint
+from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Json, Row, first_cells, groups, labels, point_of, repeats, verdict
@@ -27,6 +28,7 @@ def notes(summary: Json) -> list[Note]:
         *_tracks(summary),
         *_validity(summary),
         *_errors(summary),
+        *(Note("note", line) for line in class_lines(summary)),
         *_unknown(groups(summary)),
         *_limits(summary),
         *_price(summary),
