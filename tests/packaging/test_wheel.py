@@ -49,11 +49,14 @@ def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
     assert "harness/engines/shims/llama_server.py" in names
     assert "harness/py.typed" in names
     assert "harness/agreement/questions.toml" in names
+    assert "harness/claims/claims.toml" in names
 
 
 def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
     assert "shared-prefix" in call([installed / "bench", "list", "scenarios"], tmp_path)
     assert "vllm@no-prefix-cache" in call([installed / "servebench", "list", "backends"], tmp_path)
+    assert '"name": "cpu"' in call([installed / "bench", "list", "suites", "--json"], tmp_path)
+    assert "A0-012" in call([installed / "bench", "claims", "--system", "ollama"], tmp_path)
     assert "trace replay" in call([installed / "bench", "list", "scenarios", "-v"], tmp_path)
     call([installed / "bench", "validate"], tmp_path)
     assert "harness/_data" in call(
