@@ -51,6 +51,11 @@ def warmup_requests(load: Load, point: LoadPoint) -> int:
     return max(load.warmup_requests, int(point.value))
 
 
+def most_requests(load: Load) -> int:
+    """Of any load point, warm-up included."""
+    return load.requests + max(warmup_requests(load, point) for point in load_points(load))
+
+
 def backend_order(count: int, repeat: int) -> list[int]:
     """ABBA for two, rotated and reversed by turns for more, so that drift does not favour a position."""
     turn = (repeat // 2) % count

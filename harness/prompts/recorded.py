@@ -21,10 +21,15 @@ Segment = tuple[int | None, int]
 
 
 @lru_cache(maxsize=1)
-def trace_of(spec: TraceReplay) -> Trace:
-    """Raises SpecError for a file that is not a trace, or a window that holds nothing."""
+def _windowed(spec: TraceReplay) -> Trace:
     trace = read_trace(paths.data_file(spec.file), spec.format, spec.block_tokens)
-    return clip(window(trace, spec.start_s, spec.end_s), spec.max_input_tokens, spec.max_output_tokens)
+    return window(trace, spec.start_s, spec.end_s)
+
+
+def trace_of(spec: TraceReplay, count: int) -> Trace:
+    """Its first `count` requests. Raises SpecError for a file that is no trace, or a window that is empty."""
+    first = window(_windowed(spec), max_requests=count)
+    return clip(first, spec.max_input_tokens, spec.max_output_tokens)
 
 
 @lru_cache(maxsize=1)
@@ -33,15 +38,15 @@ def dataset_of(spec: PromptFile) -> Dataset:
     return read_dataset(paths.data_file(spec.file), spec.format, spec.turns)
 
 
-def source_of(prompts: Prompts) -> Trace | Dataset | None:
-    """What the prompts come from, read once; None for prompts that are made up. Raises SpecError."""
+def source_of(prompts: Prompts, count: int) -> Trace | Dataset | None:
+    """What `count` prompts come from, read once; None for prompts that are made up. Raises SpecError."""
     if isinstance(prompts, TraceReplay):
-        return trace_of(prompts)
+        return trace_of(prompts, count)
     return dataset_of(prompts) if isinstance(prompts, PromptFile) else None
 
 
 def replay(spec: TraceReplay, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    trace = window(trace_of(spec), max_requests=count)
+    trace = trace_of(spec, count)
     prompts = _sharing(trace, random, texts) if trace.parts else _unique(trace, random, texts)
     columns = (values.tolist() for values in (trace.at_ns, trace.input_tokens, trace.output_tokens))
     for at_ns, given, asked, (text, shared) in zip(*columns, prompts, strict=True):

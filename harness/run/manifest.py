@@ -124,7 +124,7 @@ def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:
     if isinstance(source, Trace) and source.remarks:
         changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
         found.append(
-            {"code": "trace-changed", "text": f"of {len(source)} requests of the trace {changes}", "hint": ""}
+            {"code": "trace-changed", "text": f"{facts['file']}: {changes}", "hint": "see docs/traces.md"}
         )
     return found
 

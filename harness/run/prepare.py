@@ -12,7 +12,7 @@ from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SetupError, SpecError
 from harness.observe.host import gpu_names
 from harness.observe.job import MOST_HZ
-from harness.plan import Block, make_plan, one_cell_each
+from harness.plan import Block, make_plan, most_requests, one_cell_each
 from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
@@ -62,7 +62,7 @@ def prepare(options: RunOptions) -> Prepared:
     profile = _profile(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)
     options = replace(options, profile=profile)
-    source = source_of(scenario.prompts)
+    source = source_of(scenario.prompts, most_requests(scenario.load))
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)

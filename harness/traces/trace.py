@@ -97,7 +97,7 @@ def clip(trace: Trace, max_input_tokens: int | None, max_output_tokens: int | No
         lengths = getattr(trace, name)
         cut[name] = lengths if limit is None else np.minimum(lengths, limit)
         if clipped := int(np.count_nonzero(cut[name] != lengths)):
-            remarks[f"{name} clipped to {limit}"] = clipped
+            remarks[f"{name} above {limit}, cut"] = clipped
     parts = trace.parts
     if max_input_tokens is not None:
         parts = tuple(cut_short(path, max_input_tokens) for path in parts)

@@ -174,7 +174,7 @@ def test_clipping_keeps_the_front_and_is_counted():
     assert trace.input_tokens.tolist() == [1000, 600, 1000, 512]
     assert trace.output_tokens.tolist() == [6, 5, 6, 1]
     assert trace.parts[0] == trace.parts[2] == ((0, 512), (1, 488))
-    assert trace.facts()["remarks"] == {"input_tokens clipped to 1000": 2, "output_tokens clipped to 6": 2}
+    assert trace.facts()["remarks"] == {"input_tokens above 1000, cut": 2, "output_tokens above 6, cut": 2}
 
 
 def test_a_recorded_run_is_replayed_as_it_was_meant_to_leave(tmp_path):
