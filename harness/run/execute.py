@@ -242,6 +242,14 @@ class Run:
             limit_s=PROBE_LIMIT_S,
         )
         self.folder.write_json(f"probe-{label}.json", probed.as_json())
+        self.manifest.probed(
+            label,
+            {
+                "findings": len(probed.findings),
+                "not_as_declared": [finding.topic for finding in probed.mismatches],
+                "prompt_tokens": probed.prompt_tokens,
+            },
+        )
         for finding in probed.mismatches:
             text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
             if finding.matters:

@@ -88,6 +88,11 @@ class Manifest:
         self.content["backends"][label]["engine"] = dict(facts)
         self.write()
 
+    def probed(self, label: str, found: Mapping[str, Any]) -> None:
+        """The whole of it lies in its own file."""
+        self.content["backends"][label]["probe"] = dict(found)
+        self.write()
+
     def warn(self, code: str, text: str, hint: str) -> None:
         if all(warning["code"] != code or warning["text"] != text for warning in self.content["warnings"]):
             self.content["warnings"].append({"code": code, "text": text, "hint": hint})

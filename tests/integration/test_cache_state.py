@@ -97,7 +97,7 @@ def test_cold_by_the_engines_reset(here):
 def test_warm_holds_what_is_shared_and_primed_holds_all(here):
     define("one", RESET)
     warm, facts = run("one", "warm")
-    assert [fact["cache"]["primed"] for fact in facts] == [2, 2]  # one per system prompt
+    assert all(1 <= fact["cache"]["primed"] <= 2 for fact in facts)  # one per system prompt that occurs
     primed, facts = run("one", "primed")
     assert [fact["cache"]["primed"] for fact in facts] == [8, 8]
     for colder, warmer in zip(warm["cells"], primed["cells"], strict=True):
@@ -153,3 +153,5 @@ def test_the_probe_is_kept_and_speaks_up_before_anything_is_measured(here):
     assert "cache reset" in topics
     assert not any(topic.startswith("structured") for topic in topics), "this scenario asks for no shape"
     assert probe["requests"] < 10
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["backends"]["one"]["probe"]["not_as_declared"] == []
