@@ -164,7 +164,7 @@ def summarise_run(
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest), pooled),
         **(others or dict.fromkeys(BESIDE)),
-        "warnings": _warnings(manifest, cells),
+        "warnings": [*_warnings(manifest, cells), *agreement.warnings((others or {}).get("agreement"))],
     }
     return {**summary, "claims": claims.judge(summary, manifest, claims.load_book())}
 

@@ -1,6 +1,6 @@
 """Whether backends that serve the same model answer alike, and still do under load."""
 
-from harness.agreement.compare import compare
+from harness.agreement.compare import compare, warnings
 from harness.agreement.questions import Question, as_json, from_json, load_questions, messages_of
 
-__all__ = ["Question", "as_json", "compare", "from_json", "load_questions", "messages_of"]
+__all__ = ["Question", "as_json", "compare", "from_json", "load_questions", "messages_of", "warnings"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.agreement import as_json, compare, from_json, load_questions, messages_of
+from harness.agreement import as_json, compare, from_json, load_questions, messages_of, warnings
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
 from harness.report.agreement import agreement_lines, agreement_tables
@@ -197,6 +197,10 @@ def test_backends_are_compared():
     assert pair["prompt_tokens_equal"] == 0
     assert pair["prompt_tokens_difference"] == 3
 
+    told = {warning["code"]: warning["text"] for warning in warnings(found)}
+    assert told["answers-harmed"] == "a: with 58 questions at once: 8 empty"
+    assert told["answers-differ"].startswith("a is right in 46 questions where b is wrong, and wrong in 0")
+
     text = "\n".join(agreement_lines({"agreement": found}))
     assert "58/58" in text
     assert "12/58" in text
@@ -215,6 +219,7 @@ def test_equal_backends_have_no_split_to_judge():
     good = {asked: ideal(asked) for asked in QUESTIONS}
     (pair,) = compare(QUESTIONS, {"a": stored(good), "b": stored(good)})["pairs"]
     assert pair["p_value"] is None
+    assert list(warnings({"backends": {}, "pairs": [pair]})) == list(warnings(None)) == []
     assert pair["same_text"] == len(QUESTIONS)
 
 
