@@ -12,6 +12,7 @@ from harness.spec.measures import MEASURES
 Json = Mapping[str, Any]
 Triple = tuple[float, float, float]
 
+MIN_RUNS = 3
 RATES = ("prefix_cache_hit_rate", "structured_valid_rate")  # shares: comparable between models
 
 
@@ -112,13 +113,14 @@ def place_of(summary: Json, manifest: Json, book: Book) -> Place:
     apple = ["Apple silicon"] if host.get("system") == "Darwin" else []
     scenario = str(summary.get("scenario") or "")
     labels = {cell["label"]: cell for cell in reversed(cells)}
+    least = (summary.get("verdict_rules") or {}).get("min_runs", MIN_RUNS)  # as verdicts ask
     return Place(
         labels=labels,
         names=_names(labels),
         estimates={
             (one["label"], _load(one), one["metric"]): _triple(one["interval"])
             for one in summary.get("estimates") or ()
-            if None not in one["interval"]
+            if None not in one["interval"] and one["runs"] >= least
         },
         findings={
             (one["a"], one["b"], _load(one), one["metric"]): one for one in summary.get("comparison") or ()

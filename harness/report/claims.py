@@ -2,12 +2,12 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from harness.plan import LoadPoint
 from harness.report.text import counted, listing, number, plain
 from harness.report.view import Json
 
+UNSTATED = " not stated; here "
 WORDS = ("reproduced", "contradicted", "not decidable here")
 
 
@@ -54,6 +54,8 @@ def terminal(entries: Sequence[Json], width: int) -> str:
 
 def _lines(entries: Sequence[Json], width: int) -> Iterator[str]:
     yield from textwrap.wrap(counts(entries), width)
+    if found := here(entries):
+        yield from textwrap.wrap(f"Here: {'; '.join(found)}.", width, subsequent_indent="  ")
     for word, mine in by_verdict(entries).items():
         yield ""
         yield word
@@ -72,16 +74,21 @@ def _entry(entry: Json, width: int) -> Iterator[str]:
             f"measured {measured(found, entry['kind'])}"
         )
     yield from wrapped(entry["why"])
-    yield from wrapped(f"stated under: {entry['stated_under']}")
-    for conflict in entry["conflicts"]:
-        yield from wrapped(f"the sources contradict each other: {conflict}")
+    for text in conditions(entry):
+        yield from wrapped(text)
 
 
-def shared(entries: Sequence[Json]) -> list[str]:
-    """Differences in conditions that hold for every claim alike: said once."""
-    common = [set(entry["differs"]) for entry in entries]
-    return [text for text in (entries[0]["differs"] if entries else ()) if all(text in one for one in common)]
+def here(entries: Sequence[Json]) -> list[str]:
+    """Under which conditions all of them were held against this run: `hardware: a CPU`."""
+    said = dict.fromkeys(text for entry in entries for text in entry["differs"] if UNSTATED in text)
+    parts = (text.split(UNSTATED) for text in said)
+    return [f"{what}: {found}" for what, found in parts]
 
 
-def own(entry: Json, said: Sequence[str]) -> list[Any]:
-    return [text for text in entry["differs"] if text not in said]
+def conditions(entry: Json) -> list[str]:
+    """What was stated, what was left unsaid, what is another here."""
+    unsaid = [text.split(UNSTATED)[0] for text in entry["differs"] if UNSTATED in text]
+    others = [text for text in entry["differs"] if UNSTATED not in text]
+    conflicts = [f"the sources contradict each other: {topic}" for topic in entry["conflicts"]]
+    missing = [f"not stated: {listing(unsaid)}"] if unsaid else []
+    return [f"stated under: {entry['stated_under']}", *missing, *others, *conflicts]

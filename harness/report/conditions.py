@@ -8,8 +8,12 @@ from harness.report.view import Json
 
 NOT_GIVEN = "not given"
 
-# Different at every start of an engine, whatever it is.
-INCIDENTAL = {"engine.pid", "engine.port", "engine.base_url", "engine.log", "engine.startup_s"}
+# Different at every start of an engine, or said by its name: not what makes two backends unequal.
+INCIDENTAL = {
+    "backend", "variant", "definition_sha256", "launch.why", "engine.backend", "engine.variant", "engine.pid",
+    "engine.port", "engine.base_url", "engine.log", "engine.startup_s",
+}  # fmt: skip
+ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the manifest, too much for a table
 
 
 def machine(host: Json) -> str:
@@ -54,6 +58,7 @@ def leaf(value: Any) -> str:
 def differences(backends: Json) -> list[tuple[str, list[str]]]:
     """Keys whose values are not the same for every backend, each with the values in the backends' order."""
     facts = [dict(flat(entry)) for entry in backends.values()]
-    keys = dict.fromkeys(key for entry in facts for key in entry if key not in INCIDENTAL)
+    every = dict.fromkeys(key for entry in facts for key in entry)
+    keys = [key for key in every if key not in INCIDENTAL and not key.startswith(ASIDE)]
     rows = [(key, [entry.get(key, NOT_GIVEN) for entry in facts]) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]

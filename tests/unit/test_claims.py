@@ -112,6 +112,12 @@ def test_one_run_has_no_interval():
     assert entry["found"][0]["measured"] is None
 
 
+def test_two_runs_decide_no_claim_as_they_decide_no_verdict():
+    two = [{**estimate("llamacpp", 90, 100, 110), "runs": 2}, {**estimate("vllm", 40, 50, 60), "runs": 2}]
+    (entry,) = judged([FASTER], estimates=two)
+    assert entry["verdict"] == "not decidable here"
+
+
 def test_hardware_elsewhere_decides_nothing_but_is_shown():
     claim = {**FASTER, "hardware": "h100"}
     compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]

@@ -60,6 +60,17 @@ def test_no_interval_is_said():
     assert "measured no interval" in terminal([entry(found=[{**FOUND, "measured": None}])], 100)
 
 
+def test_what_was_left_unsaid_is_said_once():
+    differs = [
+        "hardware not stated; here a CPU",
+        "model not stated; here SmolLM2",
+        "the weights are not the same",
+    ]
+    text = terminal([entry(differs=differs), entry(differs=differs[:1])], 100)
+    assert "Here: hardware: a CPU; model: SmolLM2." in text
+    assert "not stated: hardware and model\n          the weights are not the same\n" in text
+
+
 def test_one_and_none():
     assert counts([entry()]) == "1 published claim is about this run: 1 reproduced."
     assert counts([]).startswith("No claim")

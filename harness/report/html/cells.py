@@ -31,6 +31,7 @@ CLIENT = {
     "client.loop_lag_ms.max": "largest",
     "client.busy_share": "client core busy, of 1",
 }
+PARTS = {"by_turn": "TTFT p50 by turn, ms", "by_kind": "TTFT p50 by kind of request, ms"}
 VERDICTS_EXPLAINED = (
     "Each cell is one backend at one load point in one repeat. SUSPECT: usable with the stated doubt. "
     "INVALID: the figures may be those of the load generator and not of the server, or too few requests "
@@ -102,7 +103,17 @@ def _group(source: Source, group: Group) -> Html:
         _values(source, f"{title}, ms", cells, {f"{field}.{key}": key for key in STATISTICS})
         for field, title in LATENCIES.items()
     ]
-    return details(point_words(group.point).capitalize(), *latencies, _values(source, "Rates", cells, RATES))
+    rates = _values(source, "Rates", cells, RATES)
+    parts = [_by(source, cells, field, title) for field, title in PARTS.items()]
+    return details(point_words(group.point).capitalize(), *latencies, rates, *filter(None, parts))
+
+
+def _by(source: Source, cells: Sequence[Json], field: str, title: str) -> Html | None:
+    """TTFT of each turn of a conversation, or of each kind of request; None where there is one only."""
+    kinds = list(dict.fromkeys(kind for cell in cells for kind in cell.get(field) or ()))
+    if len(kinds) < 2:
+        return None
+    return _values(source, title, cells, {f"{field}.{kind}.ttft_ms.p50": kind for kind in kinds})
 
 
 def _values(source: Source, caption: str, cells: Sequence[Json], paths: Mapping[str, str]) -> Html:

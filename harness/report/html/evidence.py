@@ -32,20 +32,20 @@ def claims(source: Source) -> Html | None:
     entries: Sequence[Json] | None = source.summary.get("claims")
     if entries is None or (not entries and source.summary.get("simulated")):
         return None
-    said = claim_text.shared(entries)
+    said = claim_text.here(entries)
     parts = [
-        details(f"{word.capitalize()}: {len(mine)}", _claim_table(word, mine, said))
+        details(f"{word.capitalize()}: {len(mine)}", _claim_table(word, mine))
         if word == "not decidable here"
-        else _claim_table(word, mine, said)
+        else _claim_table(word, mine)
         for word, mine in claim_text.by_verdict(entries).items()
     ]
-    conditions = [tag("p", "For every claim: ", "; ".join(said), ".", class_="muted")] if said else []
+    conditions = [tag("p", "Here: ", "; ".join(said), ".", class_="muted")] if said else []
     return section(
         "claims", "What others have claimed", tag("p", claim_text.counts(entries)), *conditions, *parts
     )
 
 
-def _claim_table(word: str, entries: Sequence[Json], said: Sequence[str]) -> Html:
+def _claim_table(word: str, entries: Sequence[Json]) -> Html:
     rows = (
         [
             join([tag("span", entry["says"]), tag("small", _source(entry), class_="range")]),
@@ -58,7 +58,7 @@ def _claim_table(word: str, entries: Sequence[Json], said: Sequence[str]) -> Htm
                 for found in entry["found"]
             ),
             join([tag("span", word, class_=word.split()[0]), tag("small", entry["why"], class_="range")]),
-            items(_conditions(entry, said)),
+            items(claim_text.conditions(entry)),
         ]
         for entry in entries
     )
@@ -75,11 +75,6 @@ def _source(entry: Json) -> Html:
 
 def _is_web(url: Any) -> bool:
     return str(url).startswith("https://")
-
-
-def _conditions(entry: Json, said: Sequence[str]) -> list[str]:
-    conflicts = [f"the sources contradict each other: {topic}" for topic in entry["conflicts"]]
-    return [f"stated under: {entry['stated_under']}", *claim_text.own(entry, said), *conflicts]
 
 
 def peers(source: Source) -> Html | None:
