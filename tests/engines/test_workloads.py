@@ -15,6 +15,7 @@ ENGINES = ("llamacpp", "vllm")
 def run(here, scenario, *flags):
     """One run of both engines from `here`: its folder, and its cells by engine."""
     asked = ["--scenario", scenario, "--backends", ",".join(ENGINES), "--repeats", "1", "--profile", "cpu"]
+    asked.append("--no-agreement")
     done = subprocess.run(
         [sys.executable, "-m", "harness", "run", *asked, *flags],
         cwd=here,
