@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from itertools import groupby
 from random import Random
+from typing import get_args
 
 import pytest
 
@@ -11,6 +12,7 @@ from harness.errors import SpecError
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.prompts.generate import generate
 from harness.prompts.text import TextMaker
+from harness.prompts.topics import TOPICS
 from harness.spec.scenario import PROFILES, load_scenario, with_profile
 from harness.spec.scenario.synthetic import (
     Agent,
@@ -23,6 +25,7 @@ from harness.spec.scenario.synthetic import (
     Rag,
     SharedPrefix,
     Structured,
+    Topic,
 )
 
 
@@ -110,9 +113,20 @@ def test_labels_are_known_and_all_asked():
         assert request.messages[0][1].endswith("sport, food, music? Answer with that word only.")
 
 
-def test_an_unknown_topic_is_refused():
-    with pytest.raises(SpecError, match="nothing is known of 'spoort'"):
-        generate(Classification(20, 8, ("spoort", "food")), 1, 0, TextMaker(words))
+def test_every_topic_that_a_scenario_may_name_has_its_words():
+    assert set(TOPICS) == set(get_args(Topic))
+
+
+def test_what_cannot_be_asked_is_refused_before_anything_starts(tmp_path):
+    for change, said in (
+        ({"prompts.schemas": str(tmp_path)}, r"no \*.json file"),
+        ({"request.exact_output": True}, "ends where the form does"),
+        ({"prompts.shapes": ["xml"]}, "'xml' is not one of"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            load_scenario("structured-output", change)
+    with pytest.raises(SpecError, match="'spoort' is not one of"):
+        load_scenario("short-classification", {"prompts.labels": ["spoort", "food"]})
 
 
 def test_turns_of_a_chat_stand_together_and_only_the_first_has_the_system_prompt():

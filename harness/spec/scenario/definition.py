@@ -8,6 +8,7 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, has_sessions
 from harness.spec.scenario.load import Load, check_load
+from harness.spec.scenario.synthetic import Structured
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
 
@@ -119,6 +120,12 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     check_load(scenario.load, f"{where}:load", sessions=has_sessions(made))
     check_verdict(scenario.verdict, f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo")
+    if isinstance(made, Structured) and scenario.request.exact_output:
+        raise SpecError(
+            "an answer that is held to a form ends where the form does",
+            where=f"{where}:request.exact_output",
+            hint="set it to false",
+        )
     if scenario.load.replay_speed and not isinstance(made, TraceReplay):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",

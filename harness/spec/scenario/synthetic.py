@@ -5,6 +5,10 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.spec.scenario.limits import at_least
+from harness.spec.schemas import read_schemas
+
+# Those that harness.prompts.topics has words for.
+Topic = Literal["sport", "weather", "food", "travel", "finance", "health", "music", "technology"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ class Classification:
 
     text_tokens: int
     output_tokens: int
-    labels: tuple[str, ...]  # of harness.prompts.topics
+    labels: tuple[Topic, ...]
     generator: Literal["classification"] = "classification"
 
     def check(self, where: str) -> None:
@@ -166,6 +170,8 @@ class Structured:
             at_least(self, where, 1, "max_schemas")
         if not self.shapes:
             raise SpecError("at least one shape is needed", where=f"{where}.shapes")
+        if "json_schema" in self.shapes:
+            read_schemas(self.schemas)
 
 
 @dataclass(frozen=True, slots=True)
