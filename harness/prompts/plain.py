@@ -34,7 +34,7 @@ def classification(
     spec: Classification, count: int, random: Random, texts: TextMaker
 ) -> Iterator[ChatRequest]:
     """What is said of the topic stands in the middle: the beginning is unique, the question at the end."""
-    expected = {
+    expected: dict[str, Expected] = {
         label: Expected("label", {"label": label, "labels": list(spec.labels)}, label)
         for label in spec.labels
     }
