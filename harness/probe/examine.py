@@ -58,7 +58,6 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
     said = [name for name in shapes if getattr(dialect.structured, name)]
     checks: list[Check] = [
         endpoints.version,
-        streaming.stream,
         streaming.exact_output,
         streaming.unknown_field,
         streaming.thinking,
@@ -74,6 +73,7 @@ def _shape(name: str) -> Check:
 
 def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:
     prompt = cache.LongPrompt.new(asker)
+    stream = _found(streaming.stream, asker)  # alone: a server with more to do may send tokens together
     first, (counted, prompt_tokens), *found = side_by_side(
         [
             partial(asker.ask, prompt.text, 1),
@@ -81,7 +81,7 @@ def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, in
             *(partial(_found, check, asker) for check in checks),
         ]
     )
-    findings = [finding for of_check in found for finding in of_check]
+    findings = [*stream, *(finding for of_check in found for finding in of_check)]
     findings += [counted, *endpoints.tokenizer(asker), *cache.findings(prompt, first)]
     return [*findings, *endpoints.metrics(asker)], prompt_tokens
 
