@@ -15,6 +15,7 @@ GPU_BUSY_BEFORE_PCT = 5.0  # by NVML, in the seconds before the first request
 OTHER_GPU_MEMORY_BYTES = 1 << 30
 THROTTLED_SHARE = 0.05
 # A power cap is how a GPU normally runs at full load; these are not.
+_NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
 THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
 _COUNTED = {"prompt_tokens": "prompt_tokens", "output_tokens": "output_tokens"}  # ours → the engine's
 
@@ -107,7 +108,7 @@ def gaps(cells: Iterable[Json]) -> list[dict[str, str]]:
     """Warnings about samples that are missing: a cell is as valid without them, but explains less."""
     where: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
-        for key in _gaps(cell.get("telemetry") or {}):
+        for key in dict.fromkeys(_gaps(cell.get("telemetry") or {})):
             where.setdefault(key, []).append(cell["cell"])
     return [
         {"code": "telemetry-gap", "text": f"{text} ({', '.join(names)})", "hint": hint}
@@ -116,11 +117,7 @@ def gaps(cells: Iterable[Json]) -> list[dict[str, str]]:
 
 
 def _gaps(telemetry: Json) -> Iterator[tuple[str, str]]:
-    if (
-        telemetry.get("problem")
-        and "off" not in telemetry["problem"]
-        and "without" not in telemetry["problem"]
-    ):
+    if telemetry.get("wanted") and telemetry["problem"]:
         yield f"nothing was sampled to the end: {telemetry['problem']}", "see docs/telemetry.md"
     for name, source in (telemetry.get("sources") or {}).items():
         about = source["about"]
@@ -129,7 +126,8 @@ def _gaps(telemetry: Json) -> Iterator[tuple[str, str]]:
         for device, lost in (about.get("lost") or {}).items():
             yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
         if source["failing_since_s"] is not None:
+            how = "stopped answering" if source["reads"] else "did not answer"
             yield (
-                f"{name} stopped answering: {source['last_failure']}",
-                "figures from it are null or of a part",
+                f"{_NAMES.get(name, name)} {how}: {source['last_failure']}",
+                "its figures are null, or of a part",
             )

@@ -36,7 +36,11 @@ def describe(
     """
     found: Json = dict.fromkeys(KEYS)
     found["server"] = facts["server_counters"]
-    watched = facts.get("telemetry") or {"problem": "measured without sampling", "sources": {}}
+    watched = facts.get("telemetry") or {
+        "wanted": False,
+        "problem": "measured without sampling",
+        "sources": {},
+    }
     found["telemetry"] = watched
     if window is None:
         return found, {key: "no answer to count" for key in KEYS if found[key] is None}

@@ -13,9 +13,9 @@ import psutil
 
 from harness import __version__, paths
 
-_PACKAGES = (
-    "httpx httptools uvloop asyncio-throttle numpy pandas fastparquet matplotlib docker nvidia-ml-py".split()
-)
+_PACKAGES = """
+    httpx httptools uvloop asyncio-throttle numpy pandas fastparquet matplotlib docker nvidia-ml-py psutil
+""".split()
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 

@@ -35,7 +35,8 @@ class Watcher:
         self._stack = contextlib.ExitStack()
         self._watch = watch
         self._folder = Path()
-        self.facts: dict[str, Any] = {"problem": "sampling is off: --sample-hz 0", "sources": {}}
+        off = "sampling is off: --sample-hz 0"
+        self.facts: dict[str, Any] = {"wanted": watch is not None, "problem": off, "sources": {}}
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -93,7 +94,7 @@ def _facts(
         found[name] = asdict(facts)
         since = found[name].pop("failing_since_ns")
         found[name]["failing_since_s"] = None if since is None or t0_ns is None else (since - t0_ns) / 1e9
-    return {"problem": problem, "sources": found}
+    return {"wanted": True, "problem": problem, "sources": found}
 
 
 def read_spill(folder: Path, t0_ns: int) -> Telemetry:

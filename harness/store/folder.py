@@ -121,7 +121,7 @@ class RunFolder:
         except OSError as error:
             raise atomic.storage_error(error, folder) from error
         columns.write_records(records, folder)
-        if telemetry is not None:
+        if telemetry is not None and telemetry.series:
             samples.write_telemetry(telemetry, folder)
         atomic.write_json(folder / "cell.json", {"schema": SCHEMA, "cell": cell, **facts})
 

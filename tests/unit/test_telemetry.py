@@ -54,6 +54,7 @@ def test_samples_come_back_as_they_were(tmp_path):
         assert back.get(name).at_ns.tolist() == samples.at_ns.tolist()
         assert back.get(name).values.tolist() == samples.values.tolist()
     folder.write_cell("001-x", records({"texts": [1]}), facts(), Telemetry())
+    assert not (folder.cell_path("001-x") / "telemetry.parquet").exists()
     assert folder.read_telemetry("001-x").series == {}
 
 

@@ -143,7 +143,14 @@ def test_an_engine_that_began_anew_is_found_out():
 
 
 def source(**changes):
-    return {"failing_since_s": None, "last_failure": "", "unavailable": "", "about": {}, **changes}
+    return {
+        "reads": 5,
+        "failing_since_s": None,
+        "last_failure": "",
+        "unavailable": "",
+        "about": {},
+        **changes,
+    }
 
 
 def gap(one):
@@ -154,7 +161,9 @@ def gap(one):
 def test_a_dead_exporter_is_a_warning_once_per_reason():
     dead = {"problem": None, "sources": {"engine": source(failing_since_s=3.2, last_failure="refused")}}
     warnings = gaps([{"cell": "000-x", "telemetry": dead}, {"cell": "001-x", "telemetry": dead}])
-    assert [warning["text"] for warning in warnings] == ["engine stopped answering: refused (000-x, 001-x)"]
+    assert [warning["text"] for warning in warnings] == [
+        "the engine's metrics stopped answering: refused (000-x, 001-x)"
+    ]
     assert "mismatch" in gap(source(unavailable="NVML: version mismatch", about={"broken": True}))
     assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
     assert gaps([{"cell": "0", "telemetry": {"problem": None, "sources": {"engine": source()}}}]) == []
