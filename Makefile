@@ -37,6 +37,7 @@ bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.exactness
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
+	$(BIN)/python -m tests.bench.planning
 
 package: $(VENV)/ready ## sdist, and the wheel built from it
 	$(BIN)/python -m build --outdir dist
