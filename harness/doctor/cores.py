@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_IDLE = (3, 4)  # of the columns of /proc/stat: idle, iowait
-_COUNTED = 8  # user, nice, system, idle, iowait, irq, softirq, steal; guest time is inside user
+import psutil
+
+from harness.observe.sources.system import busy_s
 
 
 @contextmanager
@@ -50,7 +49,7 @@ class Usage:
     def now(cls, server_pid: int) -> Self:
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         ours_s = sum(one.ru_utime + one.ru_stime for one in used)
-        return cls(time.monotonic(), ours_s, _process_s(server_pid), _machine_s())
+        return cls(time.monotonic(), ours_s, _process_s(server_pid), busy_s(psutil.cpu_times()))
 
     def server_cores_since(self, before: "Usage") -> float | None:
         if self.server_s is None or before.server_s is None:
@@ -68,21 +67,7 @@ class Usage:
 
 def _process_s(pid: int) -> float | None:
     try:
-        words = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
         return None
-    return (int(words[11]) + int(words[12])) / _TICKS_PER_S
-
-
-def _machine_s() -> float | None:
-    try:
-        lines = Path("/proc/stat").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    per_core = (line.split() for line in lines if line.startswith("cpu") and line[3].isdigit())
-    return sum(
-        int(ticks) / _TICKS_PER_S
-        for _, *columns in per_core
-        for column, ticks in enumerate(columns[:_COUNTED])
-        if column not in _IDLE
-    )
+    return float(times.user + times.system)

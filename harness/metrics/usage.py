@@ -52,6 +52,7 @@ def describe(
         found["server"] = {
             **(facts["server_counters"] or {}),
             **machine.server(telemetry, sources, window),
+            "acceptance_rate": _acceptance(facts["server_counters"] or {}),
             "histograms": machine.histograms(facts.get("server_histograms") or {}),
         }
     else:
@@ -72,3 +73,9 @@ def describe(
         found[key] = found[table][name] if found[table] else None
         nulls[key] = nulls[table] or "the server reports no token counts"
     return found, {key: reason for key, reason in nulls.items() if found[key] is None and reason}
+
+
+def _acceptance(counted: Mapping[str, float]) -> float | None:
+    """Of the speculative tokens, those that were kept; None without speculation."""
+    drafts = counted.get("draft_tokens")
+    return counted.get("accepted_tokens", 0.0) / drafts if drafts else None

@@ -19,6 +19,7 @@ from harness.telemetry import Samples, Telemetry
 
 S = 1_000_000_000
 WINDOW = Window(0, 10 * S, "steady")
+ALIVE = Telemetry({"host.memory_used_bytes": Samples(np.array([0]), np.array([1.0]))})
 RATES = {"output_tokens_per_s": 50.0, "input_tokens_per_s": 450.0, "requests_per_s": 2.0}
 
 
@@ -279,3 +280,12 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     assert "limited by: queue (llamacpp c1 and llamacpp c4)" in texts
     assert "cost in USD: 1.8 per hour for the machine (list)" in texts
     assert machine_section(page_of(summary(cell()))) is None
+
+
+def test_speculation_is_told_by_what_was_kept():
+    counted = {"draft_tokens": 40.0, "accepted_tokens": 30.0}
+    made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(server_counters=counted), None, ALIVE)
+    assert made["server"]["acceptance_rate"] == 0.75
+    none = facts(server_counters={"draft_tokens": 0.0, "accepted_tokens": 0.0})
+    made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), none, None, ALIVE)
+    assert made["server"]["acceptance_rate"] is None

@@ -33,10 +33,8 @@ class System:
 
     def read(self, put: Put) -> None:
         times = psutil.cpu_times()
-        stolen = getattr(times, "steal", 0.0)
-        # What a hypervisor took was not free for us either.
-        put("host.cpu_busy_s", sum(times[:8]) - times.idle - getattr(times, "iowait", 0.0))
-        put("host.cpu_stolen_s", stolen)
+        put("host.cpu_busy_s", busy_s(times))
+        put("host.cpu_stolen_s", getattr(times, "steal", 0.0))
         put("host.memory_used_bytes", psutil.virtual_memory().used)
         for index, package in enumerate(self._packages):
             try:
@@ -58,6 +56,12 @@ class System:
 
     def close(self) -> None:
         pass
+
+
+def busy_s(times: Any) -> float:
+    """CPU seconds that were not idle, of psutil.cpu_times(). What a hypervisor took was not free either."""
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    return float(sum(times[:8]) - idle)  # guest time, behind these, is inside user
 
 
 class Package:

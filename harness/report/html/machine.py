@@ -29,6 +29,7 @@ USED: Mapping[str, tuple[str, float]] = {
     "server.waiting.mean": ("waiting", 1),
     "server.kv_use.max": ("KV cache, peak %", 0.01),
     "server.preemptions": ("preemptions", 1),
+    "server.acceptance_rate": ("speculative tokens kept, %", 0.01),
 }
 COSTS = {
     "per_million_output_tokens": "of output",
