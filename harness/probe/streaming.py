@@ -69,7 +69,10 @@ def _usage(seen: Seen, habits: Habits) -> Iterator[Finding]:
         "cached tokens",
         habits.cached_tokens,
         cached,
-        then="" if cached else "the hit rate is taken from the engine's counters, where it has them",
+        then="none needed"
+        if cached
+        else "the hit rate is taken from the engine's counters, where it has them",
+        matters=not cached,
     )
 
 

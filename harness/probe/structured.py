@@ -9,9 +9,7 @@ from harness.probe.shapes import PROMPT, TRIALS, Trial
 from harness.probe.streaming import refused
 
 _ROOM = 160  # tokens: more than any of the shapes needs
-_IGNORED = (
-    "answers are not constrained: validity rates say so, compare with engines that obey in nothing else"
-)
+_IGNORED = "answers are not constrained: no comparison with an engine that keeps to the shape"
 _TOOL = {
     "type": "function",
     "function": {

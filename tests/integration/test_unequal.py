@@ -1,0 +1,72 @@
+"""Conditions that differ between two servers are found in a run, and no verdict is given over them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.truth import running
+
+TIMING = {"ttft_ms": 30, "gap_ms": 2}
+SMALL = ("--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "8")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+
+    def run(first, second, *more):
+        """What is unequal by code, and the comparison's findings."""
+        with running(**TIMING) as one, running(**TIMING | second) as other:
+            backends = f"{first}={one.url},{second.get('dialect', first)}={other.url}"
+            what = [
+                *SMALL,
+                "--set",
+                "load.warmup_requests=0",
+                "--backends",
+                backends,
+                "--repeats",
+                "2",
+                *more,
+            ]
+            done = subprocess.run(
+                [sys.executable, "-m", "harness", "run", *what, "--no-agreement", "--json"],
+                capture_output=True,
+                text=True,
+                timeout=120,
+                env=dict(os.environ),
+            )
+        assert done.returncode in (0, 4), done.stderr
+        summary = json.loads(done.stdout)
+        return {entry["code"]: entry for entry in summary["unequal"]}, summary["comparison"]
+
+    return run
+
+
+def test_twins_are_equal(run):
+    found, _ = run("vllm", {})
+    assert found == {}
+
+
+def test_another_template_is_found_by_its_prompt_tokens_and_decides(run):
+    found, comparison = run("vllm", {"chars_per_token": 3})
+    assert found["prompt-tokens"]["matters"]
+    assert comparison
+    assert all("prompt tokens of the same chats" in json.dumps(finding) for finding in comparison)
+
+
+def test_an_engine_that_merges_tokens_has_no_gaps_to_compare(run):
+    found, comparison = run("vllm", {"tokens_per_event": 4})
+    assert found["tokens-per-event"]["metrics"] == ["itl_ms"]
+    refused = {finding["metric"] for finding in comparison if "tokens per event" in json.dumps(finding)}
+    assert refused <= {"itl_ms"}
+
+
+def test_what_only_some_engines_can_be_told_is_told(run):
+    found, _ = run("vllm", {"dialect": "tgi"})
+    assert not found["length-forced"]["matters"]
+    assert found["length-forced"]["text"] == "length of answers forced: yes (vllm), no (tgi)"
+    assert not found["cache-state"]["matters"]  # one does not say what was cached
