@@ -4,6 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from harness.errors import SetupError
+
 EPILOG = """Each night's runs are added to the history of the results folder. The gate fails when a figure has
 been at a worse level than its best for three nights or more: one bad night fails nothing.
 
@@ -36,21 +38,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from dataclasses import replace
+    from datetime import UTC, datetime
 
     from harness.nightly import load_suite, page, spend
-    from harness.store.atomic import storage_error
+    from harness.store.atomic import write_bytes
 
     suite = load_suite(arguments.suite)
     if arguments.budget is not None:
         suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
+    _append(arguments.page, "")  # a page that cannot be written is better known before the night
+    began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     extra = [word for given in arguments.engine_set for word in ("--engine-set", given)]
     night = spend(suite, arguments.out, lambda text: print(text, file=sys.stderr, flush=True), extra)
     text = page(night)
     print(text, end="")
-    if arguments.page:
-        try:
-            with arguments.page.open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise storage_error(error, arguments.page) from error
+    kept = arguments.out / "nightly" / f"{began}-{suite.suite.name}.md"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(kept, text.encode())
+    _append(arguments.page, text)
     return night.exit_code
+
+
+def _append(page: Path | None, text: str) -> None:
+    if page is None:
+        return
+    try:
+        with page.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise SetupError(f"cannot be written: {error.strerror}", where=str(page)) from error

@@ -57,6 +57,7 @@ class Night:
 
 def spend(suite: Suite, out: Path, note: Callable[[str], None], extra: Sequence[str] = ()) -> Night:
     """`extra`: flags for every run. Runs that no longer fit the budget are left out and said."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a cancelled job ends as by Ctrl-C
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes
     steps: list[Step] = []
     interrupted = False
@@ -79,7 +80,10 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
         needed = "" if needs_s is None else f", {needs_s / 60:.0f} needed"
         return Step(entry, "left out", f"{max(left_s, 0) / 60:.0f} minutes left{needed}", 0, 0.0)
     began = time.monotonic()
-    process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True)
+    # In a session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
+    process = subprocess.Popen(
+        [*command, "--json"], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     late = False
     try:
         printed, _ = process.communicate(timeout=left_s)
@@ -87,7 +91,7 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
         late = True
         printed = _stop(process)
     except KeyboardInterrupt:
-        _stop(process)  # the terminal has told it as well; its engine must be gone before we are
+        _stop(process)  # its engine must be gone before we are
         raise
     wall_s = time.monotonic() - began
     folder = _folder(printed, out)

@@ -25,8 +25,10 @@ def _lines(night: Night) -> Iterator[str]:
     yield ""
     yield f"**{markdown_escaped(verdict(night))}**"
     yield ""
-    yield from (f"- {markdown_escaped(line)}" for line in _drift_lines(night))
-    yield ""
+    for line in _drift_lines(night):
+        yield f"- {markdown_escaped(line)}"
+    if night.drifts:
+        yield ""
     yield "| run | state | minutes | |"
     yield "|---|---|---:|---|"
     yield from map(_row, night.steps)

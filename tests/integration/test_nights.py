@@ -1,6 +1,10 @@
 """Nights of the scripted server: a step is found when it has lasted, and not before."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -38,6 +42,8 @@ def test_the_page_of_the_job_names_the_step(codes, results, tmp_path, capsys):
     assert "by one step, since" in text
     assert "SIMULATED" in text
     assert capsys.readouterr().out == text.removeprefix("before\n")
+    kept = sorted((results / "nightly").glob("*-truth.md"))
+    assert kept[-1].read_text(encoding="utf-8") == text.removeprefix("before\n")
 
 
 def test_the_history_has_a_line_per_backend_load_and_night(codes, results):
@@ -60,6 +66,41 @@ def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
     assert "1 of 2 runs are missing." in text
 
 
+def test_a_page_that_cannot_be_written_is_known_before_the_night(tmp_path, capsys):
+    assert night(tmp_path / "results", "--page", str(tmp_path / "no" / "page.md")) == 3
+    assert not (tmp_path / "results").exists()
+    assert "page.md: cannot be written" in capsys.readouterr().err
+
+
 def test_a_spent_budget_leaves_runs_out(tmp_path, capsys):
     assert night(tmp_path / "results", "--budget", "0.00001") == 0
     assert "left out" in capsys.readouterr().out
+
+
+def test_an_interrupted_night_ends_its_run_and_says_so(tmp_path):
+    suite = tmp_path / "mine.toml"
+    suite.write_text(
+        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
+        'backends = ["truth"]\nconcurrency = [1]\nrequests = 2000\nengine_set = ["ttft_ms=500"]\n',
+        encoding="utf-8",
+    )
+    out = tmp_path / "results"
+    night = subprocess.Popen(
+        [sys.executable, "-m", "harness", "nightly", str(suite), "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(out.glob("*/logs/*.log")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(2)
+        night.send_signal(signal.SIGINT)
+        text, _ = night.communicate(timeout=60)
+    finally:
+        night.kill()
+    assert night.returncode == 130
+    assert "1 of 1 runs are missing." in text
+    (manifest,) = out.glob("*/manifest.json")
+    assert json.loads(manifest.read_text(encoding="utf-8"))["state"] == "interrupted"
