@@ -19,6 +19,7 @@ class BodyFile(Sequence[bytes]):
     def __init__(self, path: Path, spans: NDArray[np.int64]) -> None:
         self._path, self._spans = path, spans
         self._map: mmap.mmap | None = None
+        self._bounds: list[tuple[int, int]] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BodyFile, (self._path, self._spans)
@@ -36,7 +37,8 @@ class BodyFile(Sequence[bytes]):
         if self._map is None:
             with self._path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | _POPULATE, mmap.PROT_READ)
-        start, end = self._spans[index].tolist()
+            self._bounds = self._spans.tolist()
+        start, end = self._bounds[index]
         return self._map[start:end]
 
     def only(self, indices: NDArray[np.integer[Any]]) -> "BodyFile":

@@ -28,7 +28,7 @@ class TurnBodies(Sequence[bytes]):
     @overload
     def __getitem__(self, index: slice) -> list[bytes]: ...
     def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        """Raises IndexError for a turn whose session has not come so far."""
+        """Only of a turn whose session has come so far."""
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         first, *later = self._bodies[index].split(ANSWER)
