@@ -70,7 +70,9 @@ def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
 def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
     found = list(read_schemas(spec.schemas).items())[: spec.max_schemas]
     for name, schema in found:
-        question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"
+        question = "Answer with JSON."
+        if spec.schema_in_prompt:
+            question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"
         # Compiled grammars are kept by the schema's text: another title is another one, of the same answers.
         salted: dict[str, Any] = {**schema, "title": f"{schema.get('title', name)} {choice.randrange(10**6)}"}
         yield _Task(question, Constraint("json_schema", salted), Expected("json_schema", schema, name))

@@ -161,6 +161,7 @@ class Structured:
     shapes: tuple[Literal["json_schema", "regex", "choice"], ...] = ("json_schema", "regex", "choice")
     schemas: str = ""  # folder of *.json files, also in folders below; "": the shipped ones
     max_schemas: int | None = None  # the first so many of them by name
+    schema_in_prompt: bool = True  # else the constraint alone says it
     free: bool = True  # also ask without a constraint
     generator: Literal["structured"] = "structured"
 
