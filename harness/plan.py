@@ -1,6 +1,7 @@
 """Scenario × backends × load points × repeats, as an ordered list of cells. Pure: no clock, no network."""
 
 import hashlib
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -54,6 +55,22 @@ def warmup_requests(load: Load, point: LoadPoint) -> int:
 def most_requests(load: Load) -> int:
     """Of any load point, warm-up included."""
     return load.requests + max(warmup_requests(load, point) for point in load_points(load))
+
+
+# Loads of a capacity search: three steps are a doubling.
+GRID_STEP = 2 ** (1 / 3)
+GRID_SPAN = 64
+
+
+def capacity_grid(load: Load) -> Load:
+    """The load with ascending points from the lowest given to the highest, or to 64 times the only one."""
+    given = load.concurrency or load.rate
+    low, high = min(given), max(given) if len(given) > 1 else min(given) * GRID_SPAN
+    count = round(math.log(high / low, GRID_STEP)) + 1
+    values = [low * GRID_STEP**index for index in range(count)]
+    if load.concurrency:
+        return replace(load, concurrency=tuple(sorted({round(value) for value in values})))
+    return replace(load, rate=tuple(float(f"{value:.3g}") for value in values))
 
 
 def backend_order(count: int, repeat: int) -> list[int]:

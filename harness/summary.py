@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from harness import agreement, checks, claims, fairness, surroundings
 from harness.asked import Asked
 from harness.compare import compare, rules_of
+from harness.compare.capacity import capacity
 from harness.errors import SpecError
 from harness.metrics import (
     arrivals,
@@ -163,6 +164,7 @@ def summarise_run(
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest), pooled),
+        "capacity": capacity(cells) if manifest.get("find_capacity") else None,
         **(others or dict.fromkeys(BESIDE)),
         "warnings": [*_warnings(manifest, cells), *agreement.warnings((others or {}).get("agreement"))],
     }

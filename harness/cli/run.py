@@ -112,6 +112,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="each backend against itself: the noise floor of this machine, kept for later verdicts",
     )
     parser.add_argument(
+        "--find-capacity",
+        action="store_true",
+        help="search the highest load that keeps the scenario's [slo], from the lowest to the highest given",
+    )
+    parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"
     )
     parser.add_argument(
@@ -174,6 +179,7 @@ def main(arguments: argparse.Namespace) -> int:
         agreement=arguments.agreement,
         repeats=arguments.repeats,
         aa=arguments.aa,
+        find_capacity=arguments.find_capacity,
         seed=arguments.seed,
         workers=arguments.workers,
         out=arguments.out or Path("results"),

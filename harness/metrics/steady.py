@@ -18,7 +18,7 @@ from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 Floats = NDArray[np.float64]
 
 MOST_BATCHES = 40
-LEAST_BATCHES = 10  # fewer have no course
+LEAST_BATCHES = 20  # fewer have no course
 NEARLY = 1.25  # the first cut about as good as the best one: chance decides between those
 CALM = 0.01  # less spread than this is none
 PLAIN_ERRORS = 4.0  # standard errors between what is cut and what stays
@@ -43,7 +43,7 @@ class Course:
         cuts = range(len(values) // 2 + 1)
         scores = np.array([(values[cut:].var() + CALM**2) / (len(values) - cut) for cut in cuts])
         best = int(np.argmax(scores <= NEARLY * scores.min()))
-        if not best:
+        if best < 2:  # one odd batch is no ramp
             return 0
         rest = values[best:]
         away = abs(values[:best].mean() - rest.mean())

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from harness.compare import capacity
 from harness.plan import LoadPoint
 from harness.report.measures import measure
 from harness.report.text import plain
@@ -97,9 +98,16 @@ def tested(summary: Json) -> bool:
 def lines(summary: Json, most_pairs: int) -> Iterator[str]:
     """For a terminal: rank lines of the primary metric, its pairs where they are few, the rank lines of the
     others, the noise."""
+    yield from capacity_lines(summary)
     if tested(summary):
         yield from _tested_lines(summary, most_pairs)
     yield from noise_lines(summary)
+
+
+def capacity_lines(summary: Json) -> Iterator[str]:
+    """Of a search for the highest load that keeps the limits."""
+    for found in summary.get("capacity") or ():
+        yield plain(f"capacity {capacity.words(found)}")
 
 
 def noise_lines(summary: Json) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from harness import agreement
 from harness.asked import Asked
+from harness.compare.capacity import kept_limits
 from harness.doctor.result import advice
 from harness.engines.containers.launch import provide_image
 from harness.engines.install import install_engine, needs_install
@@ -29,6 +30,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.manifest import Manifest, plan_json
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
+from harness.run.search import Search
 from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
@@ -122,6 +124,8 @@ class Run:
             self.folder.write_json("summary.json", self.summary)
 
     def _remaining(self) -> list[Block]:
+        if self.prepared.options.find_capacity:
+            return list(self.prepared.plan)
         done = {cell["cell"] for cell in self.cells}
         blocks: list[Block] = []
         first = {block.backend: block for block in reversed(self.prepared.plan)}
@@ -203,7 +207,7 @@ class Run:
         workloads = self._workloads(engine)
         if self.prepared.options.probe:
             self._probe(block, engine, workloads)
-        for cell in block.cells:
+        for cell in self._wanted(block):
             self.ui.stage(f"{cell.name}: preparing")
             workload = workloads.of(cell)
             if trouble := too_long(workload.asked, engine.facts.get("values")):
@@ -224,6 +228,19 @@ class Run:
                 return
             if self.interrupted:
                 return
+
+    def _wanted(self, block: Block) -> Iterator[Cell]:
+        """All of them; in a search those that it asks for, which depends on what was measured."""
+        if not self.prepared.options.find_capacity:
+            yield from block.cells
+            return
+        label, loads = self.prepared.labels[block.backend], [cell.load.value for cell in block.cells]
+        kept = [cell["load"]["value"] for cell in self.cells if cell["label"] == label and kept_limits(cell)]
+        search = Search(len(loads), start=loads.index(max(kept, default=loads[0])))
+        while (index := search.next) is not None:
+            yield block.cells[index]
+            measured = next(cell for cell in self.cells if cell["cell"] == block.cells[index].name)
+            search.told(index, kept=kept_limits(measured))
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
         """Once per backend: what of its definition does not hold is known before anything is measured."""

@@ -26,6 +26,9 @@ class Manifest:
     @classmethod
     def new(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
         options, machine = prepared.options, host.host_facts()
+        cells = [cell.name for block in prepared.plan for cell in block.cells]
+        # Which loads a search will try is not known before.
+        planned = [] if options.find_capacity else cells
         content: dict[str, Any] = {
             "run": folder.run_id,
             "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -56,7 +59,8 @@ class Manifest:
             "repeats": prepared.repeats,
             "aa": options.aa,
             "noise_floor": noise.stored(machine, prepared.scenario.name),
-            "order": [cell.name for block in prepared.plan for cell in block.cells],
+            "order": planned,
+            "find_capacity": options.find_capacity,
             "workload_source": prepared.source.facts() if prepared.source else None,
             "workload_sha256": None,
             "exact_lengths": None,

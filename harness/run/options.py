@@ -29,6 +29,7 @@ class RunOptions:
     agreement: bool | None = None  # put the agreement questions; None: where engines are compared
     repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
+    find_capacity: bool = False  # the highest load that keeps the scenario's limits
     seed: int = 0
     workers: int | None = None
     http2: bool = False

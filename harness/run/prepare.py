@@ -12,7 +12,7 @@ from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SetupError, SpecError
 from harness.observe.host import gpu_names
 from harness.observe.job import MOST_HZ
-from harness.plan import Block, make_plan, most_requests, one_cell_each
+from harness.plan import Block, capacity_grid, make_plan, most_requests, one_cell_each
 from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
@@ -24,6 +24,7 @@ from harness.traces import Dataset, Trace
 
 # Of one backend that is measured against itself.
 AA_LABELS = ("a", "b")
+SEARCHES = 3  # of a capacity, each in its own life of the engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def prepare(options: RunOptions) -> Prepared:
     profile = _profile(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)
     options = replace(options, profile=profile)
+    if options.find_capacity:
+        scenario = _searched(scenario)
     source = source_of(scenario.prompts, most_requests(scenario.load))
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
@@ -75,13 +78,15 @@ def prepare(options: RunOptions) -> Prepared:
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
-    repeats = options.repeats or (scenario.verdict.repeats if len(backends) > 1 else 1)
+    usual = SEARCHES if options.find_capacity else scenario.verdict.repeats if len(backends) > 1 else 1
+    repeats = options.repeats or usual
     plan = tuple(
         part
         for block in make_plan(labels, scenario.load, repeats)
         for part in (
             one_cell_each(block)
-            if restarts_for_cache(scenario, backends[block.backend], launches[block.backend])
+            if not options.find_capacity
+            and restarts_for_cache(scenario, backends[block.backend], launches[block.backend])
             else (block,)
         )
     )
@@ -126,6 +131,20 @@ def _simulated(
         simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
         for ref, launch in zip(backends, launches, strict=True)
     )
+
+
+def _searched(scenario: Scenario) -> Scenario:
+    if not scenario.slo:
+        raise SpecError(
+            "there are no limits to keep",
+            where=f"{scenario.name}:slo",
+            hint="--set slo.ttft_ms.p95=500, or a table [slo] in the scenario",
+        )
+    if not (scenario.load.concurrency or scenario.load.rate):
+        raise SpecError(
+            "a trace has a load of its own", where="--find-capacity", hint="use --rate or --concurrency"
+        )
+    return replace(scenario, load=capacity_grid(scenario.load))
 
 
 def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:

@@ -71,6 +71,7 @@ ALLOWED = {
     "report": {"compare", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
     "nightly": {"compare", "errors", "paths", "report", "spec", "store"},
     "run": {
+        "compare",
         "record",
         "agreement",
         "asked",
