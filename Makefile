@@ -27,7 +27,7 @@ lint: $(VENV)/ready ## style
 types: $(VENV)/ready ## static types
 	$(BIN)/mypy
 
-engines: $(VENV)/ready ## tests on real llama.cpp and real vLLM (downloads about 3.5 GB once)
+engines: $(VENV)/ready ## tests on real llama.cpp, vLLM, transformers, mlx-lm (downloads about 6 GB once)
 	$(BIN)/python -m pytest tests/engines
 
 browser: $(VENV)/ready ## the report in headless Chromium

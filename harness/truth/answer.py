@@ -148,7 +148,8 @@ class Answer:
             extra = self.shape.finish_choice
             tail = self._event({}, finish=self.script.finish_reason, usage_tokens=with_usage, choice=extra)
         if usage == "final" or (usage == "asked" and self.ask.include_usage):
-            document = self._document(self._chunk_object, []) | {"usage": self._usage(total, stream=True)}
+            document = self._document(self._chunk_object, []) | self.shape.chunk
+            document["usage"] = self._usage(total, stream=True)
             tail += _sse(document | self.shape.usage_chunk | self._timings(first_ns, last_ns))
         return tail if self.habits.no_done else tail + b"data: [DONE]\n\n"
 
@@ -191,7 +192,7 @@ class Answer:
         return min(self.habits.reasoning_tokens, self.script.tokens) if self.ask.chat else 0
 
     def _role_event(self) -> bytes:
-        document = self._chunk({"role": "assistant", "content": self.shape.role_content}, None, {})
+        document = self._chunk(self.shape.role_delta, None, {})
         return _sse(document | self.shape.role_chunk)
 
     def _event(
@@ -200,7 +201,7 @@ class Answer:
         *,
         finish: str | None = None,
         usage_tokens: int | None = None,
-        choice: Mapping[str, Any] | None = None,
+        choice: dict[str, Any] | None = None,
     ) -> bytes:
         document = self._chunk(delta, finish, choice or {})
         if usage_tokens is not None:
@@ -208,15 +209,17 @@ class Answer:
         return _sse(document)
 
     def _chunk(
-        self, delta: Mapping[str, str | None], finish: str | None, extra: Mapping[str, Any]
+        self, delta: Mapping[str, str | None], finish: str | None, extra: dict[str, Any]
     ) -> dict[str, Any]:
         choice: dict[str, Any] = {"index": 0}
         if self.ask.chat:
             choice["delta"] = delta
         else:
             choice["text"] = delta.get("content", "")
-        choice |= {**self.shape.choice, "finish_reason": finish, **extra}
-        return self._document(self._chunk_object, [choice])
+        choice |= self.shape.choice
+        if finish or self.shape.finish_null:
+            choice["finish_reason"] = finish
+        return self._document(self._chunk_object, [choice | extra]) | self.shape.chunk
 
     def _document(self, object_name: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -224,7 +227,6 @@ class Answer:
             "object": object_name,
             "created": self.created,
             "model": self.model,
-            **self.shape.chunk,
             "choices": choices,
         }
 

@@ -16,9 +16,9 @@ Token = str | int  # a piece of text, or an id where the client sent ids
 class BadAskError(ValueError):
     """The message is for the client. `status` None: the one the dialect has for bad requests."""
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    def __init__(self, message: str, status: int | None = None, field: str = "") -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.field = status, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int
     fields = load_object(body)
     _check_fields(fields, dialect)
     if ("messages" in fields) != chat:
-        raise BadAskError("messages is required" if chat else "messages is not for this route")
+        message = "messages is required" if chat else "messages is not for this route"
+        raise BadAskError(message, field="messages")
     if fields.get("n") not in (None, 1):
         raise BadAskError("n other than 1 is not simulated")
     stream_options = fields.get("stream_options") or {}
@@ -104,7 +105,7 @@ def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int
     try:
         constrained = constrained_text(fields, dialect.structure)
     except UnsupportedError as error:
-        raise BadAskError(str(error)) from error
+        raise BadAskError(str(error), field="response_format") from error
     return Ask(
         chat=chat,
         prompt=prompt_tokens(fields, chars_per_token),

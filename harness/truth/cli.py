@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--model-name", metavar="NAME", help="(simulated)")
 
     add = parser.add_argument_group("streaming habits").add_argument
+    given: Any = {"action": "store_true", "default": None}  # None leaves the habit to the dialect
     add("--role", choices=get_args(Role), help="role-only chunk: at once or with the first token (first)")
     add("--empty-delta-every", type=_integer(0), metavar="N", help="one ahead of every N events")
     add("--reasoning-tokens", type=_integer(0), metavar="N", help="the first N of a chat are reasoning")
@@ -58,13 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tokens-per-event", type=_integer(1), metavar="N", help="after the first event (1)")
     add("--events-per-write", type=_integer(1), metavar="N", help="after the first write (1)")
     add("--keepalive-ms", type=_number, metavar="MS", help="SSE comment after so long a silence")
-    add("--crlf", action="store_true", help="SSE lines end in \\r\\n")
-    add("--no-done", action="store_true", help="no data: [DONE]")
+    add("--crlf", **given, help="SSE lines end in \\r\\n")
+    add("--no-done", **given, help="no data: [DONE]")
     add("--usage", choices=get_args(Usage), help="as asked, in a last chunk, in each chunk, or never (asked)")
     add("--framing", choices=get_args(Framing), help="of streams (chunked)")
-    add("--gzip", action="store_true", help="for clients that accept it")
-    add("--late-headers", action="store_true", help="the response head leaves with the first event")
-    add("--early-hints", action="store_true", help="a 103 ahead of the response head")
+    add("--gzip", **given, help="for clients that accept it")
+    add("--late-headers", **given, help="the response head leaves with the first event")
+    add("--early-hints", **given, help="a 103 ahead of the response head")
     add("--vocabulary", choices=tuple(VOCABULARIES), help="unicode: multi-byte and escaped too (ascii)")
 
     add = parser.add_argument_group("faults", f"KIND is one of {', '.join(KINDS)}").add_argument

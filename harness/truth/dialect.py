@@ -1,4 +1,4 @@
-"""What tells one engine's server from another's, as far as a client can see: data in dialects.py."""
+"""What tells one engine's server from another's, as far as a client can see: data in dialects/."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,13 +41,14 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """`body` of an error answer: "{message}", "{type}" and "{code}" stand for the values."""
+    """`body` of an error answer: "{message}", "{type}", "{code}" and "{field}" stand for the values."""
 
     body: Mapping[str, Any] = field(
         default_factory=lambda: {
             "error": {"message": "{message}", "type": "{type}", "param": None, "code": "{code}"}
         }
     )
+    no_route: Mapping[str, Any] = field(default_factory=dict)  # body of a 404 for a path; {}: as other errors
     invalid: int = 400  # status of a body that does not fit
     unknown_model: int = 0  # 404 where another name is refused; 0: any name will do
 
@@ -71,6 +72,7 @@ class Tokenizer:
     path: str
     text_field: str
     tokens_key: str = "tokens"
+    extra: Mapping[str, Any] = field(default_factory=dict)  # beside the ids; "{count}" in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class Dialect:
     version_path: str = ""  # "": no version over HTTP
     version: Mapping[str, Any] = field(default_factory=dict)  # "{version}" in it
     owned_by: str = "simulated"
+    card: Mapping[str, Any] = field(default_factory=dict)  # of a model, beside what all have
     own_name: str = ""  # for its model, beside the one it is given
     tokenizer: Tokenizer | None = None
     reset: Reset | None = None

@@ -13,7 +13,6 @@ from harness.truth.metrics import Meter
 from harness.truth.options import Options
 from harness.truth.wire import Request, answer, json_answer
 
-MAX_MODEL_LEN = 131_072
 Handler = Callable[[Request], bytes]
 
 
@@ -26,11 +25,15 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     return template
 
 
-def error(
-    dialect: Dialect, status: int, message: str, fields: Mapping[str, str | int] | None = None
-) -> bytes:
-    values = {"message": message, "type": HTTPStatus(status).phrase, "code": status}
-    return json_answer(status, filled(dialect.errors.body, values), fields)
+def error(dialect: Dialect, status: int, message: str, field: str = "") -> bytes:
+    values = {"message": message, "type": HTTPStatus(status).phrase, "code": status, "field": field}
+    return json_answer(status, filled(dialect.errors.body, values))
+
+
+def no_route(dialect: Dialect, request: Request) -> bytes:
+    if dialect.errors.no_route:
+        return json_answer(404, dialect.errors.no_route)
+    return error(dialect, 404, f"no route {request.method} {request.path}")
 
 
 class Routes:
@@ -81,7 +84,7 @@ class Routes:
         try:
             return handler(request) if handler else None
         except BadAskError as refused:
-            return error(self._dialect, self._dialect.errors.invalid, str(refused))
+            return error(self._dialect, self._dialect.errors.invalid, str(refused), refused.field)
 
     def _version(self) -> Any:
         values = {"version": f"{__version__}+simulated", "model": self._options.model_name}
@@ -94,7 +97,7 @@ class Routes:
                 "object": "model",
                 "created": 0,
                 "owned_by": self._dialect.owned_by,
-                "max_model_len": MAX_MODEL_LEN,
+                **self._dialect.card,
             }
             for name in sorted(self.model_names)
         ]
@@ -110,9 +113,8 @@ class Routes:
             return json_answer(
                 200, [{"id": one, "text": str(token)} for one, token in zip(ids, tokens, strict=True)]
             )
-        return json_answer(
-            200, {"count": len(ids), "max_model_len": MAX_MODEL_LEN, tokenizer.tokens_key: ids}
-        )
+        extra = filled(tokenizer.extra, {"count": len(ids)})
+        return json_answer(200, {**extra, tokenizer.tokens_key: ids})
 
     def _reset(self, reset: Reset) -> bytes:
         """With requests running: refused by status, or as vLLM with 200 and `success` false."""

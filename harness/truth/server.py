@@ -19,7 +19,7 @@ from harness.truth.faults import NS_PER_S, refusal
 from harness.truth.ledger import Ledger, Record
 from harness.truth.loop import Loop
 from harness.truth.options import Options
-from harness.truth.routes import Routes, error
+from harness.truth.routes import Routes, error, no_route
 from harness.truth.wire import Request, error_answer, json_answer
 
 API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
@@ -120,7 +120,7 @@ class Server:
             told = self._truth.get((request.method, request.path))
             data = told() if told else self._routes.answer(request)
         if data is None:
-            data = error(self.options.dialect, 404, f"no route {request.method} {request.path}")
+            data = no_route(self.options.dialect, request)
         connection.answer(data, close=not request.keep_alive)
 
     def _refused(self, request: Request) -> bytes | None:
@@ -154,7 +154,7 @@ class Server:
                 self._check_model(request)
             except BadAskError as bad:
                 status = bad.status or self.options.dialect.errors.invalid
-                refused = status, error(self.options.dialect, status, str(bad))
+                refused = status, error(self.options.dialect, status, str(bad), bad.field)
         if refused:
             record.status, data = refused
             connection.expect(record)
@@ -176,7 +176,7 @@ class Server:
         status = self.options.dialect.errors.unknown_model
         name = load_object(request.body).get("model")
         if status and name is not None and not self._routes.serves(name):
-            raise BadAskError(f"The model `{name}` does not exist.", status)
+            raise BadAskError(f"The model `{name}` does not exist.", status, "model")
 
     def _begin(self, connection: Connection, job: Job, admitted_ns: int) -> None:
         close = job.close or (job.ask.stream and self.options.habits.framing == "close")

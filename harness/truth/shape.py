@@ -17,8 +17,10 @@ class Shape:
     role: Literal["own", "text", "every"] = (
         "own"  # a chunk of its own, with the first text, or with every text
     )
-    role_content: str | None = ""  # of a role chunk
+    # Of a chunk with the role and no text.
+    role_delta: Extra = field(default_factory=lambda: {"role": "assistant", "content": ""})
     finish: Literal["own", "text"] = "own"  # a chunk of its own, or with the last text
+    finish_null: bool = True  # choices that do not end the answer say so with finish_reason null
     chunk: Extra = field(default_factory=lambda: {"system_fingerprint": "simulated"})  # of every chunk
     role_chunk: Extra = field(default_factory=_none)  # of the role chunk, beside `chunk`
     usage_chunk: Extra = field(default_factory=_none)  # of the last one, beside `chunk`
@@ -27,7 +29,7 @@ class Shape:
     finish_choice: Extra = field(default_factory=_none)
     message: Extra = field(default_factory=_none)  # of an answer that is not streamed
     whole_choice: Extra = field(default_factory=_none)
-    whole: Extra = field(default_factory=_none)
+    whole: Extra = field(default_factory=lambda: {"system_fingerprint": "simulated"})
     cached_tokens: bool = True  # prompt_tokens_details.cached_tokens in usage
     details: Extra = field(default_factory=_none)  # beside cached_tokens, in a stream
     whole_details: Extra = field(default_factory=_none)  # and in an answer that is not streamed

@@ -15,6 +15,7 @@ from harness.errors import SetupError
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import choose_model
+from tests.engines.capture import of, shapes, stored
 
 pytestmark = pytest.mark.engine
 
@@ -33,6 +34,11 @@ def test_what_is_recorded_is_what_runs(start):
     assert facts["weights"]["track"] == "gguf-q4_1"
     assert engine.served_name == "bench"
     assert engine.exited() == "exit code 0"
+
+
+def test_it_answers_as_captured(start):
+    with start("llamacpp") as engine:
+        assert shapes(of(engine)["answers"]) == shapes(stored("llamacpp")["answers"])
 
 
 def test_a_shared_prefix_is_reused_and_a_reset_forgets_it(start, ask, long_text):

@@ -5,6 +5,7 @@ from answers import cached
 
 from harness.engines.install import installed
 from harness.spec.backend_refs import load_backend
+from tests.engines.capture import of, shapes, stored
 
 pytestmark = pytest.mark.engine
 
@@ -12,6 +13,7 @@ pytestmark = pytest.mark.engine
 def test_vllm_serves_the_same_model(start, ask, long_text):
     """One start for everything: it takes half a minute."""
     with start("vllm") as engine:
+        assert shapes(of(engine)["answers"]) == shapes(stored("vllm")["answers"])
         facts = engine.facts
         package = installed(load_backend("vllm")).version
         assert facts["package_version"] == package

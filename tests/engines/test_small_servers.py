@@ -1,0 +1,62 @@
+"""Engines that are one TOML file and nothing else: transformers serve and mlx-lm, really run."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.engine
+
+LABELS = ("transformers", "mlx-lm")
+REQUESTS = 5
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The JSON file of a name in the folder of one run of both."""
+    here = tmp_path_factory.mktemp("small")
+    asked = ["--scenario", "fixed-length", "--backends", ",".join(LABELS), "--repeats", "1", "--no-agreement"]
+    small = [
+        "--concurrency",
+        "1",
+        "--requests",
+        str(REQUESTS),
+        "--input-tokens",
+        "32",
+        "--output-tokens",
+        "8",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", *asked, *small],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode in (0, 4), done.stderr  # 4: on a busy machine the cells are INVALID
+    (folder,) = (here / "results").iterdir()
+    return lambda name: json.loads((folder / f"{name}.json").read_text())
+
+
+def test_both_answer_every_request(run):
+    cells = {cell["label"]: cell for cell in run("summary")["cells"]}
+    assert set(cells) == set(LABELS)
+    for cell in cells.values():
+        assert cell["requests"]["ok"] == REQUESTS
+        assert 0 < cell["output_tokens"]["total"] <= 8 * REQUESTS
+        assert cell["output_tokens"]["source"] == "usage"
+        assert not cell["simulated"]
+
+
+def test_they_serve_the_same_weights_and_count_the_same_prompt(run):
+    cells = run("summary")["cells"]
+    assert {cell["track"] for cell in cells} == {"bf16-from-q4_1"}
+    assert len({cell["workload_sha256"] for cell in cells}) == 1
+
+
+def test_their_definitions_hold(run):
+    for label in LABELS:
+        assert run("manifest")["backends"][label]["engine"]["package_version"]
+        findings = run(f"probe-{label}")["findings"]
+        assert [one for one in findings if one["holds"] is False] == [], label
