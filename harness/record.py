@@ -101,6 +101,11 @@ class Records:
     errors: Sequence[str]  # "" where none; at most 300 characters, never a credential
     tool_calls: Sequence[str] = ()  # JSON list of id, name and arguments, "" where none; (): not kept
 
+    @property
+    def seq_count(self) -> int:
+        """Length of an array indexed by `seq`. More than there are rows where requests never became due."""
+        return int(self.requests["seq"].max(initial=-1)) + 1
+
 
 def content(events: NDArray[np.void], text: str) -> str:
     """Of a request's text what is its answer: without reasoning and the arguments of tool calls."""

@@ -63,7 +63,7 @@ def rates(records: Records, window: Window) -> dict[str, float | None]:
     text = events[
         np.isin(events["kind"], GENERATED) & inside(events["stamp_ns"]) & np.isin(events["seq"], good["seq"])
     ]
-    events_inside = np.bincount(text["seq"], minlength=len(requests))[good["seq"]]
+    events_inside = np.bincount(text["seq"], minlength=records.seq_count)[good["seq"]]
     share = events_inside / np.maximum(good["text_events"], 1)
     ended, started = good[inside(good["end_ns"])], good[inside(good["first_text_ns"])]
 

@@ -51,8 +51,8 @@ def take(records: Records, handshake_ms: float | None) -> Answers | None:
     events = records.events
     choices = events[np.isin(events["kind"], CHOICES)]
     texts = events[np.isin(events["kind"], GENERATED)]
-    first_choice, last_choice = _ends(choices, good["seq"], len(records.requests))
-    _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], len(records.requests))
+    first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
+    _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
     reported = good["output_tokens"] != UNKNOWN
     return Answers(
         intended=good["intended_ns"] / NS_PER_MS,

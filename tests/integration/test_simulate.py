@@ -46,6 +46,7 @@ def matrix(tmp_path_factory):
         here,
         *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", ",".join(EIGHT)),
         *("--requests", "40", "--concurrency", "2", "--output-tokens", "8", "--repeats", "1"),
+        *("--set", "load.think_time_s=0"),
         *("--simulate-fault", f"{DYING_AT_START}=die-loading:for=0.3"),
         *("--simulate-fault", f"{DYING_IN_A_CELL}=die:at=36:after=2"),
         *("--simulate-fault", f"{OVERLOADED}=503:at=36:times=3"),
@@ -91,7 +92,9 @@ def test_an_engine_that_dies_in_a_cell_ends_that_cell_only(matrix, summary):
 
 def test_an_engine_that_was_overloaded_for_a_while_keeps_what_it_answered(summary):
     (cell,) = [cell for cell in summary["cells"] if cell["label"] == OVERLOADED]
-    assert cell["requests"]["outcomes"] == {"ok": 37, "http_error": 3}
+    outcomes = cell["requests"]["outcomes"]
+    assert outcomes["http_error"] == 3
+    assert 40 - 2 * 3 <= outcomes["ok"] <= 37  # the next turn of a chat that broke off is not asked
     assert cell["validity"]["verdict"] == "INVALID"
 
 

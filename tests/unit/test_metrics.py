@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made import records
@@ -95,6 +97,16 @@ def test_rates_count_what_happened_inside_the_window():
         "requests_per_s": 1.0,
         "output_chars_per_s": 9.0,
     }
+
+
+def test_rates_hold_where_a_request_never_became_due():
+    """The second turn of a chat whose first one failed has no row."""
+    whole = records({"texts": [100, 200]}, {"texts": [300]}, {"texts": [400, 500]})
+    events = whole.events[whole.events["seq"] != 1]
+    made = replace(whole, requests=np.delete(whole.requests, 1), events=events)
+    assert made.seq_count == 3
+    rates = throughput.rates(made, throughput.Window(0, 1_000_000_000, "steady"))
+    assert (rates["output_tokens_per_s"], rates["requests_per_s"]) == (4.0, 2.0)
 
 
 def test_tokens_nobody_reported_are_not_zero():

@@ -94,7 +94,8 @@ def _rate(axes: Axes, records: Records, end_s: float) -> None:
     tokens = np.where(
         requests["output_tokens"] == UNKNOWN, requests["text_events"], requests["output_tokens"]
     )
-    weights = tokens / np.maximum(requests["text_events"], 1)
+    weights = np.zeros(records.seq_count)
+    weights[requests["seq"]] = tokens / np.maximum(requests["text_events"], 1)
     edges = np.linspace(0, end_s, BINS + 1)
     total, _ = np.histogram(text["stamp_ns"] / 1e9, edges, weights=np.maximum(weights, 0)[text["seq"]])
     axes.stairs(total / (edges[1] - edges[0]), edges, fill=True, color=DECODING[1], alpha=0.75)
