@@ -32,6 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.launch import resolve_launch
     from harness.engines.models import find_model
     from harness.engines.session import open_engine
+    from harness.run.interrupts import Interrupts
     from harness.spec.backend_refs import parse_backend_list
 
     refs = parse_backend_list(arguments.backend)
@@ -48,17 +49,20 @@ def main(arguments: argparse.Namespace) -> int:
     ui = progress_display()
     ui.note(choice.why)
     try:
-        with open_engine(
-            ref,
-            choice,
-            model_name,
-            model,
-            log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
-            progress=ui.stage,
-            values=values,
-            gpu_wait_s=arguments.gpu_wait,
-            keep=choice.mode == "compose",
-        ) as engine:
+        with (
+            Interrupts(),
+            open_engine(
+                ref,
+                choice,
+                model_name,
+                model,
+                log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
+                progress=ui.stage,
+                values=values,
+                gpu_wait_s=arguments.gpu_wait,
+                keep=choice.mode == "compose",
+            ) as engine,
+        ):
             ui.close()
             print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
             print(f"measure it:  bench run --scenario shared-prefix --backends {ref.label}={engine.base_url}")

@@ -38,8 +38,12 @@ _CAUSES = (
         "Docker cannot give a GPU to a container: install the NVIDIA Container Toolkit, or use --device cpu",
     ),
     (
+        r"error setting rlimit",
+        "this Docker may not raise limits: set BENCH_ULIMIT_MEMLOCK to the bytes that `ulimit -l` allows",
+    ),
+    (
         r"error while loading shared libraries|cannot open shared object|ImportError|ModuleNotFoundError",
-        "its environment lacks something: bench engines install NAME --force",
+        "its environment lacks something: bench engines install NAME --force, or another image",
     ),
     (
         r"unrecognized arguments|unknown (flag|argument|option)",

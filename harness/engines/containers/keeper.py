@@ -35,7 +35,7 @@ def main(project: str, folder: Path, compose: list[str]) -> int:
         if started.returncode:
             return started.returncode
         (container,) = daemon.containers(f"{PROJECT}={project}")
-        for part in daemon.log(container.id, follow=True):
+        for part in daemon.log(container, follow=True):
             sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
         (folder / DRAINED).touch()

@@ -39,12 +39,10 @@ class Running:
 def running(daemon: Daemon, engine: str = "") -> list[Running]:
     """Containers that this machine's harnesses started: of one engine and its variants, or all."""
     found = []
-    for container in daemon.containers(f"{OURS}host={platform.node()}"):
-        label = container.labels[ENGINE]
-        if engine in ("", label, label.partition("@")[0]):
-            kept = container.labels.get(KEPT) == "yes"
-            project = container.labels.get(PROJECT, "")
-            found.append(Running(label, container.id, project, kept, _url(daemon, container.id)))
+    for container, told in daemon.containers(f"{OURS}host={platform.node()}").items():
+        if engine in ("", told[ENGINE], told[ENGINE].partition("@")[0]):
+            kept, url = told.get(KEPT) == "yes", _url(daemon, container)
+            found.append(Running(told[ENGINE], container, told.get(PROJECT, ""), kept, url))
     return found
 
 
@@ -60,11 +58,8 @@ def _url(daemon: Daemon, container_id: str) -> str | None:
 def clear(daemon: Daemon) -> list[str]:
     """Removes what dead harnesses of this machine left; sentences about that, and about live neighbours."""
     remarks = []
-    projects = {}
-    for container in daemon.containers(ENGINE):
-        projects[container.labels.get(PROJECT, "")] = container.labels
-    for project, found in projects.items():
-        engine = found[ENGINE]
+    for found in daemon.containers(ENGINE).values():
+        engine, project = found[ENGINE], found.get(PROJECT, "")
         if found.get(f"{OURS}host") != platform.node():
             remarks.append(
                 f"{engine} of another machine's bench runs on this Docker: both measurements suffer"

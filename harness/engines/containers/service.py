@@ -83,7 +83,10 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
     if compose.ipc:
         made["ipc"] = compose.ipc
     if compose.ulimits:
-        made["ulimits"] = dict(compose.ulimits)
+        # A rootless Docker may not raise them.
+        made["ulimits"] = {
+            name: f"${{BENCH_ULIMIT_{name.upper()}:-{limit}}}" for name, limit in compose.ulimits.items()
+        }
     if image.privileged:
         made["privileged"] = True
     return made | {
