@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types engines browser bench package ci clean
+.PHONY: help demo test lint types engines compose browser bench package ci clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -29,6 +29,9 @@ types: $(VENV)/ready ## static types
 
 engines: $(VENV)/ready ## tests on real llama.cpp, vLLM, transformers, mlx-lm (downloads about 6 GB once)
 	$(BIN)/python -m pytest tests/engines
+
+compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstrap and root, no registry
+	$(BIN)/python -m pytest tests/compose
 
 browser: $(VENV)/ready ## the report in headless Chromium
 	$(BIN)/python -m pytest tests/browser

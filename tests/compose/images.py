@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 PYTHON = "3.11"  # of Debian bookworm
 BASE = "llm-servebench-test/base:bookworm"
 PREFIX = "llm-servebench-test"
+ROOT = () if os.geteuid() == 0 else ("sudo",)
 
 
 def base_image() -> str:
@@ -26,17 +27,15 @@ def base_image() -> str:
         with tempfile.TemporaryDirectory(prefix="bench-rootfs-") as folder:
             root = Path(folder, "root")
             include = "python3-minimal,libpython3-stdlib,curl,libgomp1"
-            _run("debootstrap", "--variant=minbase", f"--include={include}", "bookworm", str(root))
-            for useless in (
-                "var/cache/apt/archives",
-                "var/lib/apt/lists",
-                "usr/share/doc",
-                "usr/share/locale",
-            ):
-                shutil.rmtree(root / useless, ignore_errors=True)
-            tar = subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE)
+            _run(*ROOT, "debootstrap", "--variant=minbase", f"--include={include}", "bookworm", str(root))
+            useless = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale")
+            left_out = [f"--exclude=./{path}/*" for path in useless]
+            tar = subprocess.Popen(
+                [*ROOT, "tar", "-C", str(root), *left_out, "-c", "."], stdout=subprocess.PIPE
+            )
             _run("docker", "import", "-", BASE, stdin=tar.stdout)
             assert tar.wait() == 0
+            _run(*ROOT, "rm", "-rf", str(root))
     return BASE
 
 
@@ -61,7 +60,7 @@ def llamacpp_image() -> str:
 
 
 def simulator_image(**habits: str) -> str:
-    """The scripted server behind any engine's command line; `habits` are environment variables of simulate.py."""
+    """The scripted server behind any engine's command line; `habits` is the environment of simulate.py."""
     simulate = HERE / "simulate.py"
     sources = sorted((paths.CHECKOUT / "harness" / "truth").rglob("*.py"))
 

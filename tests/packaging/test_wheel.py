@@ -39,7 +39,7 @@ def call(command, cwd):
 
 def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    for kind in ("workloads", "backends"):
+    for kind in ("workloads", "backends", "compose"):
         place = f"harness/_data/{kind}/"
         shipped = {name.removeprefix(place) for name in names if name.startswith(place)}
         files = (path for path in (CHECKOUT / kind).rglob("*") if path.is_file())
@@ -59,6 +59,7 @@ def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
     assert "A0-012" in call([installed / "bench", "claims", "--system", "ollama"], tmp_path)
     assert "trace replay" in call([installed / "bench", "list", "scenarios", "-v"], tmp_path)
     call([installed / "bench", "validate"], tmp_path)
+    assert 'profiles: ["vllm"]' in call([installed / "bench", "compose"], tmp_path)
     assert "harness/_data" in call(
         [installed / "python", "-c", "from harness import paths; print(paths.shipped('backends'))"], tmp_path
     )

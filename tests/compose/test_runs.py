@@ -1,0 +1,228 @@
+"""`bench run --launch compose`: real llama.cpp in a container, and everything that goes wrong on the way."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from conftest import SMALL, composes, docker, until
+
+RUN = ["run", "--scenario", "shared-prefix", "--launch", "compose", *SMALL]
+
+
+def manifest(bench):
+    return json.loads((bench.runs()[-1] / "manifest.json").read_text())
+
+
+def summary(bench):
+    return json.loads((bench.runs()[-1] / "summary.json").read_text())
+
+
+@pytest.fixture
+def only(monkeypatch, tmp_path):
+    """A PATH on which `argv` is the only Compose."""
+
+    def only(argv):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        for name in ("docker", "docker-compose"):
+            if found := shutil.which(name):
+                (folder / name).symlink_to(found)
+        if argv == ("docker-compose",):
+            (folder / "docker").unlink()
+        else:
+            (folder / "docker-compose").unlink(missing_ok=True)
+        monkeypatch.setenv("PATH", f"{folder}:/usr/sbin:/sbin")
+
+    return only
+
+
+def test_real_llamacpp_is_brought_up_measured_and_gone(bench, llamacpp):
+    done = bench(*RUN, "--backends", "llamacpp,llamacpp@no-prefix-cache", BENCH_IMAGE_LLAMACPP=llamacpp)
+    cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
+    for cell in cells.values():
+        assert cell["requests"]["ok"] == 8
+        assert cell["output_tokens"]["total"] == 8 * 4
+        assert not cell["simulated"]
+    assert cells["llamacpp"]["prefix_cache_hit_rate"] > 0.7
+    assert cells["llamacpp@no-prefix-cache"]["prefix_cache_hit_rate"] < 0.02
+    assert "launch compose" in done.stdout
+    engine = manifest(bench)["backends"]["llamacpp"]["engine"]
+    container = engine["container"]
+    assert container["image"]["name"] == llamacpp
+    assert container["image"]["overridden"]
+    assert container["image"]["image_id"].startswith("sha256:")
+    assert container["image"]["digest"] is None, "it was built here"
+    assert "/models/SmolLM2-135M-Instruct.Q4_1.gguf" in engine["command"]
+    assert engine["weights"]["sha256"]
+    assert container["address"] == "published port"
+    assert re.fullmatch(r"172\.[\d.]+:8080", container["direct_address"])
+    assert container["compose_file"].startswith("services:")
+    assert engine["base_url"].startswith("http://127.0.0.1:")
+    log = (bench.runs()[-1] / "logs" / "llamacpp-r0.log").read_text()
+    assert "listening on http://0.0.0.0:8080" in log
+
+
+@pytest.mark.parametrize("argv", composes(), ids=" ".join)
+def test_each_compose_of_this_machine_does(bench, simulator, only, argv):
+    only(argv)
+    done = bench(*RUN, "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
+    assert f"with {' '.join(argv)} " in done.stderr
+    assert "SIMULATED" in done.stdout
+    assert summary(bench)["cells"][0]["requests"]["ok"] == 8
+
+
+def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(bench, simulator, llamacpp):
+    done = bench(
+        *RUN,
+        "--backends",
+        "vllm,llamacpp",
+        code=3,
+        BENCH_IMAGE_VLLM=simulator(HABITS="dies"),
+        BENCH_IMAGE_LLAMACPP=llamacpp,
+    )
+    assert "vllm: ended while loading: exit code 3" in done.stderr
+    assert "  | RuntimeError: CUDA out of memory" in done.stderr
+    assert "it ran out of memory" in done.stderr
+    assert [cell["label"] for cell in summary(bench)["cells"]] == ["llamacpp"]
+
+
+def test_an_engine_that_runs_out_of_memory_in_mid_cell_is_kept_as_such_and_the_rest_goes_on(
+    bench, simulator, llamacpp
+):
+    done = bench(
+        *RUN,
+        "--requests",
+        "400",
+        "--backends",
+        "vllm,llamacpp",
+        "--duration",
+        "12",
+        code=4,
+        BENCH_IMAGE_VLLM=simulator(HABITS="grows", GROWS_AFTER_S="10"),
+        BENCH_IMAGE_LLAMACPP=llamacpp,
+        BENCH_MEM_LIMIT="900m",
+    )
+    assert "the engine died during 000-vllm-c2-r0: killed for lack of memory (exit code 137)" in done.stderr
+    cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
+    assert cells["vllm"]["validity"]["verdict"] == "INVALID"
+    assert cells["vllm"]["requests"]["ok"] > 0
+    assert cells["llamacpp"]["requests"]["ok"] > 0
+    assert any(warning["code"] == "engine-died" for warning in summary(bench)["warnings"])
+
+
+def test_an_image_that_is_nowhere_is_said_before_anything_is_measured(bench, llamacpp):
+    done = bench(
+        *RUN,
+        "--backends",
+        "llamacpp,vllm",
+        code=3,
+        BENCH_IMAGE_LLAMACPP=llamacpp,
+        BENCH_IMAGE_VLLM="127.0.0.1:1/no/such:image",
+    )
+    assert "image 127.0.0.1:1/no/such:image is not on this machine and cannot be pulled" in done.stderr
+    assert "BENCH_IMAGE_VLLM=NAME" in done.stderr
+    assert "000-" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"DOCKER_HOST": "unix:///nowhere/docker.sock"}, "no Docker daemon answers"),
+        ({"PATH": "/nowhere"}, "neither `docker compose` nor `docker-compose` is installed"),
+    ],
+)
+def test_no_docker_is_one_clear_error(bench, env, message):
+    done = bench(*RUN, "--backends", "llamacpp", code=3, **env)
+    assert message in done.stderr
+    assert "hint:" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named_with_its_owner(bench, llamacpp):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = bench(
+            *RUN,
+            "--backends",
+            "llamacpp",
+            "--engine-set",
+            f"port={port}",
+            code=3,
+            BENCH_IMAGE_LLAMACPP=llamacpp,
+        )
+    assert f"port {port} is taken by " in done.stderr
+
+
+def test_ctrl_c_in_mid_cell_leaves_what_was_measured_and_no_container(bench, simulator):
+    process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
+    until(lambda: bench_measures(process), "the load runs")
+    process.send_signal(signal.SIGINT)
+    _out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert summary(bench)["cells"][0]["requests"]["ok"] > 0
+
+
+@pytest.mark.parametrize("keeper_too", [False, True], ids=["bench", "bench and its keeper"])
+def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, llamacpp, keeper_too):
+    process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
+    until(lambda: bench_measures(process), "the load runs")
+    (container,) = ours()
+    children = [int(pid) for pid in descendants(process.pid)]
+    process.kill()
+    if keeper_too:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    if not keeper_too:
+        until(lambda: not ours(), "the keeper removes it")
+    else:
+        assert ours() == [container]
+    done = bench(*RUN, "--backends", "llamacpp", BENCH_IMAGE_LLAMACPP=llamacpp)
+    what = "removed its container" if keeper_too else "nothing of its container is left"
+    assert f"vllm was left by a bench that was killed: {what}" in done.stderr
+    assert manifest(bench)["backends"]["llamacpp"]["engine"]["remarks"]
+    assert not ours()
+
+
+def test_leftovers_are_found_by_their_labels_alone(bench, simulator, llamacpp):
+    """As after a restart of the machine, or with another cache."""
+    process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
+    until(lambda: bench_measures(process), "the load runs")
+    for pid in [process.pid, *map(int, descendants(process.pid))]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    for note in (bench.folder / "cache" / "running").iterdir():
+        note.unlink()
+    done = bench(*RUN, "--backends", "llamacpp", BENCH_IMAGE_LLAMACPP=llamacpp)
+    assert "removed the container of vllm, left by a bench that was killed" in done.stderr
+
+
+def bench_measures(process):
+    assert process.poll() is None, process.communicate()
+    return any("harness.load" in command(pid) for pid in descendants(process.pid))
+
+
+def ours():
+    return docker("ps", "--all", "--quiet", "--no-trunc", "--filter", "label=llm-servebench.engine").split()
+
+
+def descendants(pid):
+    """Of /proc: pids as text, the nearest first."""
+    found = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in thread.read_text().split():
+            found += [child, *descendants(child)]
+    return found
+
+
+def command(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
