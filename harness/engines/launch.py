@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.spec.backend import DEVICES, Backend, BackendRef
+from harness.spec.backend import Backend, BackendRef
 
 Mode = Literal["auto", "compose", "process", "attach", "simulate"]
 Device = Literal["auto", "cuda", "rocm", "cpu"]
@@ -51,26 +51,20 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
 def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
     """A GPU is only reached through an image; without one the process is the shorter way."""
     definition = ref.definition
-    if definition.compose is not None:
-        on = _device(definition, device)
-        if on != "cpu":
-            return _compose(
-                ref, device, f"because this machine has a GPU ({on}) and its definition an image for it"
-            )
-    if definition.process is not None:
-        return _process(
-            ref,
-            "because there is no GPU for an image of it"
-            if definition.compose
-            else "because its definition has [process] and no image",
+    if definition.process is None and definition.compose is None:
+        raise SpecError(
+            f"backend '{ref.label}' cannot be started here: it has neither [process] nor [compose]",
+            where="--backends",
+            hint=f"attach to a running server with {ref.label}=http://HOST:PORT",
         )
-    if definition.compose is not None:
+    if definition.compose is None:
+        return _process(ref, "because its definition has [process] and no image")
+    if definition.process is None:
         return _compose(ref, device, "because its definition has no [process]")
-    raise SpecError(
-        f"backend '{ref.label}' cannot be started here: its definition has neither [process] nor [compose]",
-        where="--backends",
-        hint=f"attach to a running server with {ref.label}=http://HOST:PORT",
-    )
+    on = device if device != "auto" else next(iter(_present(definition)), "cpu")
+    if on == "cpu":
+        return _process(ref, "because there is no GPU for an image of it")
+    return _compose(ref, device, "because its definition has an image for that")
 
 
 def _process(ref: BackendRef, because: str) -> LaunchChoice:
@@ -96,7 +90,7 @@ def _compose(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
 
 def _device(definition: Backend, asked: Device) -> str:
     """The one asked for, else the first that is on this machine and that the engine has an image for."""
-    with_image = [device for device in DEVICES if getattr(definition.image, device)]
+    with_image = definition.devices
     if asked != "auto":
         if asked not in with_image:
             raise SpecError(
@@ -105,7 +99,7 @@ def _device(definition: Backend, asked: Device) -> str:
                 hint=f"it has one for: {', '.join(with_image)}",
             )
         return asked
-    present = [device for device in with_image if device == "cpu" or _DEVICE_FILES[device].exists()]
+    present = _present(definition)
     if not present:
         raise SpecError(
             f"backend '{definition.name}' has images for {' and '.join(with_image)} only, "
@@ -114,3 +108,8 @@ def _device(definition: Backend, asked: Device) -> str:
             hint="choose one for Docker on another machine with --device",
         )
     return present[0]
+
+
+def _present(definition: Backend) -> list[str]:
+    """Devices of this machine that there is an image for, the fastest first."""
+    return [one for one in definition.devices if one == "cpu" or _DEVICE_FILES[one].exists()]

@@ -290,6 +290,11 @@ class Backend:
     def name(self) -> str:
         return self.backend.name
 
+    @property
+    def devices(self) -> list[str]:
+        """Those it has an image for, the fastest first."""
+        return [device for device in DEVICES if getattr(self.image, device)]
+
 
 @dataclass(frozen=True, slots=True)
 class BackendRef:

@@ -38,7 +38,8 @@ def compose(argv, *arguments, folder=FOLDER, check=True, **env):
 def test_every_profile_is_accepted(argv, overlay):
     every = [word for profile in PROFILES for word in ("--profile", profile)]
     shown = compose(argv, *OVERLAYS[overlay], *every, "config").stdout
-    services = dict(re.findall(r"^  ([a-z-]+):\n((?:    .*\n)+)", shown.partition("\nservices:\n")[2], re.M))
+    section = re.search(r"^services:\n((?: +.*\n)+)", shown, re.M)[1]
+    services = dict(re.findall(r"^  ([a-z-]+):\n((?:    .*\n)+)", section, re.M))
     for profile in PROFILES:
         assert ("driver: nvidia" in services[profile]) == (overlay == "default")
         assert "127.0.0.1" in services[profile]

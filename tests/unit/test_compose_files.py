@@ -10,7 +10,7 @@ from harness import paths
 from harness.engines.command import configured
 from harness.engines.containers import launch
 from harness.engines.containers.files import CPU, GPU, MAIN, ROCM, compose_files
-from harness.engines.containers.service import devices_of, plain_fill, service
+from harness.engines.containers.service import plain_fill, service
 from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.models import Weights
 from harness.errors import SpecError
@@ -64,7 +64,7 @@ def test_a_gpu_by_default_and_by_number(made):
 def test_overlays_hold_the_engines_that_have_such_an_image(made):
     for overlay, device in ((CPU, "cpu"), (ROCM, "rocm")):
         for definition in WITH_IMAGE:
-            assert bool(block(made[overlay], definition.name)) == (device in devices_of(definition))
+            assert bool(block(made[overlay], definition.name)) == (device in definition.devices)
     assert "/dev/kfd" not in made[CPU]
     assert "nvidia" not in made[CPU] + made[ROCM]
 
@@ -85,7 +85,7 @@ def test_every_variable_is_named_in_the_head(made):
 def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name, monkeypatch, tmp_path):
     """With each variable at its default; the model and its place are the run's."""
     definition = load_backend(name)
-    device = devices_of(definition)[0]
+    device = definition.devices[0]
     weights = Weights("org/model", "t", "q", None, None, "hub")
     configured_one = configured(definition, None, {"threads": "-1"})
     content = launch._content(configured_one, device, ["0"], weights, 1234, tmp_path, {})

@@ -8,7 +8,6 @@ from typing import Any
 from harness.engines.command import filled
 from harness.engines.containers.service import (
     SCRATCH,
-    devices_of,
     gpu_access,
     image_variable,
     plain_fill,
@@ -55,14 +54,14 @@ _HEADS = {
 
 def compose_files(definitions: Sequence[Backend]) -> dict[str, str]:
     """Relative path -> text, for the definitions that have a container image."""
-    shown = [definition for definition in definitions if definition.compose and devices_of(definition)]
+    shown = [definition for definition in definitions if definition.compose]
     made: dict[str, str] = {}
     made[MAIN] = _text(MAIN, {d.name: _by_hand(d) for d in shown}, shown)
     made[GPU] = _text(
         GPU, {d.name: gpu_access("cuda", ["${BENCH_GPUS:-0}"]) for d in shown if d.image.cuda}, shown
     )
     for name, device in ((CPU, "cpu"), (ROCM, "rocm")):
-        overlay = {d.name: _overlay(d, device) for d in shown if device in devices_of(d)}
+        overlay = {d.name: _overlay(d, device) for d in shown if device in d.devices}
         made[name] = _text(name, overlay, shown)
     for definition in shown:
         for file, content in definition.engine.files.items():
@@ -73,7 +72,7 @@ def compose_files(definitions: Sequence[Backend]) -> dict[str, str]:
 def _by_hand(definition: Backend) -> dict[str, Any]:
     compose = definition.compose
     assert compose is not None
-    made = service(definition, devices_of(definition)[0], _fill(definition), hub=True)
+    made = service(definition, definition.devices[0], _fill(definition), hub=True)
     port = f"127.0.0.1:${{BENCH_PORT:-{compose.port}}}:{compose.port}"
     files = [f"./{_file_path(definition, name)}:{SCRATCH}/{name}:ro" for name in definition.engine.files]
     made["volumes"] += files

@@ -89,7 +89,7 @@ def start_container(
             about = container_facts(attributes)
             return {
                 "command": about.pop("command"),
-                "env": content["services"][definition.name]["environment"],
+                "env": content["services"][definition.name]["environment"] | _seen(gpus),
                 "files": _files(definition),
                 "pid": attributes["State"]["Pid"],
                 "remarks": remarks,
@@ -118,6 +118,11 @@ def provide_image(definition: Backend, device: str, say: Say) -> None:
     """Before the first measurement, with whether there is Compose to start it with."""
     find_compose()
     ensure_image(Daemon(), definition, device, say)
+
+
+def _seen(gpus: list[str]) -> dict[str, str]:
+    """What Docker sets in the container."""
+    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
 
 
 def _content(

@@ -5,7 +5,7 @@ from typing import Any
 
 from harness.engines.command import common_fill, filled, model_args
 from harness.errors import SpecError
-from harness.spec.backend import DEVICES, Backend, Image
+from harness.spec.backend import Backend, Image
 
 SCRATCH = "/bench"  # in the container: a memory file system, with [engine.files] in it
 MODELS = "/models"  # in the container: weights that lie on this machine
@@ -18,19 +18,8 @@ _LOGGING = {"driver": "json-file", "options": {"max-size": "64m", "max-file": "2
 STOP_GRACE_S = 15
 
 
-def devices_of(definition: Backend) -> list[str]:
-    """Those the vendor has an image for."""
-    return [device for device in DEVICES if getattr(definition.image, device)]
-
-
 def image_of(definition: Backend, device: str) -> Image:
-    image: Image | None = getattr(definition.image, device, None)
-    if image is None:
-        raise SpecError(
-            f"backend '{definition.name}' has no image for {device}",
-            where="--device",
-            hint=f"it has: {', '.join(devices_of(definition)) or 'none'}",
-        )
+    image: Image = getattr(definition.image, device)
     return image
 
 
