@@ -56,7 +56,7 @@ def test_a_token_of_the_environment_reaches_the_container_and_no_file(argv):
 def test_by_hand_an_engine_comes_up_healthy_and_goes(argv, simulator, tmp_path):
     folder = shutil.copytree(FOLDER, tmp_path / "byhand")
     port = str(free_port("127.0.0.1"))
-    env = {"BENCH_IMAGE_VLLM": simulator(), "BENCH_PORT": port, "BENCH_MEM_LIMIT": "1g"}
+    env = {"BENCH_IMAGE_VLLM": simulator(), "BENCH_PORT": port, "BENCH_MEM_LIMIT": "1g", "BENCH_CPUSET": "0"}
     arguments = ("-f", MAIN, "-f", CPU, "--profile", "vllm")
     try:
         compose(argv, *arguments, "up", "-d", folder=folder, **env)
@@ -67,7 +67,8 @@ def test_by_hand_an_engine_comes_up_healthy_and_goes(argv, simulator, tmp_path):
             time.sleep(0.5)
         assert httpx.get(f"http://127.0.0.1:{port}/v1/models").status_code == 200
         about = inspect(container)
-        assert about["HostConfig"]["Memory"] == 1 << 30
+        assert about["HostConfig"]["Memory"] == about["HostConfig"]["MemorySwap"] == 1 << 30
+        assert about["HostConfig"]["CpusetCpus"] == "0"
         assert about["HostConfig"]["IpcMode"] == "host"
         assert "--max-model-len" in about["Config"]["Cmd"]
         (published,) = about["NetworkSettings"]["Ports"]["8000/tcp"]

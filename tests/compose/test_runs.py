@@ -76,6 +76,24 @@ def test_each_compose_of_this_machine_does(bench, simulator, only, argv):
     assert summary(bench)["cells"][0]["requests"]["ok"] == 8
 
 
+def test_every_engine_with_a_cpu_image_in_one_matrix(bench, simulator):
+    """Simulated, each in its dialect: entrypoints, ports, files and volumes as declared."""
+    names = ["vllm", "sglang", "tgi", "llamacpp", "ollama"]
+    env = {f"BENCH_IMAGE_{name.upper()}": simulator(TRUTH=f"--dialect {name}") for name in names}
+    bench(*RUN, "--backends", ",".join(names), **env)
+    cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
+    assert list(cells) == names
+    for cell in cells.values():
+        assert cell["requests"]["ok"] == 8
+        assert cell["simulated"]
+
+
+def test_a_gpu_that_docker_cannot_give_is_explained(bench, simulator):
+    done = bench(*RUN, "--device", "cuda", "--backends", "lmdeploy", code=3, BENCH_IMAGE_LMDEPLOY=simulator())
+    assert "could not select device driver" in done.stderr
+    assert "NVIDIA Container Toolkit" in done.stderr
+
+
 def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(bench, simulator, llamacpp):
     done = bench(
         *RUN,

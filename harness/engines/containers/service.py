@@ -80,6 +80,8 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         made["privileged"] = True
     return made | {
         "mem_limit": "${BENCH_MEM_LIMIT:-0}",
+        "memswap_limit": "${BENCH_MEM_LIMIT:-0}",  # all of it memory: an engine that swaps is not measured
+        "cpuset": "${BENCH_CPUSET:-}",
         "restart": "no",
         "stop_grace_period": f"{STOP_GRACE_S}s",
         "logging": _LOGGING,
