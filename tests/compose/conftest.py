@@ -16,7 +16,7 @@ from harness.engines.containers.service import VOLUME_PREFIX
 HERE = Path(__file__).parent
 # One thread: on two cores shared with a simulator, engines that spin at their barriers crawl with more.
 SMALL = ["--concurrency", "2", "--requests", "8", "--output-tokens", "4", "--repeats", "1"]
-SMALL += ["--engine-set", "threads=1"]
+SMALL += ["--engine-set", "threads=1", "--no-agreement", "--no-probe"]
 
 
 def docker(*arguments: str) -> str:

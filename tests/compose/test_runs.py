@@ -23,8 +23,8 @@ def summary(bench):
 
 
 @pytest.fixture
-def only(monkeypatch, tmp_path):
-    """A PATH on which `argv` is the only Compose."""
+def only(tmp_path):
+    """A PATH on which `argv` is the only Compose; of the two, one needs no docker command."""
 
     def only(argv):
         folder = tmp_path / "bin"
@@ -36,7 +36,7 @@ def only(monkeypatch, tmp_path):
             (folder / "docker").unlink()
         else:
             (folder / "docker-compose").unlink(missing_ok=True)
-        monkeypatch.setenv("PATH", f"{folder}:/usr/sbin:/sbin")
+        return f"{folder}:/usr/sbin:/sbin"
 
     return only
 
@@ -69,8 +69,7 @@ def test_real_llamacpp_is_brought_up_measured_and_gone(bench, llamacpp):
 
 @pytest.mark.parametrize("argv", composes(), ids=" ".join)
 def test_each_compose_of_this_machine_does(bench, simulator, only, argv):
-    only(argv)
-    done = bench(*RUN, "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
+    done = bench(*RUN, "--backends", "vllm", BENCH_IMAGE_VLLM=simulator(), PATH=only(argv))
     assert f"with {' '.join(argv)} " in done.stderr
     assert "SIMULATED" in done.stdout
     assert summary(bench)["cells"][0]["requests"]["ok"] == 8
