@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from typing import Any
 
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch
@@ -74,7 +75,7 @@ def prepare(options: RunOptions) -> Prepared:
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
-    values = _engine_values(backends, model, options.engine_values)
+    values = _engine_values(backends, model, scenario.engine_values, options.engine_values)
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
@@ -156,9 +157,9 @@ def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model)
 
 
 def _engine_values(
-    backends: tuple[BackendRef, ...], model: Model, given: Mapping[str, str]
+    backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, Any], given: Mapping[str, str]
 ) -> tuple[dict[str, str], ...]:
-    """A key changes the backends that have it; one that none has is a mistake."""
+    """A key changes the backends that have it; one given on the command line that none has is a mistake."""
     keys = [settable(ref.definition) for ref in backends]
     for key in given:
         if not any(key in own for own in keys):
@@ -166,7 +167,8 @@ def _engine_values(
             raise SpecError(
                 f"no backend has an engine value '{key}'", where="--engine-set", hint=nearest(key, known)
             )
-    values = tuple({key: given[key] for key in given if key in own} for own in keys)
+    wanted = {key: str(value) for key, value in asked.items()} | dict(given)
+    values = tuple({key: value for key, value in wanted.items() if key in own} for own in keys)
     for ref, own in zip(backends, values, strict=True):
         configured(ref.definition, model if ref.definition.backend.weights != "none" else None, own)
     return values

@@ -13,6 +13,8 @@ from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.prompts.generate import generate
 from harness.prompts.text import TextMaker
 from harness.prompts.topics import TOPICS
+from harness.run.options import RunOptions
+from harness.run.prepare import prepare
 from harness.spec.scenario import PROFILES, load_scenario, with_profile
 from harness.spec.scenario.synthetic import (
     Agent,
@@ -218,3 +220,11 @@ def test_texts_are_streamed_checked_and_trusted_after_a_while():
     assert words(made) == [12] * 8192
     assert len(set(made)) == 8192
     assert 2048 <= len(asked) < 2600
+
+
+def test_a_scenario_sizes_the_engines_it_starts_and_the_command_line_wins():
+    def values(**more):
+        return prepare(RunOptions("batch-1-8-32", "llamacpp,truth", profile="gpu", **more)).engine_values
+
+    assert values() == ({"context_tokens": "1024", "max_sequences": "32"}, {})
+    assert values(engine_values={"max_sequences": "4"})[0]["max_sequences"] == "4"
