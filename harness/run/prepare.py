@@ -71,6 +71,16 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
     backends = _simulated(backends, launches, options.simulate_faults)
+    each_cell = [
+        not options.find_capacity and _starts_for_each_cell(scenario, *pair)
+        for pair in zip(backends, launches, strict=True)
+    ]
+    launches = tuple(
+        replace(launch, why=f"{launch.why}; anew for every cell, since it has no cache reset")
+        if each
+        else launch
+        for launch, each in zip(launches, each_cell, strict=True)
+    )
     model_name, model = find_model(options.model)
     tracks = tuple(
         _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
@@ -84,12 +94,7 @@ def prepare(options: RunOptions) -> Prepared:
     plan = tuple(
         part
         for block in make_plan(labels, scenario.load, repeats)
-        for part in (
-            one_cell_each(block)
-            if not options.find_capacity
-            and restarts_for_cache(scenario, backends[block.backend], launches[block.backend])
-            else (block,)
-        )
+        for part in (one_cell_each(block) if each_cell[block.backend] else (block,))
     )
     return Prepared(
         options,
@@ -107,7 +112,7 @@ def prepare(options: RunOptions) -> Prepared:
     )
 
 
-def restarts_for_cache(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:
+def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:
     """Whether only a start of the engine gives each cell the cache state that the scenario declares."""
     cache = ref.definition.prefix_cache
     declared = scenario.cache.state != "any"
