@@ -1,6 +1,6 @@
 """One cell through another tool's eyes, figure by figure beside what this tool says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,12 +38,16 @@ class View:
     evidence: Mapping[str, str]  # what in this cell makes the difference, by measure
 
 
-def recompute(tool: Tool, records: Records, facts: Mapping[str, Any]) -> View:
-    """`facts` is the content of cell.json. Of the measured requests; no figures where none succeeded."""
+def recompute(tools: Iterable[Tool], records: Records, facts: Mapping[str, Any]) -> dict[str, View]:
+    """By the tool's name. `facts` is the content of cell.json.
+
+    Of the measured requests; no figures where none succeeded.
+    """
     answers = take(records, facts["client"].get("connect_ms", {}).get("p50"))
     if answers is None:
-        return View((), {})
-    return View(tuple(_figures(tool, answers)), dict(_evidence(answers)))
+        return {tool.name: View((), {}) for tool in tools}
+    evidence = dict(_evidence(answers))
+    return {tool.name: View(tuple(_figures(tool, answers)), evidence) for tool in tools}
 
 
 def _figures(tool: Tool, answers: Answers) -> Iterator[Figure]:

@@ -116,8 +116,8 @@ def _samples(
             warnings.append(_warning("cell-unreadable", str(error), "it is missing from the pictures"))
         else:
             samples[cell] = take(records)
-            for name, tool in TOOLS.items():
-                views[name][cell] = recompute(tool, records, facts)
+            for name, view in recompute(TOOLS.values(), records, facts).items():
+                views[name][cell] = view
     missing = [cell for cell in manifest.get("order") or () if cell not in complete]
     warnings += [_warning("cell-missing", f"{cell} was planned and never finished", "") for cell in missing]
     return samples, views, warnings

@@ -142,7 +142,8 @@ def _habit(habit: str, peers: list[tuple[Peer, str]], tokenizer: Path | None) ->
                 said, _ = teller.run(executable, server.url, REQUESTS, STREAMS, TOKENS, tokenizer)
             except PeerError as error:
                 raise SystemExit(f"{peer.name}: {error}") from error
-            yield from _rows(habit, peer.name, recompute(TOOLS[peer.name], records, facts), said, summary)
+            view = recompute([TOOLS[peer.name]], records, facts)[peer.name]
+            yield from _rows(habit, peer.name, view, said, summary)
 
 
 def _measured(url: str, out: Path) -> RunFolder:

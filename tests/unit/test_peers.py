@@ -36,7 +36,7 @@ def stream(*, count=1, failed=0):
 def said(tool, made=None, handshake=None):
     cell = facts()
     cell["client"]["connect_ms"] = {"p50": handshake}
-    view = recompute(TOOLS[tool], made or stream(), cell)
+    view = recompute([TOOLS[tool]], made or stream(), cell)[tool]
     return {(figure.measure, figure.statistic): figure.value for figure in view.figures}, view.evidence
 
 
@@ -89,7 +89,7 @@ def test_nothing_measured_gives_no_figures(tool):
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
 def test_every_figure_has_its_reason(tool):
-    view = recompute(tool, stream(), facts())
+    view = recompute([tool], stream(), facts())[tool.name]
     assert {figure.measure for figure in view.figures} == set(tool.why)
 
 

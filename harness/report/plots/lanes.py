@@ -4,10 +4,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from harness.record import UNKNOWN, Outcome
+
+HEIGHT = 0.8  # of a bar, of 1 from lane to lane
 
 # name, colour, hatch: told apart in grey too
 HELD = ("held back by the client", "#9AA0A6", "")
@@ -34,10 +37,18 @@ def draw_lanes(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]
             continue
         used.append(style)
         _, color, hatch = style
-        axes.barh(lanes[mask], (stop - start)[mask] / 1e9, left=start[mask] / 1e9, height=0.8, color=color,
-                  hatch=hatch, edgecolor="white", linewidth=0.3)  # fmt: skip
+        corners = _corners(start[mask] / 1e9, stop[mask] / 1e9, lanes[mask])
+        # One artist for all bars of a kind: as many of their own take seconds to draw.
+        axes.add_collection(
+            PolyCollection(corners, facecolor=color, hatch=hatch, edgecolor="white", linewidth=0.3)
+        )
     axes.set_ylim(0.4, lanes.max() + 0.6)
     return used
+
+
+def _corners(left: NDArray[Any], right: NDArray[Any], lanes: NDArray[np.int64]) -> list[NDArray[Any]]:
+    low, high = lanes - HEIGHT / 2, lanes + HEIGHT / 2
+    return list(np.stack([np.stack([left, left, right, right], 1), np.stack([low, high, high, low], 1)], 2))
 
 
 def lanes_of(bars: NDArray[np.void]) -> NDArray[np.int64]:

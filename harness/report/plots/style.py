@@ -119,6 +119,7 @@ def save(figure: Figure, picture: Picture, caption: Caption, folder: Path) -> Pi
                     rotation=20, ha="center", va="center")  # fmt: skip
     folder.mkdir(exist_ok=True)
     figure.savefig(folder / f"{picture.name}.png", metadata={"Software": None})
+    figure.set_layout_engine("none")  # the layout stays as it was found; finding it again takes as long
     figure.savefig(folder / f"{picture.name}.svg", metadata={"Date": None, "Creator": None})
     return picture
 
