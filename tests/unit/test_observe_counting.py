@@ -1,0 +1,70 @@
+"""What an engine counted over a cell: exact ends, restarts in between, and an engine that counts late."""
+
+import numpy as np
+
+from harness.observe.counting import counted, histogram_increase, settled
+from harness.observe.sources.visible import visible
+from harness.telemetry import Samples, Telemetry
+
+NAMES = frozenset({"output_tokens"})
+
+
+def sampled(*values):
+    return Telemetry({"engine.output_tokens": Samples(np.arange(len(values)), np.array(values, float))})
+
+
+def test_the_ends_decide_and_the_samples_between_them_change_nothing():
+    before, after = {"output_tokens": 100.0, "running": 1.0}, {"output_tokens": 160.0, "running": 0.0}
+    assert counted(before, after, sampled(100, 130, 155), NAMES) == ({"output_tokens": 60.0}, 0)
+    assert counted(before, after, Telemetry(), NAMES) == ({"output_tokens": 60.0}, 0)
+
+
+def test_an_engine_that_began_anew_keeps_what_was_seen_of_its_first_life():
+    before, after = {"output_tokens": 100.0}, {"output_tokens": 30.0}
+    assert counted(before, after, sampled(100, 140, 10), NAMES) == ({"output_tokens": 70.0}, 1)
+
+
+def test_no_answer_at_one_end_is_no_count():
+    assert counted(None, {"output_tokens": 1.0}, sampled(), NAMES) == (None, 0)
+    assert counted({"output_tokens": 1.0}, None, sampled(), NAMES) == (None, 0)
+    assert counted({}, {"output_tokens": 1.0}, sampled(), NAMES) == ({}, 0)
+
+
+def test_counts_are_read_until_they_rest():
+    answers = iter([{"output_tokens": 5.0}, {"output_tokens": 8.0}, {"output_tokens": 8.0}, None])
+    assert settled(lambda: next(answers), NAMES) == {"output_tokens": 8.0}
+    assert next(answers) is None, "and not once more"
+
+
+def test_an_engine_that_dies_meanwhile_has_its_last_counts():
+    answers = iter([{"output_tokens": 5.0}, None])
+    assert settled(lambda: next(answers), NAMES) == {"output_tokens": 5.0}
+    assert settled(lambda: None, NAMES) is None
+
+
+def test_a_histogram_counts_what_came_in_between():
+    def one(*counts):
+        return {
+            "buckets": [(0.1, counts[0]), (float("inf"), counts[1])],
+            "sum": counts[2],
+            "count": counts[1],
+        }
+
+    found = histogram_increase({"ttft": one(1.0, 4.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
+    assert found == {"ttft": {"buckets": [[0.1, 2.0], [None, 5.0]], "sum": 3.0, "count": 5.0}}
+    anew = histogram_increase({"ttft": one(1.0, 40.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
+    assert anew["ttft"]["count"] == 9.0
+    assert histogram_increase({}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"]["count"] == 9.0
+
+
+def test_gpus_are_named_by_number_uuid_or_instance():
+    uuids, parents = ["GPU-aa", "GPU-ab", "GPU-c"], {"MIG-x": 2}
+    assert visible({"CUDA_VISIBLE_DEVICES": "2,0"}, uuids, parents)[0] == [0, 2]
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-c"}, uuids, parents)[0] == [2]
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-a"}, uuids, parents)[0] == [], (
+        "of two that begin so, neither"
+    )
+    assert visible({"CUDA_VISIBLE_DEVICES": "MIG-x"}, uuids, parents)[0] == [2]
+    assert visible({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, uuids, parents)[0] == [1]
+    assert visible({"NVIDIA_VISIBLE_DEVICES": "none"}, uuids, parents)[0] == []
+    assert visible({"CUDA_VISIBLE_DEVICES": "-1"}, uuids, parents)[0] == []
