@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from harness.errors import SetupError
 
@@ -12,6 +13,7 @@ PROJECT = "com.docker.compose.project"
 OURS = "llm-servebench."
 
 _TIMEOUT_S = 60
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Daemon:
@@ -28,6 +30,16 @@ class Daemon:
                 else docker.from_env(timeout=_TIMEOUT_S)
             )
             self.version: str = self.client.version()["Version"]
+
+    def check_here(self) -> None:
+        """Raises SetupError when it runs on another machine, whose loopback is not ours."""
+        address = urlsplit(self.host or "")
+        if address.scheme in ("tcp", "http", "https", "ssh") and address.hostname not in _LOOPBACK:
+            raise SetupError(
+                "this Docker runs on another machine",
+                where=self.host,
+                hint="run bench there, or start the engine there and attach with NAME=URL",
+            )
 
     def environment(self) -> dict[str, str]:
         """For the Compose command, so that it speaks to the same daemon."""

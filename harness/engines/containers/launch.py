@@ -60,6 +60,7 @@ def start_container(
     the engine's own is there to convert weights with.
     """
     daemon, tool = Daemon(), find_compose()
+    daemon.check_here()
     remarks = owners.clear(daemon)
     for remark in remarks:
         say(remark)
@@ -117,7 +118,9 @@ def start_container(
 def provide_image(definition: Backend, device: str, say: Say) -> None:
     """Before the first measurement, with whether there is Compose to start it with."""
     find_compose()
-    ensure_image(Daemon(), definition, device, say)
+    daemon = Daemon()
+    daemon.check_here()
+    ensure_image(daemon, definition, device, say)
 
 
 def _seen(gpus: list[str]) -> dict[str, str]:
