@@ -15,7 +15,7 @@ $(VENV)/ready: pyproject.toml
 	@touch $@
 
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
-	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache
+	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --repeats 3 --requests 16
 
 test: $(VENV)/ready ## unit and integration tests
 	$(BIN)/python -m pytest
@@ -38,6 +38,8 @@ browser: $(VENV)/ready ## the report in headless Chromium
 
 bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.exactness
+	$(BIN)/python -m tests.bench.verdict_study
+	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 	$(BIN)/python -m tests.bench.planning

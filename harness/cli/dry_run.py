@@ -1,6 +1,6 @@
 """`bench run --dry-run`: the expanded plan, and how long it took the last time it was run here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -26,6 +26,7 @@ class PlannedCell:
 class Description:
     prepared: Prepared
     cells: tuple[PlannedCell, ...]
+    starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
 
     @property
     def expected_s(self) -> float | None:
@@ -47,6 +48,7 @@ class Description:
             },
             "cells": [asdict(cell) for cell in self.cells],
             "expected_s": self.expected_s,
+            "expected_starts_s": self.starts_s,
         }
 
     def as_text(self) -> str:
@@ -64,11 +66,17 @@ class Description:
         for cell in self.cells:
             expected = "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
             lines.append(f"  {cell.cell:<{width}}  {cell.load:<22} {expected:>7}  {cell.basis}")
-        total = self.expected_s
+        total, most = self.expected_s, "at most " if options.find_capacity else ""
+        measured = "unknown" if total is None else f"{most}about {total:.0f} s"
         starts = len(prepared.plan)
-        measured = "unknown" if total is None else f"about {total:.0f} s"
-        lines += ["", f"{len(self.cells)} cells, {measured} of load, and {starts} engine start(s)"]
-        return "\n".join(lines)
+        took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
+        return "\n".join(
+            [
+                *lines,
+                "",
+                f"{most}{len(self.cells)} cells, {measured} of load, and {starts} engine start(s){took}",
+            ]
+        )
 
 
 def _sized(prepared: Prepared) -> str:
@@ -79,7 +87,31 @@ def _sized(prepared: Prepared) -> str:
 def describe(prepared: Prepared) -> Description:
     history = _history(prepared)
     cells = [cell for block in prepared.plan for cell in block.cells]
-    return Description(prepared, tuple(_planned(prepared, cell, history) for cell in cells))
+    return Description(
+        prepared, tuple(_planned(prepared, cell, history) for cell in cells), _starts(prepared)
+    )
+
+
+def _starts(prepared: Prepared) -> float | None:
+    """From the last start of each backend in an earlier run."""
+    took: dict[str, float] = {}
+    for path in sorted(prepared.options.out.glob("*/manifest.json")):
+        for label, backend in _manifest(RunFolder(path.parent)).items():
+            seconds = (backend.get("engine") or {}).get("startup_s")
+            if seconds is not None:
+                took[label] = seconds
+    needed = [took.get(prepared.labels[block.backend].partition("#")[0]) for block in prepared.plan]
+    known = [seconds for seconds in needed if seconds is not None]
+    pauses = (len(needed) - 1) * prepared.scenario.verdict.cool_down_s
+    return sum(known) + pauses if len(known) == len(needed) else None
+
+
+def _manifest(folder: RunFolder) -> Mapping[str, Any]:
+    try:
+        backends: Mapping[str, Any] = folder.read_json("manifest.json")["backends"]
+    except SpecError:
+        return {}
+    return backends
 
 
 def _planned(
