@@ -98,7 +98,7 @@ def summarise_cell(
         "by_turn": classes.by_turn(records, asked),
         **watched,
         "client": facts["client"],
-        "conditions": fairness.conditions(records, facts, hit_rate),
+        "conditions": fairness.conditions(records, facts, hit_rate, asked),
         "nulls": nulls,
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.metrics.latency import measured
 from harness.record import UNKNOWN, EventKind, Outcome, Records
@@ -14,7 +15,9 @@ from harness.record import UNKNOWN, EventKind, Outcome, Records
 _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
 
 
-def conditions(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> dict[str, Any]:
+def conditions(
+    records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None = None
+) -> dict[str, Any]:
     """The `conditions` object of a cell in summary.json. `facts` is the content of cell.json.
 
     Cells measured before a fact was kept have null in its place.
@@ -32,7 +35,7 @@ def conditions(records: Records, facts: Mapping[str, Any], hit_rate: float | Non
         "prefix_cache": facts.get("prefix_cache"),
         "exact_output": {"asked": request.get("exact_output"), "forced": workload["exact_output"]},
         "output_tokens_mean": _mean(records.requests, "output_tokens"),
-        "prompt_tokens": _prompt_tokens(records.requests),
+        "prompt_tokens": _prompt_tokens(_the_same(records.requests, asked)),
         "sampling": {key: request.get(key) for key in ("temperature", "top_p", "seed")},
         "thinking": {"asked": request.get("thinking"), "seen": _reasoned(records)},
         "sent_fields": request.get("fields"),
@@ -47,12 +50,18 @@ def _mean(requests: NDArray[np.void], name: str) -> float | None:
     return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
 
 
+def _the_same(requests: NDArray[np.void], asked: Asked | None) -> NDArray[np.void]:
+    """Without later turns, which hold the answers that this engine gave."""
+    return requests if asked is None else requests[asked.numbers["turn"][requests["seq"]] <= 0]
+
+
 def _prompt_tokens(requests: NDArray[np.void]) -> dict[str, Any]:
-    """Of every chat of the cell, warm-up included: what two templates make of the same messages."""
+    """Of the chats of the cell, warm-up included: what two templates make of the same messages."""
     counts = requests["prompt_tokens"].astype("<i4")
-    complete = bool(len(counts)) and bool((counts != UNKNOWN).all())
+    known = counts[counts != UNKNOWN]
+    complete = bool(len(counts)) and len(known) == len(counts)
     return {
-        "mean": _mean(requests, "prompt_tokens"),
+        "mean": float(known.mean()) if len(known) else None,
         "first": [None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
         "sha256": hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
     }

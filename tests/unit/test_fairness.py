@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.asked import NUMBERS, Asked
 from harness.fairness import conditions, unequal
 from harness.fairness.cache import verify
 from tests.unit import made
@@ -75,6 +76,18 @@ def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_bot
     assert unequal([first, cell("b", rows=partly)]) == []
     partly[0]["prompt"] = 101
     assert "prompt-tokens" in codes(first, cell("b", rows=partly))
+
+
+def test_later_turns_are_not_the_same_chat():
+    """They hold each engine's own answers."""
+    numbers = ([turn if name == "turn" else 0 for name in NUMBERS] for turn in (0, 1))
+    turns = Asked.of(((row, "", ()) for row in numbers), [])
+    talks = [[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": prompt}] for prompt in (180, 190)]
+    first, second = (
+        conditions(made.records(*talk), made.facts(), None, turns)["prompt_tokens"] for talk in talks
+    )
+    assert first == second
+    assert first["mean"] == 100
 
 
 def test_answers_of_other_lengths_decide_what_depends_on_length():

@@ -31,7 +31,7 @@ ALLOWED = {
     "agreement": {"errors", "prompts", "spec"},
     "traces": {"asked", "errors", "record", "store"},
     "metrics": {"asked", "record", "telemetry"},
-    "fairness": {"metrics", "record"},
+    "fairness": {"asked", "metrics", "record"},
     "surroundings": {"findings", "record"},
     "traps": {"findings", "metrics", "record"},
     "checks": {"asked", "fairness", "findings", "metrics", "record", "surroundings", "traps"},
