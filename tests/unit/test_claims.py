@@ -4,9 +4,11 @@ import math
 
 import pytest
 
+from harness import paths
 from harness.claims import judge, load_book
 from harness.claims.book import read_book
 from harness.errors import SpecError
+from harness.spec.backend_refs import load_backend
 
 INF = math.inf
 SOURCES = {
@@ -244,3 +246,18 @@ def test_the_shipped_list():
         assert low <= high, claim.id
         kinds = {kind for found in shipped.workloads.values() for kind in found}
         assert claim.workload is None or claim.workload in kinds, claim.id
+
+
+def test_variants_that_claims_name_are_there_to_be_run():
+    known = paths.definitions("backends")
+    for claim in load_book().claims:
+        for system in claim.systems:
+            name, _, variant = system.partition("@")
+            assert name not in known or not variant or variant in load_backend(name).variants, claim.id
+
+
+def test_every_scenario_is_of_a_kind_of_work():
+    """Those whose requests come from elsewhere are of no kind that could be told ahead."""
+    kinds = load_book().workloads
+    assert set(paths.definitions("workloads")) - set(kinds) <= {"prompt-file", "trace", "cold-start"}
+    assert set(kinds) <= set(paths.definitions("workloads"))

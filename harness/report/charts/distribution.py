@@ -14,6 +14,7 @@ from harness.report.view import Group, Row, point_words
 Floats = NDArray[np.float64]
 
 SHARES = (0.1, *range(1, 100), 99.5, 99.9)  # of which a curve is made: more cannot be seen
+WITH_REPEATS = 4  # backends: with more, lines of single repeats hide each other
 THIN = 40  # points of the curve of a single repeat
 TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every curve
 
@@ -35,7 +36,7 @@ def distributions(
 
 
 def _chart(field: str, group: Group, samples: Mapping[str, Samples], order: Sequence[str]) -> Iterator[Chart]:
-    """Nothing where nothing valid was measured. Thin lines are the single repeats of a thick one."""
+    """Nothing where nothing valid was measured. Repeats are drawn beside their pool where there is room."""
     found = {row.label: values for row in group.rows if (values := _values(row, samples, field))}
     if not found:
         return
@@ -44,7 +45,7 @@ def _chart(field: str, group: Group, samples: Mapping[str, Samples], order: Sequ
     lines = []
     for label, repeats in found.items():
         index = order.index(label)
-        if len(repeats) > 1:
+        if len(repeats) > 1 and len(order) <= WITH_REPEATS:
             lines += [Line(label, index, _curve(np.sort(one), thin=True), "repeat") for one in repeats]
         lines.append(Line(label, index, _curve(pooled[label])))
     yield Chart(

@@ -22,7 +22,7 @@ FAMILIES = {
     "distribution": (
         "Distributions",
         "What share was at least this fast; a curve that ends below 100 % has requests without an answer. "
-        "Thin lines are single repeats.",
+        "Thin lines, where the backends are few, are single repeats.",
     ),
 }
 HOW_TO_READ = "Point at a chart, or reach it with Tab and use the arrow keys, to read its values."
