@@ -1,6 +1,6 @@
 """Runs in a container: the scripted server behind an engine's command line, of which only the port counts.
 
-Environment: HABITS (words: dies, slow, grows), GROWS_AFTER_S, TRUTH (flags of `bench truth`).
+Environment: HABITS (words: dies, slow, grows), TRUTH (flags of `bench truth`).
 """
 
 import os
@@ -18,9 +18,10 @@ def asked_port(arguments: list[str]) -> str:
     return os.environ["OLLAMA_HOST"].rpartition(":")[2]
 
 
-def grow(after_s: float) -> None:
-    """Takes memory until the limit of the container ends it."""
-    time.sleep(after_s)
+def grow() -> None:
+    """Once there is a file /tmp/grow: takes memory until the limit of the container ends it."""
+    while not os.path.exists("/tmp/grow"):
+        time.sleep(0.05)
     held = []
     while True:
         held.append(os.urandom(1 << 24))
@@ -34,6 +35,6 @@ if "slow" in habits:
     print("loading the model", flush=True)
     time.sleep(2)
 if "grows" in habits:
-    threading.Thread(target=grow, args=[float(os.environ["GROWS_AFTER_S"])], daemon=True).start()
+    threading.Thread(target=grow, daemon=True).start()
 flags = ["--host", "0.0.0.0", "--port", asked_port(sys.argv[1:]), "--ttft-ms", "20", "--gap-ms", "5"]
 sys.exit(main(["truth", *flags, *os.environ.get("TRUTH", "").split()]))

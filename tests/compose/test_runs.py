@@ -8,6 +8,7 @@ import signal
 import socket
 from pathlib import Path
 
+import httpx
 import pytest
 from conftest import SMALL, composes, docker, until
 
@@ -111,20 +112,18 @@ def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(be
 def test_an_engine_that_runs_out_of_memory_in_mid_cell_is_kept_as_such_and_the_rest_goes_on(
     bench, simulator, llamacpp
 ):
-    done = bench(
+    process = bench.begin(
         *RUN,
-        "--requests",
-        "400",
-        "--backends",
-        "vllm,llamacpp",
-        "--duration",
-        "12",
-        code=4,
-        BENCH_IMAGE_VLLM=simulator(HABITS="grows", GROWS_AFTER_S="10"),
+        *("--requests", "500", "--duration", "15", "--backends", "vllm,llamacpp"),
+        BENCH_IMAGE_VLLM=simulator(HABITS="grows"),
         BENCH_IMAGE_LLAMACPP=llamacpp,
         BENCH_MEM_LIMIT="900m",
     )
-    assert "the engine died during 000-vllm-c2-r0: killed for lack of memory (exit code 137)" in done.stderr
+    until(lambda: measures(process), "the load runs")
+    docker("exec", *ours(), "touch", "/tmp/grow")
+    _out, err = process.communicate(timeout=180)
+    assert process.returncode == 4, err
+    assert "the engine died during 000-vllm-c2-r0: killed for lack of memory (exit code 137)" in err
     cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
     assert cells["vllm"]["validity"]["verdict"] == "INVALID"
     assert cells["vllm"]["requests"]["ok"] > 0
@@ -178,7 +177,7 @@ def test_a_port_that_is_taken_is_named_with_its_owner(bench, llamacpp):
 
 def test_ctrl_c_in_mid_cell_leaves_what_was_measured_and_no_container(bench, simulator):
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
-    until(lambda: bench_measures(process), "the load runs")
+    until(lambda: measures(process), "the load runs")
     process.send_signal(signal.SIGINT)
     _out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
@@ -188,7 +187,7 @@ def test_ctrl_c_in_mid_cell_leaves_what_was_measured_and_no_container(bench, sim
 @pytest.mark.parametrize("keeper_too", [False, True], ids=["bench", "bench and its keeper"])
 def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, llamacpp, keeper_too):
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
-    until(lambda: bench_measures(process), "the load runs")
+    until(lambda: measures(process), "the load runs")
     (container,) = ours()
     children = [int(pid) for pid in descendants(process.pid)]
     process.kill()
@@ -210,7 +209,7 @@ def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, 
 def test_leftovers_are_found_by_their_labels_alone(bench, simulator, llamacpp):
     """As after a restart of the machine, or with another cache."""
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
-    until(lambda: bench_measures(process), "the load runs")
+    until(lambda: measures(process), "the load runs")
     for pid in [process.pid, *map(int, descendants(process.pid))]:
         os.kill(pid, signal.SIGKILL)
     process.communicate(timeout=60)
@@ -220,9 +219,19 @@ def test_leftovers_are_found_by_their_labels_alone(bench, simulator, llamacpp):
     assert "removed the container of vllm, left by a bench that was killed" in done.stderr
 
 
-def bench_measures(process):
+def measures(process):
+    """The simulated engine has served some twenty requests."""
     assert process.poll() is None, process.communicate()
-    return any("harness.load" in command(pid) for pid in descendants(process.pid))
+    for container in ours():
+        ports = json.loads(docker("inspect", container))[0]["NetworkSettings"]["Ports"]
+        for place in ports.get("8000/tcp") or ():
+            try:
+                text = httpx.get(f"http://127.0.0.1:{place['HostPort']}/metrics").text
+            except httpx.HTTPError:
+                continue
+            counts = re.findall(r"^vllm:generation_tokens_total\S* (\S+)", text, re.M)
+            return sum(map(float, counts)) > 100
+    return False
 
 
 def ours():
@@ -236,10 +245,3 @@ def descendants(pid):
         for child in thread.read_text().split():
             found += [child, *descendants(child)]
     return found
-
-
-def command(pid):
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
