@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 
 from harness.cli.main import main
 
@@ -20,7 +21,7 @@ def asked_port(arguments: list[str]) -> str:
 
 def grow() -> None:
     """Once there is a file /tmp/grow: takes memory until the limit of the container ends it."""
-    while not os.path.exists("/tmp/grow"):
+    while not Path("/tmp/grow").exists():
         time.sleep(0.05)
     held = []
     while True:

@@ -1,5 +1,6 @@
 """`bench run --launch compose`: real llama.cpp in a container, and everything that goes wrong on the way."""
 
+import contextlib
 import json
 import os
 import re
@@ -189,12 +190,11 @@ def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, 
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
     until(lambda: measures(process), "the load runs")
     (container,) = ours()
-    children = [int(pid) for pid in descendants(process.pid)]
-    process.kill()
     if keeper_too:
-        for pid in children:
-            os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+        kill_all(process)
+    else:
+        process.kill()
+        process.communicate(timeout=60)
     if not keeper_too:
         until(lambda: not ours(), "the keeper removes it")
     else:
@@ -210,9 +210,7 @@ def test_leftovers_are_found_by_their_labels_alone(bench, simulator, llamacpp):
     """As after a restart of the machine, or with another cache."""
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
     until(lambda: measures(process), "the load runs")
-    for pid in [process.pid, *map(int, descendants(process.pid))]:
-        os.kill(pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    kill_all(process)
     for note in (bench.folder / "cache" / "running").iterdir():
         note.unlink()
     done = bench(*RUN, "--backends", "llamacpp", BENCH_IMAGE_LLAMACPP=llamacpp)
@@ -232,6 +230,16 @@ def measures(process):
             counts = re.findall(r"^vllm:generation_tokens_total\S* (\S+)", text, re.M)
             return sum(map(float, counts)) > 100
     return False
+
+
+def kill_all(process):
+    """With its guard, keeper and workers, and none of them is given time to clean up."""
+    process.send_signal(signal.SIGSTOP)
+    for pid in descendants(process.pid):
+        with contextlib.suppress(ProcessLookupError):  # it died with another
+            os.kill(int(pid), signal.SIGKILL)
+    process.kill()
+    process.communicate(timeout=60)
 
 
 def ours():
