@@ -41,7 +41,7 @@ def describe(
         "problem": "measured without sampling",
         "sources": {},
     }
-    found["telemetry"] = watched
+    found["telemetry"] = _told(watched)
     if window is None:
         return found, {key: "no answer to count" for key in KEYS if found[key] is None}
     sources, nulls = watched["sources"], {}
@@ -73,6 +73,20 @@ def describe(
         found[key] = found[table][name] if found[table] else None
         nulls[key] = nulls[table] or "the server reports no token counts"
     return found, {key: reason for key, reason in nulls.items() if found[key] is None and reason}
+
+
+def _told(watched: Mapping[str, Any]) -> Json:
+    """How each source fared. What it is, and what it lacks, is in cell.json."""
+    return {
+        **watched,
+        "sources": {
+            name: {
+                **{key: source[key] for key in ("reads", "unavailable", "last_failure", "failing_since_s")},
+                "about": {key: source["about"][key] for key in ("broken", "lost") if key in source["about"]},
+            }
+            for name, source in watched["sources"].items()
+        },
+    }
 
 
 def _acceptance(counted: Mapping[str, float]) -> float | None:

@@ -82,7 +82,8 @@ def measure(
         watcher.idle()
         result = run_load(job, progress, stop)
         engine.fresh = False
-        after, shapes_after = settled(lambda: _counters(engine), COUNTERS), _histograms(engine)
+        after = settled(lambda: _counters(engine), COUNTERS)
+        shapes_after = _histograms(engine) if after is not None else {}
         telemetry = watcher.stop(result.t0_monotonic_ns)
     exited = _exited(engine, suspected=before is not None and after is None)
     counters, restarts = counted(before, after, telemetry, COUNTERS)

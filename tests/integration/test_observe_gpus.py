@@ -169,7 +169,7 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
     with running(ttft_ms=100, gap_ms=20) as server:
         machine.set("processes", f"0 {server.pid} {30 * GIB}\n")
         run = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length"]
-        asked = ["--backends", f"vllm={server.url}", "--concurrency", "4", "--requests", "40"]
+        asked = ["--backends", f"vllm={server.url}", "--concurrency", "4", "--requests", "100"]
         flags = ["--output-tokens", "16", "--price-per-gpu-hour", "3.60EUR"]
         process = subprocess.Popen([*run, *asked, *flags], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         next(line for line in process.stderr if "preparing" in line)  # what was asked before is not the cell
@@ -177,7 +177,7 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
         while running_requests(server.url) < 4 and time.monotonic() < deadline:
             time.sleep(0.05)
         machine.set("busy")
-        _out, err = process.communicate(timeout=60)
+        _out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
     (folder,) = (tmp_path / "results").iterdir()
     summary = json.loads((folder / "summary.json").read_text())
