@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
-from itertools import cycle
+from itertools import cycle, zip_longest
 from random import Random
 from typing import Any, Literal
 
@@ -52,6 +52,15 @@ def load_questions() -> tuple[Question, ...]:
     for question in questions:
         _check(question)
     return questions
+
+
+def interleaved(questions: Sequence[Question]) -> list[Question]:
+    """One of each kind in turn: who is asked only some is asked some of every kind."""
+    kinds: dict[str, list[Question]] = {}
+    for question in questions:
+        kinds.setdefault(question.kind, []).append(question)
+    turns = zip_longest(*kinds.values())
+    return [question for turn in turns for question in turn if question is not None]
 
 
 def as_json(questions: Sequence[Question]) -> dict[str, Any]:

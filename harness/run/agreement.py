@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from harness.agreement import Question, messages_of
+from harness.agreement import CONDITIONS, Question, interleaved, messages_of
 from harness.engines.dialect import render_body
 from harness.engines.session import EngineSession
 from harness.load import run_load
@@ -14,6 +14,8 @@ from harness.record import UNKNOWN, Outcome, Records
 from harness.run.prepare import Prepared
 from harness.spec.backend import Backend
 from harness.spec.scenario import Request
+
+LIMIT_S = 300.0
 
 # Greedy, and to where the model ends by itself: a forced length would be compared, not an answer.
 _GREEDY = Request(temperature=0.0, exact_output=False)
@@ -33,16 +35,25 @@ def ask_all(
     questions: Sequence[Question],
     say: Callable[[str], None],
     stop: threading.Event,
+    limit_s: float = LIMIT_S,
 ) -> dict[str, Any] | None:
-    """Answers by condition and question; None when it was interrupted. The cache is emptied before each."""
-    asked = {}
-    for condition, concurrency in (("unloaded", 1), ("saturated", len(questions))):
+    """Answers by condition and question; None when it was interrupted. The cache is emptied before each.
+
+    A slow engine is asked no more after `limit_s`, and under load only what it was asked before.
+    """
+    asked: dict[str, Any] = {}
+    questions = interleaved(questions)
+    for condition in CONDITIONS:
+        if asked:
+            questions = [question for question in questions if question.id in asked["unloaded"]["answers"]]
+        concurrency = 1 if condition == "unloaded" else max(len(questions), 1)
         engine.reset_prefix_cache()
         job = LoadJob(
             url=engine.chat_url,
             headers=engine.headers(),
             bodies=[_body(definition, engine, question) for question in questions],
             schedule=ClosedLoop(concurrency),
+            duration_s=limit_s,
             request_timeout_s=_GREEDY.timeout_s,
             drain_timeout_s=_GREEDY.timeout_s,
         )

@@ -3,10 +3,19 @@
 import json
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 from test_run import SMALL, bench, command, define, run_folder, summary
+
+from harness.agreement import compare, load_questions
+from harness.engines.launch import resolve_launch
+from harness.engines.session import open_engine
+from harness.run.agreement import ask_all
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.models import choose_model
+from harness.truth import running
 
 
 @pytest.fixture
@@ -47,6 +56,20 @@ def test_answers_are_asked_twice_stored_and_compared(here):
     assert summary()["agreement"] == first["agreement"]
     kept = json.loads((run_folder() / "agreement" / "backends" / "quick.json").read_text())
     assert kept["unloaded"]["answers"]["capital-france"]["outcome"] == "ok"
+
+
+def test_a_slow_engine_is_asked_for_so_long_only(here):
+    with running(ttft_ms=300, gap_ms=1, max_running=64) as server:
+        (ref,) = parse_backend_list(f"truth={server.url}")
+        name, model = choose_model(None)
+        launch = resolve_launch(ref, "auto")
+        with open_engine(ref, launch, name, model, log_path=here / "log", progress=print) as engine:
+            asked = ask_all(ref.definition, engine, load_questions(), print, threading.Event(), limit_s=2)
+    unloaded, saturated = (asked[condition]["answers"] for condition in ("unloaded", "saturated"))
+    assert 4 <= len(unloaded) <= 7
+    assert saturated.keys() == unloaded.keys()
+    found = compare(load_questions(), {"slow": asked})["backends"]["slow"]
+    assert found["unloaded"]["asked"] == sum(found["under_load"].values()) == len(unloaded)
 
 
 def test_simulated_servers_are_not_asked_unless_told_to(here):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.agreement import as_json, compare, from_json, load_questions, messages_of, warnings
+from harness.agreement import as_json, compare, from_json, interleaved, load_questions, messages_of, warnings
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
 from harness.report.agreement import agreement_lines, agreement_tables
@@ -59,6 +59,13 @@ def test_there_are_enough_questions_of_every_kind_and_each_can_be_answered():
         assert not right(asked, answer("")), asked.id
         assert not right(asked, answer("Bananas are never 123 in <maybe>")), asked.id
         assert not right(asked, answer(ideal(asked), outcome="timeout")), asked.id
+
+
+def test_some_of_the_questions_are_some_of_every_kind():
+    order = interleaved(QUESTIONS)
+    assert sorted(asked.id for asked in order) == sorted(asked.id for asked in QUESTIONS)
+    assert len({asked.kind for asked in order[:6]}) == 6
+    assert interleaved([]) == []
 
 
 def test_the_question_itself_is_not_its_answer():
