@@ -81,14 +81,23 @@ def test_every_variable_is_named_in_the_head(made):
     assert {name for name in used if not name.startswith("BENCH_IMAGE_") and name not in head} == set()
 
 
+def started(definition, device, weights, gpus=(), labels=None):
+    """The content of the Compose file of one start."""
+    fill, mounts = launch._weights_fill(definition, weights)
+    hub = not weights.local
+    return launch.project_content(
+        definition, device, fill, mounts, hub=hub, gpus=gpus, port=1234, labels=labels or {}
+    )
+
+
 @pytest.mark.parametrize("name", ENGINES)
-def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name, monkeypatch, tmp_path):
+def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
     """With each variable at its default; the model and its place are the run's."""
     definition = load_backend(name)
     device = definition.devices[0]
     weights = Weights("org/model", "t", "q", None, None, "hub")
     configured_one = configured(definition, None, {"threads": "-1"})
-    content = launch._content(configured_one, device, ["0"], weights, 1234, tmp_path, {})
+    content = started(configured_one, device, weights, ["0"])
     mine = content["services"][name]
     assert mine["ports"] == [f"127.0.0.1:1234:{definition.compose.port}"]
 
@@ -108,17 +117,17 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name, monkeypa
         assert shown in plain(text)
 
 
-def test_a_variant_changes_the_command_of_its_container(tmp_path):
+def test_a_variant_changes_the_command_of_its_container():
     definition = apply_variant(load_backend("vllm"), "no-prefix-cache")
     command = service(definition, "cuda", plain_fill(definition) | {"model": "m"}, hub=False)["command"]
     assert "--no-enable-prefix-caching" in command
     assert "--enable-prefix-caching" not in command
 
 
-def test_weights_of_this_machine_are_mounted_read_only_and_fetch_nothing(tmp_path):
+def test_weights_of_this_machine_are_mounted_read_only_and_fetch_nothing():
     definition = configured(load_backend("llamacpp"), None, {})
     weights = Weights("/data/$x/model.gguf", "t", "q", "00", None, "local")
-    content = launch._content(definition, "cpu", [], weights, 1234, tmp_path, {"a": "b"})
+    content = started(definition, "cpu", weights, labels={"a": "b"})
     made = content["services"]["llamacpp"]
     assert made["volumes"] == [
         {"type": "bind", "source": "/data/$$x/model.gguf", "target": "/models/model.gguf", "read_only": True}
@@ -149,13 +158,10 @@ def test_what_belongs_to_the_weights_is_mounted_with_them(place, model, source, 
     assert (found, mount["source"], mount["target"]) == (model, source, target)
 
 
-def test_options_files_reach_the_container(tmp_path):
-    definition = configured(load_backend("tensorrt-llm"), None, {"max_sequences": "4"})
+def test_an_engine_over_two_gpus_gets_both():
+    definition = configured(load_backend("tensorrt-llm"), None, {"tensor_parallel": "2"})
     weights = Weights("org/model", "t", "q", None, None, "hub")
-    content = launch._content(definition, "cuda", ["0", "1"], weights, 1234, tmp_path, {})
-    made = content["services"]["tensorrt-llm"]
-    assert "guided_decoding_backend: xgrammar" in (tmp_path / "options.yaml").read_text()
-    assert made["volumes"][-1]["target"] == "/bench/options.yaml"
+    made = started(definition, "cuda", weights, ["0", "1"])["services"]["tensorrt-llm"]
     assert made["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] == ["0", "1"]
 
 

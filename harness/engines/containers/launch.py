@@ -6,7 +6,7 @@ import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,16 @@ def start_container(
     project = f"bench-{definition.name}-{secrets.token_hex(4)}"
     with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
         folder = Path(scratch)
-        content = _content(definition, device, gpus, weights, port, folder, owners.labels(label, keep=keep))
+        fill, mounts = _weights_fill(definition, weights)
+        files = {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+            mounts.append(_bind(folder / name, f"{SCRATCH}/{name}"))
+        labels = owners.labels(label, keep=keep)
+        hub = weights is not None and not weights.local
+        content = project_content(
+            definition, device, fill, mounts, hub=hub, gpus=gpus, port=port, labels=labels
+        )
         text = yaml_text(content)
         (folder / COMPOSE_FILE).write_text(text, encoding="utf-8")
         say(f"{label}: starting {image.name} with {' '.join(tool.argv)} {tool.version}")
@@ -91,7 +100,7 @@ def start_container(
             return {
                 "command": about.pop("command"),
                 "env": content["services"][definition.name]["environment"] | _seen(gpus),
-                "files": _files(definition),
+                "files": files,
                 "pid": attributes["State"]["Pid"],
                 "remarks": remarks,
                 "container": {
@@ -103,8 +112,7 @@ def start_container(
                     "compose": f"{' '.join(tool.argv)} {tool.version}",
                     "compose_file": text,
                     "project": project,
-                    # Docker's proxy forwards it, which takes tens of microseconds each way.
-                    "address": "published port",
+                    "address": "published port",  # through Docker's proxy: a hop more than direct_address
                 },
             }
 
@@ -128,28 +136,19 @@ def _seen(gpus: list[str]) -> dict[str, str]:
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
 
 
-def _content(
+def project_content(
     definition: Backend,
     device: str,
-    gpus: list[str],
-    weights: Weights | None,
+    fill: Mapping[str, str],
+    mounts: Sequence[Mapping[str, Any]],
+    *,
+    hub: bool,
+    gpus: Sequence[str],
     port: int,
-    folder: Path,
-    labels: dict[str, str],
+    labels: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The Compose file of one start, with its files written to `folder`."""
+    """The Compose file of one start."""
     assert definition.compose is not None
-    fill = plain_fill(definition)
-    mounts = []
-    if weights:
-        fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
-        if weights.local:
-            fill["model"], mount = _mounted(Path(weights.model))
-            mounts.append(mount)
-    for name, text in _files(definition, fill).items():
-        (folder / name).write_text(text, encoding="utf-8")
-        mounts.append(_bind(folder / name, f"{SCRATCH}/{name}"))
-    hub = weights is not None and not weights.local
     made = service(definition, device, {name: literal(text) for name, text in fill.items()}, hub=hub)
     used = {volume.partition(":")[0] for volume in made["volumes"]}
     made["volumes"] += mounts
@@ -164,9 +163,17 @@ def _content(
     }
 
 
-def _files(definition: Backend, fill: dict[str, str] | None = None) -> dict[str, str]:
-    fill = plain_fill(definition) if fill is None else fill
-    return {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
+def _weights_fill(
+    definition: Backend, weights: Weights | None
+) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Placeholders, with the weights as the container sees them, and the mounts that they need."""
+    fill = plain_fill(definition)
+    if weights is None:
+        return fill, []
+    if not weights.local:
+        return fill | {"model": weights.model, "offline": "0"}, []
+    place, mount = _mounted(Path(weights.model))
+    return fill | {"model": place, "offline": "1"}, [mount]
 
 
 def _mounted(weights: Path) -> tuple[str, dict[str, Any]]:
