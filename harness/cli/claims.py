@@ -69,10 +69,11 @@ def _list(book: "Book", chosen: "list[Claim]", width: int, *, as_json: bool) -> 
             ):
                 print(line)
         print()
-    decidable = sum(claim.needs is None for claim in chosen)
-    print(
-        f"{len(chosen)} claims, {decidable} of them decidable by a run; {len(book.conflict)} contradictions"
-    )
+    # One statement about several pairs has an entry for each: `A0-003`, `A0-003b`.
+    statements = {claim.id.rstrip("bcd") for claim in chosen}
+    decidable = {claim.id.rstrip("bcd") for claim in chosen if claim.needs is None}
+    print(f"{len(statements)} claims, {len(decidable)} of them decidable by a run")
+    print(f"{len(book.conflict)} matters in which the sources contradict each other")
 
 
 def _plain(claim: "Claim") -> dict[str, object]:

@@ -1,6 +1,8 @@
 """The first screen: what was compared, what came out in plain words, the table, what to keep in mind."""
 
-from harness.report import notes
+from collections.abc import Iterator
+
+from harness.report import claims, notes
 from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
 from harness.report.html import verdicts
@@ -29,10 +31,17 @@ def answer(source: Source) -> Html:
         *sentences,
         *([tag("p", tag("strong", undecided))] if undecided else []),
         *(_table(source, group) for group in found),
+        *_claims(source),
         _engines(source),
         tag("h3", "Keep in mind"),
         items(map(_note, notes.notes(summary))),
     )
+
+
+def _claims(source: Source) -> Iterator[Html]:
+    entries = source.summary.get("claims")
+    if entries:
+        yield tag("p", tag("a", claims.counts(entries), href="#claims"))
 
 
 def _compared(source: Source) -> str:

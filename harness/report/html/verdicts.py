@@ -91,10 +91,14 @@ def _matrix(source: Source, point: LoadPoint, found: Sequence[Finding]) -> Html:
             return _short(other, {"faster": "slower", "slower": "faster"}.get(other.word, other.word))
         return Html("")
 
-    rows = ([source.name(row), *(entry(row, column) for column in labels)] for row in labels)
+    def of(column: str, content: str) -> Html:
+        return tag("span", content, data_series=str(source.index(column)))  # hidden with its backend
+
+    rows = ([source.name(row), *(of(column, entry(row, column)) for column in labels)] for row in labels)
     name = measure(verdicts.primary(source.summary)).name
     caption = f"{name}, {point_words(point)}: the row's backend against the column's"
-    return table(caption, ["", *labels], rows, [str(source.index(row)) for row in labels], "verdicts")
+    head = ["", *(of(column, column) for column in labels)]
+    return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")
 
 
 def _short(found: Finding, word: str) -> Html:
