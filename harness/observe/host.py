@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from importlib import metadata
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness import __version__, paths
 _PACKAGES = """
     httpx httptools uvloop asyncio-throttle numpy pandas fastparquet matplotlib docker nvidia-ml-py psutil
 """.split()
+_BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machine's containers
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 
@@ -107,12 +109,26 @@ def _memory_bytes() -> int | None:
 
 
 def is_this_machine(hostname: str) -> bool:
-    """Whether an address is one of ours; False where that cannot be found out."""
+    """Whether an address is one of ours, or of a container of ours; False where that cannot be found out."""
     try:
-        found = {info[4][0] for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)}
-    except OSError:
+        found = {
+            ip_address(info[4][0]) for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)
+        }
+    except (OSError, ValueError):
         return False
-    ours = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
-    return any(
-        address in ours or address.startswith("127.") or address == "::1" for address in map(str, found)
-    )
+    return any(one.is_loopback or one.is_unspecified or _is_ours(one) for one in found)
+
+
+def _is_ours(wanted: IPv4Address | IPv6Address) -> bool:
+    for name, addresses in psutil.net_if_addrs().items():
+        for one in addresses:
+            if one.family not in (socket.AF_INET, socket.AF_INET6) or not one.netmask:
+                continue
+            own = ip_interface(f"{one.address.partition('%')[0]}/{_bits(one.netmask)}")
+            if wanted == own.ip or (name.startswith(_BRIDGES) and wanted in own.network):
+                return True
+    return False
+
+
+def _bits(netmask: str) -> int:
+    return int(ip_address(netmask)).bit_count()

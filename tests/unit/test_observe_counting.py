@@ -1,7 +1,12 @@
 """What an engine counted over a cell: exact ends, restarts in between, and an engine that counts late."""
 
-import numpy as np
+import socket
+from types import SimpleNamespace
 
+import numpy as np
+import psutil
+
+from harness.observe import host
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.sources.visible import visible
 from harness.telemetry import Samples, Telemetry
@@ -68,3 +73,20 @@ def test_gpus_are_named_by_number_uuid_or_instance():
     assert visible({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, uuids, parents)[0] == [1]
     assert visible({"NVIDIA_VISIBLE_DEVICES": "none"}, uuids, parents)[0] == []
     assert visible({"CUDA_VISIBLE_DEVICES": "-1"}, uuids, parents)[0] == []
+
+
+def test_an_engine_is_on_this_machine_at_its_own_addresses_and_its_containers(monkeypatch):
+    def address(ip, netmask):
+        family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+        return SimpleNamespace(family=family, address=ip, netmask=netmask)
+
+    interfaces = {
+        "eth0": [address("10.1.2.3", "255.255.0.0"), address("fe80::1%eth0", "ffff:ffff:ffff:ffff::")],
+        "docker0": [address("172.17.0.1", "255.255.0.0")],
+        "sit0": [SimpleNamespace(family=17, address="00:00", netmask=None)],
+    }
+    monkeypatch.setattr(psutil, "net_if_addrs", lambda: interfaces)
+    for here in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "10.1.2.3", "172.17.0.2", "fe80::1"):
+        assert host.is_this_machine(here), here
+    for elsewhere in ("10.1.2.4", "192.0.2.1", "no-such-host.invalid"):
+        assert not host.is_this_machine(elsewhere), elsewhere
