@@ -158,6 +158,13 @@ def test_what_belongs_to_the_weights_is_mounted_with_them(place, model, source, 
     assert (found, mount["source"], mount["target"]) == (model, source, target)
 
 
+def test_options_are_written_with_the_values_of_the_run(tmp_path):
+    definition = configured(load_backend("tensorrt-llm"), None, {"chunked_prefill": "false"})
+    files = launch._write_files(definition, plain_fill(definition), tmp_path)
+    assert (tmp_path / "options.yaml").read_text() == files["options.yaml"]
+    assert "enable_chunked_prefill: false" in files["options.yaml"]
+
+
 def test_an_engine_over_two_gpus_gets_both():
     definition = configured(load_backend("tensorrt-llm"), None, {"tensor_parallel": "2"})
     weights = Weights("org/model", "t", "q", None, None, "hub")

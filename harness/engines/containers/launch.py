@@ -73,10 +73,8 @@ def start_container(
     with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
         folder = Path(scratch)
         fill, mounts = _weights_fill(definition, weights)
-        files = {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-            mounts.append(_bind(folder / name, f"{SCRATCH}/{name}"))
+        files = _write_files(definition, fill, folder)
+        mounts += [_bind(folder / name, f"{SCRATCH}/{name}") for name in files]
         labels = owners.labels(label, keep=keep)
         hub = weights is not None and not weights.local
         content = project_content(
@@ -174,6 +172,14 @@ def _weights_fill(
         return fill | {"model": weights.model, "offline": "0"}, []
     place, mount = _mounted(Path(weights.model))
     return fill | {"model": place, "offline": "1"}, [mount]
+
+
+def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Name -> text of [engine.files], as they lie in `folder` then."""
+    files = {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return files
 
 
 def _mounted(weights: Path) -> tuple[str, dict[str, Any]]:
