@@ -90,6 +90,8 @@ _FACTS: tuple[tuple[str, Callable[[Side], Any], bool], ...] = (
     ("variant", _of_backend("variant"), False),
     ("engine version", _server_version, False),
     ("started as", _of_backend("launch", "mode"), False),
+    ("image", _of_backend("engine", "container", "image", "name"), False),
+    ("image digest", _of_backend("engine", "container", "image", "digest"), False),
     ("weights file", _of_backend("engine", "weights_sha256"), False),
     ("harness version", _at("packages", "llm-servebench"), False),
     ("seed", _at("seeds", "run"), False),

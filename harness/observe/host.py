@@ -5,14 +5,18 @@ import platform
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 import psutil
 
 from harness import __version__, paths
+
+T = TypeVar("T")
 
 _PACKAGES = """
     httpx httptools uvloop asyncio-throttle numpy pandas fastparquet matplotlib docker nvidia-ml-py psutil
@@ -35,6 +39,7 @@ def host_facts() -> dict[str, Any]:
         "memory_bytes": _memory_bytes(),
         "load_average_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "gpus": gpu_names(),
+        "gpu_driver": gpu_driver(),
     }
 
 
@@ -46,6 +51,19 @@ def usable_cpus() -> int:
 
 def gpu_names() -> list[str] | None:
     """Through NVML; None when there is no driver."""
+
+    def read(nvml: ModuleType) -> list[str]:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
+        return [str(nvml.nvmlDeviceGetName(handle)) for handle in handles]
+
+    return _nvml(read)
+
+
+def gpu_driver() -> str | None:
+    return _nvml(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
+
+
+def _nvml(read: Callable[[ModuleType], T]) -> T | None:
     import pynvml
 
     try:
@@ -53,8 +71,7 @@ def gpu_names() -> list[str] | None:
     except pynvml.NVMLError:
         return None
     try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
+        return read(pynvml)
     except pynvml.NVMLError:
         return None
     finally:

@@ -35,9 +35,19 @@ def _terminal(document: Json) -> Iterator[str]:
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
             yield from _table([HEADS, *map(finding_row, findings)])
-            yield from (f"    {one['metric']}: {plain(one['why'])}" for one in findings if undecided(one))
+            yield from (f"    {reason}" for reason in _reasons(findings))
     yield ""
     yield conclusion(document)
+
+
+def _reasons(findings: Sequence[Json]) -> Iterator[str]:
+    """Why nothing was decided, each reason once."""
+    metrics: dict[str, list[str]] = {}
+    for one in findings:
+        if undecided(one):
+            metrics.setdefault(one["why"], []).append(one["metric"])
+    for why, names in metrics.items():
+        yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -100,8 +110,12 @@ def by_load(pair: Json) -> list[tuple[LoadPoint, list[Json]]]:
 
 def finding_row(one: Json) -> tuple[str, ...]:
     new, old = (NOT_KNOWN if value is None else number(value) for value in one["values"])
-    low, middle, high = (change(ratio) for ratio in one["ratio"]) if one["ratio"] else ("", NOT_KNOWN, "")
-    interval = f"{low} to {high}" if low else NOT_KNOWN
+    middle, interval = NOT_KNOWN, NOT_KNOWN
+    if one["ratio"]:
+        low, middle, high = (change(ratio) for ratio in one["ratio"])
+        interval = f"{low} to {high}"
+    elif all(one["values"]):
+        middle = change(one["values"][0] / one["values"][1])
     mark = PRIMARY if one["primary"] else ""
     return (one["metric"] + mark, old, new, middle, interval, one["verdict"])
 
