@@ -239,7 +239,10 @@ class Histograms:
 
 @dataclass(frozen=True, slots=True)
 class JsonMetrics:
-    """A JSON answer beside the Prometheus one; gauges are dotted paths into its last element."""
+    """A JSON answer beside the Prometheus one; gauges are dotted paths into its last element.
+
+    `a / b` is a quotient of two.
+    """
 
     path: str
     gauges: Gauges = Gauges()

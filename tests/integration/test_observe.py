@@ -151,9 +151,10 @@ def test_json_statistics_are_read_and_an_empty_answer_is_no_sample():
         "kv_use": "kvCacheStats.usedNumBlocks / kvCacheStats.maxNumBlocks",
         "waiting": "numQueuedRequests",
     }
+    # The Prometheus text that this engine can also give is not there: it was not started with it.
     with answering([iteration(1, 10), iteration(3, 50)], [], [iteration(4, 100)]) as url:
         telemetry, facts = watched(
-            2.5, exporter=Exporter(url="", headers={}, json_url=url, json_gauges=paths)
+            2.5, exporter=exporter("http://127.0.0.1:9/", gauges=paths, json_url=url, json_gauges=paths)
         )
     assert telemetry.get("engine.running").values.tolist() == [3, 4]
     assert telemetry.get("engine.kv_use").values.tolist() == [0.25, 0.5]

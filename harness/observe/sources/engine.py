@@ -4,6 +4,7 @@ import http.client
 import json
 import ssl
 import time
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,32 +27,53 @@ class EngineExporter:
         pass
 
     def read(self, put: Put) -> None:
-        """Stamped in the middle of question and answer: the engine looked at itself in between."""
-        ours = self._exporter
-        if ours.counters or ours.gauges:
-            body, at_ns = self._ask(ours.url)
-            values = read_series(body.decode(errors="replace"), ours.counters, ours.gauges)
-            if ours.prompt_tokens_exclude_cached and "prompt_tokens" in values:
-                values["prompt_tokens"] += values.get("cached_prompt_tokens", 0.0)
-            self._put(put, {**ours.counters, **ours.gauges}, values, at_ns)
-        if ours.json_url:
-            body, at_ns = self._ask(ours.json_url)
+        """The JSON answer gives what the Prometheus one does not, also where that one is not there at all."""
+        ours, given, problems = self._exporter, set[str](), []
+        reads = [self._read_text] * bool(ours.counters or ours.gauges) + [self._read_json] * bool(
+            ours.json_url
+        )
+        for read in reads:
             try:
-                answer = json.loads(body)
-            except ValueError as error:
-                raise UnreadableError(f"{ours.json_url}: not JSON: {error}") from None
-            if answer != []:  # drained by the last read
-                self._put(put, ours.json_gauges, gauge_paths(answer, ours.json_gauges), at_ns)
+                given |= read(put, given)
+            except UnreadableError as error:
+                problems.append(str(error))
+        if problems and len(problems) == len(reads):
+            raise UnreadableError("; ".join(problems))
 
-    def _put(self, put: Put, wanted: dict[str, str] | Any, values: dict[str, float], at_ns: int) -> None:
+    def _read_text(self, put: Put, _given: set[str]) -> set[str]:
+        ours = self._exporter
+        body, at_ns = self._ask(ours.url)
+        values = read_series(body.decode(errors="replace"), ours.counters, ours.gauges)
+        if ours.prompt_tokens_exclude_cached and "prompt_tokens" in values:
+            values["prompt_tokens"] += values.get("cached_prompt_tokens", 0.0)
+        return self._put(put, {**ours.counters, **ours.gauges}, values, at_ns)
+
+    def _read_json(self, put: Put, given: set[str]) -> set[str]:
+        ours = self._exporter
+        wanted = {name: path for name, path in ours.json_gauges.items() if name not in given}
+        if not wanted:
+            return set()
+        body, at_ns = self._ask(ours.json_url)
+        try:
+            answer = json.loads(body)
+        except ValueError as error:
+            raise UnreadableError(f"{ours.json_url}: not JSON: {error}") from None
+        if answer == []:  # the last read emptied it, and no iteration ended since
+            return set()
+        return self._put(put, wanted, gauge_paths(answer, wanted), at_ns)
+
+    def _put(self, put: Put, wanted: Mapping[str, str], values: Mapping[str, float], at_ns: int) -> set[str]:
+        """Names of what there was."""
         for name, series in wanted.items():
             if name in values:
                 put(f"engine.{name}", values[name], at_ns)
                 self.missing.pop(f"engine.{name}", None)
             else:
                 self.missing.setdefault(f"engine.{name}", f"no {series} in the engine's metrics")
+        return set(values)
 
     def _ask(self, url: str) -> tuple[bytes, int]:
+        """Stamped in the middle of question and answer: the engine looked at itself in between."""
         parts = urlsplit(url)
         began = time.monotonic_ns()
         try:
