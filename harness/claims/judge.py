@@ -79,7 +79,7 @@ def _entry(claim: Claim, place: Place, book: Book) -> dict[str, Any] | None:
         "found": [one.as_json() for one in found],
         "stated_under": place.stated_under(claim),
         "differs": place.differs(claim),
-        "conflicts": [conflict.topic for conflict in book.conflicts_of(claim.id)],
+        "conflicts": [f"{one.topic} ({one.says})" for one in book.conflicts_of(claim.id)],
     }
 
 

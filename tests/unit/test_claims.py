@@ -199,6 +199,13 @@ def test_a_crippled_variant_does_not_stand_for_its_engine():
     assert entry["found"][0]["about"] == "llamacpp@bf16 / vllm"
 
 
+def test_sources_that_contradict_each_other_are_quoted_together():
+    clash = {"topic": "one user", "claims": ["A0-000"], "says": "ahead, or behind"}
+    summary = {"cells": [cell("vllm"), cell("llamacpp")]}
+    (entry,) = judge(summary, {}, book(FASTER, conflict=[clash]))
+    assert entry["conflicts"] == ["one user (ahead, or behind)"]
+
+
 def test_conditions_that_differ_are_named():
     cells = [cell("vllm", track="bf16", engine_version="0.32"), cell("llamacpp", track="q4")]
     (entry,) = judged([FASTER], cells=cells, comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])])

@@ -87,6 +87,13 @@ def test_claims_stand_with_their_source_and_conditions(folder):
     assert "javascript:" not in (folder.path / "report.html").read_text(encoding="utf-8")
 
 
+def test_other_tools_stand_beside_what_is_said_here(folder):
+    text = section(folder, "peers")
+    assert "herevllmsglangaiperfguidellminference-perf" in text
+    assert f"{FIRST} TPOT mean, ms" in text
+    assert "the time to the first token is inside" in text
+
+
 def test_what_forbids_a_comparison_is_said(folder):
     one = {"code": "weights", "text": f"weights: a, b {EVIL}", "matters": True, "metrics": ["ttft_ms.p50"]}
     edit_summary(folder, unequal=[one, one])
