@@ -59,3 +59,18 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     assert floors["calm"]["c4"][PRIMARY] == found["apart"]
     described = json.loads(bench("run", *SMALL, "--backends", "calm,slow", "--dry-run", "--json").stdout)
     assert len(described["cells"]) == 10
+
+
+def test_the_capacity_of_a_server_of_two_slots_is_between_two_and_three(here):  # noqa: F811
+    """A third request waits for a slot, so its first token takes longer than any limit near 150 ms."""
+    define("narrow", "--ttft-ms", "150", "--gap-ms", "20", "--max-running", "2")
+    search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "8")
+    limits = ("--set", "slo.ttft_ms.p90=250")
+    asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)
+    assert "there are no limits to keep" in bench(*asked, code=2).stderr
+    done = bench(*asked, *limits, limit_s=200)
+    (found,) = summary()["capacity"]
+    assert found["interval"][::2] == [2, 3]
+    assert [(one["value"], one["kept"]) for one in found["tested"]] == [(1, 1), (2, 1), (3, 0), (4, 0)]
+    assert found["tested"][0]["attainment"] == 1
+    assert "narrow: 2.45 in flight keep the limits (2 to 3, 1 search)" in done.stdout
