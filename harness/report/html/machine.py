@@ -46,26 +46,23 @@ COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tok
 
 
 def machine(source: Source) -> Html | None:
-    """None in runs that were measured without sampling."""
+    """None in runs that were neither sampled nor priced."""
+    parts = [part for part in (_used(source), _scaling(source), _costs(source)) if part is not None]
+    return section("machine", "What the machine was doing", *parts) if parts else None
+
+
+def _used(source: Source) -> Html | None:
     cells = [cell for cell in source.summary.get("cells") or () if cell.get("limiter") or cell.get("host")]
     if not cells:
         return None
-    no_gpu = (
-        []
-        if any((cell.get("gpu") or {}).get("engine_gpus") for cell in cells)
-        else [tag("p", NO_GPU, class_="muted")]
-    )
-    parts = [_used(source, cells), _scaling(source), _costs(source)]
-    return section("machine", "What the machine was doing", tag("p", EXPLAINED), *no_gpu,
-                   *(part for part in parts if part is not None))  # fmt: skip
-
-
-def _used(source: Source, cells: Sequence[Json]) -> Html:
     paths = [path for path in USED if any(measured(cell, path) is not None for cell in cells)]
     rows = ([_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
     head = ["cell", "limited by", *(USED[path][0] for path in paths)]
-    return table("What limited each cell, and what it used", head, rows,
-                 [source.index(cell["label"]) for cell in cells])  # fmt: skip
+    owners = [source.index(cell["label"]) for cell in cells]
+    on_gpus = any((cell.get("gpu") or {}).get("engine_gpus") for cell in cells)
+    no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
+    made = table("What limited each cell, and what it used", head, rows, owners)
+    return join([tag("p", EXPLAINED), *no_gpu, made])
 
 
 def _name(cell: Json) -> str:
