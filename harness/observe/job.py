@@ -34,7 +34,7 @@ class Watch:
     engine_pid: int | None = None
     engine_port: int | None = None
     engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
-    gpus: bool = True  # False: the engine runs on another machine
+    engine_here: bool = True  # False: what this machine's GPUs and CPUs draw is not the engine's
 
 
 @dataclass(slots=True)

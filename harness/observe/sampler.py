@@ -79,10 +79,13 @@ def sources(watch: Watch) -> dict[str, Source]:
     """The rate is that of the GPUs' cheap fields; what costs more is read less often."""
     beat = 1.0 / watch.hz
     processes = Processes(watch, period_s=2.5 * beat)
-    made: dict[str, Source] = {"system": System(period_s=2.5 * beat), "processes": processes}
+    made: dict[str, Source] = {
+        "system": System(period_s=2.5 * beat, energy=watch.engine_here),
+        "processes": processes,
+    }
     if watch.exporter is not None:
         made["engine"] = EngineExporter(watch.exporter, period_s=5 * beat)
-    if watch.gpus:
+    if watch.engine_here:
         made["nvidia"] = NvidiaGpus(watch.engine_env, period_s=beat)
         made["nvidia-slow"] = NvidiaGpusSlowly(watch.engine_env, processes.engine_pids, period_s=10 * beat)
         made["amd"] = AmdGpus(watch.engine_env, processes.engine_pids, period_s=beat)

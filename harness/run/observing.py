@@ -30,7 +30,7 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
         engine_pid=engine.facts.get("pid") if here else None,
         engine_port=address.port if here else None,
         engine_env=gpu_env(engine.facts),
-        gpus=here,
+        engine_here=here,
     )
 
 

@@ -204,6 +204,13 @@ def test_the_energy_of_a_cpu_package_goes_on_when_its_counter_wraps(tmp_path):
     assert read(system)["cpu.0.energy_j"] == pytest.approx(1.1)
 
 
+def test_the_energy_of_this_machine_is_not_that_of_an_engine_elsewhere(tmp_path):
+    system = System(1.0, powercap(tmp_path, 900_000), energy=False)
+    system.open()
+    assert "cpu.0.energy_j" not in read(system)
+    assert system.missing["cpu.*.energy_j"] == "the engine runs on another machine"
+
+
 def test_a_counter_that_only_root_may_read_is_missing_with_the_reason(tmp_path):
     system = System(1.0, powercap(tmp_path, 1))
     system.open()
