@@ -311,3 +311,12 @@ def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(tmp
     assert gap["text"].startswith("the engine's metrics did not answer: ")
     assert "answers 404" in gap["text"]
     assert "telemetry-gap" in done.stdout
+
+
+def test_a_file_in_the_users_directory_is_not_mistaken_for_a_library(tmp_path, monkeypatch):
+    for name in ("psutil", "pynvml", "amdsmi"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not mine')")
+    monkeypatch.chdir(tmp_path)
+    telemetry, facts = watched(1.0)
+    assert facts["problem"] is None
+    assert len(telemetry.get("host.cpu_busy_s").values) >= 2
