@@ -104,8 +104,8 @@ def _device(definition: Backend, asked: Device) -> str:
         raise SpecError(
             f"backend '{definition.name}' has images for {' and '.join(with_image)} only, "
             "and no such device is on this machine",
-            where="--launch compose",
-            hint="choose one for Docker on another machine with --device",
+            where="--backends",
+            hint=f"run it where there is one, and attach with {definition.name}=http://HOST:PORT",
         )
     return present[0]
 
