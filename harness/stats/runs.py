@@ -4,6 +4,7 @@ Means over runs with Student's t; ratios on logarithms. Two samples are paired w
 same work, else compared by Welch. No interval below two runs.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -71,8 +72,14 @@ class Shift:
         return 2 * t_cdf(-outside / self.error, self.freedom)
 
     def detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
-        """Distance beyond the tested end at which so many of repeated experiments would find it."""
-        return (t_quantile(1 - alpha / 2, self.freedom) + t_quantile(power, self.freedom)) * self.error
+        """Distance beyond the tested end at which so many of repeated experiments would find it.
+
+        From the unbiased estimate of the spread: that of few runs is too small more often than too large.
+        """
+        half = self.freedom / 2
+        bias = (1 / half) ** 0.5 * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
+        reach = t_quantile(1 - alpha / 2, self.freedom) + t_quantile(power, self.freedom)
+        return reach * self.error / bias
 
 
 def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:
