@@ -77,7 +77,7 @@ class Shift:
         From the unbiased estimate of the spread: that of few runs is too small more often than too large.
         """
         half = self.freedom / 2
-        bias = (1 / half) ** 0.5 * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
+        bias = math.sqrt(1 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
         reach = t_quantile(1 - alpha / 2, self.freedom) + t_quantile(power, self.freedom)
         return reach * self.error / bias
 
