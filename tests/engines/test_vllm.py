@@ -1,10 +1,16 @@
 """Real vLLM, on the CPU where there is no GPU, on weights converted from the same file llama.cpp reads."""
 
+import json
+import subprocess
+from pathlib import Path
+
 import pytest
 from answers import cached
 
+from harness.engines.command import build_command, configured
 from harness.engines.install import installed
-from harness.spec.backend_refs import load_backend
+from harness.engines.models import Weights
+from harness.spec.backend_refs import apply_variant, load_backend
 from tests.engines.capture import of, shapes, stored
 
 pytestmark = pytest.mark.engine
@@ -49,3 +55,27 @@ def test_vllm_serves_the_same_model(start, ask, long_text):
     with start("llamacpp") as engine:
         assert engine.count_tokens(["", "word " * 300]) == counts
         assert ask(engine, long_text(1), "one")["usage"]["prompt_tokens"] == vllm_chat
+
+
+PARSER = """
+import json, sys
+from vllm.entrypoints.launchers.cli_args import make_arg_parser
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+for argv in json.load(sys.stdin):
+    make_arg_parser(FlexibleArgumentParser()).parse_args(argv)
+"""
+
+
+def test_vllm_knows_every_flag_of_every_variant():
+    """By its own parser: no engine is started."""
+    definition = load_backend("vllm")
+    environment, weights = installed(definition), Weights("/m", "t", "q", "0", None, "")
+    commands = []
+    for variant in (None, *definition.variants):
+        varied = configured(apply_variant(definition, variant), None, {})
+        made = build_command(varied, env=environment, weights=weights, port=1, scratch=Path("/s"))
+        commands.append(made.argv[2:])
+    done = subprocess.run(
+        [environment.python, "-c", PARSER], input=json.dumps(commands), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

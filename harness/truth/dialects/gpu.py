@@ -1,7 +1,14 @@
 """Servers that need a GPU: read from their sources and documentation, as backends/*.toml say."""
 
 from harness.truth.dialect import Dialect, Errors, Reset, Structure, Tokenizer
-from harness.truth.dialects.common import CHAT_FIELDS, FLAT_ERROR, NO_ROUTE, OPENAI_FORMATS, series
+from harness.truth.dialects.common import (
+    CHAT_FIELDS,
+    FLAT_ERROR,
+    MAX_MODEL_LEN,
+    NO_ROUTE,
+    OPENAI_FORMATS,
+    series,
+)
 from harness.truth.habits import Habits
 from harness.truth.shape import Shape
 
@@ -19,7 +26,7 @@ SGLANG = Dialect(
     },
     owned_by="sglang",
     structure=Structure(OPENAI_FORMATS, {("regex",): "regex", ("ebnf",): "grammar"}),
-    tokenizer=Tokenizer("/tokenize", "prompt"),
+    tokenizer=Tokenizer("/tokenize", "prompt", extra={"count": "{count}", "max_model_len": MAX_MODEL_LEN}),
     reset=Reset("/flush_cache", ("POST", "GET"), busy=400),
     metrics_path="/metrics",
     series=series(
@@ -98,7 +105,7 @@ LMDEPLOY = Dialect(
     health=None,
     owned_by="lmdeploy",
     structure=Structure({**OPENAI_FORMATS, "regex_schema": ("regex", ("regex_schema",))}),
-    tokenizer=Tokenizer("/v1/encode", "input", "input_ids"),
+    tokenizer=Tokenizer("/v1/encode", "input", "input_ids", {"length": "{count}"}),
     metrics_path="/metrics",
     series=series(
         "lmdeploy:",
