@@ -37,5 +37,6 @@ if "slow" in habits:
     time.sleep(2)
 if "grows" in habits:
     threading.Thread(target=grow, daemon=True).start()
-flags = ["--host", "0.0.0.0", "--port", asked_port(sys.argv[1:]), "--ttft-ms", "20", "--gap-ms", "5"]
+flags = ["--host", "0.0.0.0", "--port", asked_port(sys.argv[1:]), "--model-name", "bench"]
+flags += ["--ttft-ms", "20", "--gap-ms", "5"]
 sys.exit(main(["truth", *flags, *os.environ.get("TRUTH", "").split()]))

@@ -158,6 +158,16 @@ def test_what_belongs_to_the_weights_is_mounted_with_them(place, model, source, 
     assert (found, mount["source"], mount["target"]) == (model, source, target)
 
 
+def test_caches_are_shared_by_all_that_fetch():
+    weights = Weights("org/model", "t", "q", None, None, "hub")
+    content = started(configured(load_backend("vllm"), None, {}), "cpu", weights)
+    assert content["services"]["vllm"]["volumes"] == [
+        "hf-cache:/root/.cache/huggingface",
+        "vllm-cache:/root/.cache/vllm",
+    ]
+    assert content["volumes"]["hf-cache"] == {"name": "llm-servebench-hf-cache", "external": True}
+
+
 def test_options_are_written_with_the_values_of_the_run(tmp_path):
     definition = configured(load_backend("tensorrt-llm"), None, {"chunked_prefill": "false"})
     files = launch._write_files(definition, plain_fill(definition), tmp_path)

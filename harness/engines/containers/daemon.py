@@ -63,6 +63,11 @@ class Daemon:
         with _answering(self.host):
             yield from self.client.api.pull(repository, tag=tag or "latest", stream=True, decode=True)
 
+    def provide_volume(self, name: str) -> None:
+        """Made unless it is there. Compose would take it for that of the project which made it first."""
+        with _answering(self.host):
+            self.client.api.create_volume(name)
+
     def containers(self, *labels: str) -> dict[str, dict[str, str]]:
         """Ids and labels of those that have all `labels` (`NAME` or `NAME=VALUE`), running or not."""
         with _answering(self.host):

@@ -80,6 +80,8 @@ def start_container(
         content = project_content(
             definition, device, fill, mounts, hub=hub, gpus=gpus, port=port, labels=labels
         )
+        for volume in content["volumes"].values():
+            daemon.provide_volume(volume["name"])
         text = yaml_text(content)
         (folder / COMPOSE_FILE).write_text(text, encoding="utf-8")
         say(f"{label}: starting {image.name} with {' '.join(tool.argv)} {tool.version}")
@@ -148,7 +150,7 @@ def project_content(
     """The Compose file of one start."""
     assert definition.compose is not None
     made = service(definition, device, {name: literal(text) for name, text in fill.items()}, hub=hub)
-    used = {volume.partition(":")[0] for volume in made["volumes"]}
+    used = [volume.partition(":")[0] for volume in made["volumes"]]
     made["volumes"] += mounts
     made["ports"] = [f"{LOOPBACK}:{port}:{definition.compose.port}"]
     made["labels"] = labels
@@ -157,7 +159,7 @@ def project_content(
     return {
         "services": {definition.name: made | gpu_access(device, gpus)},
         "networks": {"default": {"labels": labels}},
-        "volumes": {name: volume for name, volume in volumes_of(definition).items() if name in used},
+        "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
     }
 
 

@@ -28,7 +28,7 @@ def image_variable(definition: Backend) -> str:
     return "BENCH_IMAGE_" + definition.name.upper().replace("-", "_").replace(".", "_")
 
 
-def volumes_of(definition: Backend) -> dict[str, dict[str, str]]:
+def volumes_of(definition: Backend) -> dict[str, dict[str, Any]]:
     """Top-level `volumes`: named, so that runs and files used by hand share their caches."""
     names = definition.compose.volumes if definition.compose else {}
     return {name: {"name": VOLUME_PREFIX + name} for name in names}
