@@ -1,7 +1,10 @@
 """Suites as data, and the flags and words that come of them."""
 
+import argparse
+
 import pytest
 
+from harness.cli.run import add_arguments
 from harness.errors import SpecError
 from harness.nightly import Night, Step, load_suite, page, suites
 from harness.nightly.page import verdict
@@ -67,7 +70,10 @@ def test_an_unknown_suite_is_told_the_known_ones():
 def test_shipped_suites_name_what_there_is(name):
     suite = load_suite(name)
     assert suite.suite.name == name
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
     for entry in suite.run:
+        assert parser.parse_args(entry.flags()).scenario == entry.scenario
         load_scenario(entry.scenario)
         for backend in entry.backends:
             label, _, variant = backend.partition("@")
