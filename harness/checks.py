@@ -84,7 +84,7 @@ def _steady(steady: Mapping[str, Any]) -> Iterator[Finding]:
             "not-steady",
             "SUSPECT",
             str(steady["why"]),
-            "a steady part that percentiles can be made of",
+            "20% over the steady part",
             "ask for more requests; where an open loop only grows slower, the rate is more than is served",
         )
 

@@ -192,6 +192,16 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
                 "hint": "add --repeats 5 before calling one backend faster",
             }
         )
+    ramps = [cell for cell in cells if cell["steady_state"]["state"] == "ramp kept"]
+    if ramps:
+        found.append(
+            {
+                "code": "ramp-kept",
+                "text": f"in {len(ramps)} of {len(cells)} cells {ramps[0]['steady_state']['why']}"
+                + (f" ({ramps[0]['cell']})" if len(ramps) > 1 else ""),
+                "hint": "ask for more requests, or for more load.warmup_requests",
+            }
+        )
     return [*found, *surroundings.gaps(cells)]
 
 

@@ -107,10 +107,10 @@ def _state(
     drifting = [f"{name} changes by {share:+.0%} over it" for name, share in drifts.items() if share]
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):
         return {"state": "unknown", "why": "too few requests to tell"}
-    if refusal:
-        return {"state": "not steady", "why": refusal}
     if drifting:
         return {"state": "not steady", "why": "; ".join(drifting)}
+    if refusal:
+        return {"state": "ramp kept", "why": refusal}
     return {"state": "steady", "why": None}
 
 
