@@ -93,14 +93,17 @@ def describe(prepared: Prepared) -> Description:
 
 
 def _starts(prepared: Prepared) -> float | None:
-    """From the last start of each backend in an earlier run."""
-    took: dict[str, float] = {}
+    """From the last start of each backend in an earlier run, launched in the same way."""
+    took: dict[tuple[str, str], float] = {}
     for path in sorted(prepared.options.out.glob("*/manifest.json")):
         for label, backend in _manifest(RunFolder(path.parent)).items():
-            seconds = (backend.get("engine") or {}).get("startup_s")
-            if seconds is not None:
-                took[label] = seconds
-    needed = [took.get(prepared.labels[block.backend].partition("#")[0]) for block in prepared.plan]
+            engine = backend.get("engine") or {}
+            if engine.get("startup_s") is not None:
+                took[label, engine["launch"]["mode"]] = engine["startup_s"]
+    needed = [
+        took.get((prepared.labels[block.backend].partition("#")[0], prepared.launches[block.backend].mode))
+        for block in prepared.plan
+    ]
     known = [seconds for seconds in needed if seconds is not None]
     pauses = (len(needed) - 1) * prepared.scenario.verdict.cool_down_s
     return sum(known) + pauses if len(known) == len(needed) else None
@@ -115,7 +118,7 @@ def _manifest(folder: RunFolder) -> Mapping[str, Any]:
 
 
 def _planned(
-    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, float], list[float]]
+    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, str, float], list[float]]
 ) -> PlannedCell:
     load = prepared.scenario.load
     count = load.requests + warmup_requests(load, cell.load)
@@ -124,7 +127,7 @@ def _planned(
     label = prepared.labels[cell.backend]
     words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
     point = f"{cell.load.value:g} {words[cell.load.kind]}"
-    seen = history.get((label, cell.load.kind, cell.load.value))
+    seen = history.get((label, prepared.launches[cell.backend].mode, cell.load.kind, cell.load.value))
     if cell.load.kind == "rate":
         expected, basis = count / cell.load.value, f"{count} requests at this rate"
     elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
@@ -142,14 +145,14 @@ def _planned(
     return PlannedCell(cell.name, label, point, expected, basis)
 
 
-def _history(prepared: Prepared) -> dict[tuple[str, str, float], list[float]]:
-    """Seconds per request of earlier runs of a scenario of this name, by backend and load."""
-    seconds: dict[tuple[str, str, float], list[float]] = {}
+def _history(prepared: Prepared) -> dict[tuple[str, str, str, float], list[float]]:
+    """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
+    seconds: dict[tuple[str, str, str, float], list[float]] = {}
     for path in sorted(prepared.options.out.glob(f"*-{prepared.scenario.name}-*")):
         for cell in _cells(RunFolder(path)):
             requests = cell["requests"]["ok"] + cell["requests"]["warmup"]
             if requests:
-                key = (cell["label"], cell["load"]["kind"], cell["load"]["value"])
+                key = (cell["label"], cell["launch"], cell["load"]["kind"], cell["load"]["value"])
                 seconds.setdefault(key, []).append(cell["client"]["wall_s"] / requests)
     return seconds
 
