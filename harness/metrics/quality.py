@@ -13,7 +13,7 @@ from harness.metrics.latency import measured, tpot_ms
 from harness.record import UNKNOWN, Outcome, Records, content
 
 FREE = "free"  # the kind of requests whose expectation the engine was not told of
-REFUSED = "refused"  # a status from 400 to 499
+REFUSED = "refused"  # a status from 400 to 499, or an error in the stream before any text
 FAILED = "failed"  # no whole answer for another reason
 RATES = {
     "label": "label_accuracy",
@@ -64,12 +64,17 @@ def _judged(records: Records, asked: Asked) -> Iterator[tuple[str, str, str, str
         expected: Expected = asked.expectations[which]
         check = expected.check if expected.check in RATES else "structured"
         kind = asked.kinds[seq] if check == "structured" else check
-        verdict = REFUSED if 400 <= rows["http_status"][place] < 500 else FAILED
+        verdict = REFUSED if _refused(rows[place]) else FAILED
         if rows["outcome"][place] == Outcome.OK or _only_called(records, place):
             said = content(events[slice(*bounds[:, place])], records.texts[place])
             calls = records.tool_calls[place] if records.tool_calls else ""
             verdict = judge(expected, said, calls, records.finish_reasons[place])
         yield check, kind, verdict, records.errors[place]
+
+
+def _refused(row: np.void) -> bool:
+    said_at_once = row["outcome"] == Outcome.STREAM_ERROR and row["first_text_ns"] == UNKNOWN
+    return bool(said_at_once or 400 <= row["http_status"] < 500)
 
 
 def _only_called(records: Records, place: int) -> bool:

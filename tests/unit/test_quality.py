@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 from made import records
 
@@ -87,7 +88,8 @@ def cell(*requests):
     made.requests["text_events"] = 1
     texts = [text for _, text, _ in requests]
     for place, text in enumerate(texts):
-        made.events["text_chars"][2 * place : 2 * place + 2] = (len(text), 0)
+        said = np.flatnonzero(made.events["seq"] == place)
+        made.events["text_chars"][said] = (len(text), 0)[: len(said)]
     ends = [more.get("end", "stop") for _, _, more in requests]
     errors = [more.get("error", "") for _, _, more in requests]
     for place, (_, _, more) in enumerate(requests):
@@ -110,6 +112,11 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
         (ask(JSON, "json_schema"), '{"n": ', {"end": "length"}),
         (ask(JSON, "json_schema"), "", {**refused, "error": "cannot compile '/tmp/7': bad $ref 12"}),
         (ask(JSON, "json_schema"), "", {**refused, "error": "cannot compile '/tmp/8': bad $ref 13"}),
+        (
+            ask(JSON, "json_schema"),
+            "",
+            {"outcome": Outcome.STREAM_ERROR, "texts": [], "error": "no such feature"},
+        ),
         (ask(JSON, "json_schema"), "", {"outcome": Outcome.TIMEOUT}),
         (ask(JSON, "free"), "no", {}),
         (ask(None), "", {}),
@@ -118,16 +125,16 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
     assert found["structured_valid_rate"] == 0.5
     assert found["answers"]["structured"]["json_schema"] == {
         "told": True,
-        "asked": 6,
+        "asked": 7,
         "rate": 0.5,
         "valid": 1,
         "schema": 1,
         "truncated": 1,
-        "refused": 2,
+        "refused": 3,
         "failed": 1,
     }
     assert found["answers"]["structured"]["free"] == {"told": False, "asked": 1, "rate": 0.0, "not JSON": 1}
-    assert found["answers"]["refusals"] == {"cannot compile …: bad $ref …": 2}
+    assert found["answers"]["refusals"] == {"cannot compile …: bad $ref …": 2, "no such feature": 1}
     assert found["label_accuracy"] is None
 
 
