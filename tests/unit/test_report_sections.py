@@ -43,6 +43,22 @@ def test_limits_of_the_scenario_were_kept_or_not(folder):
     assert "ttft p50 ≤ 500 ms90.0yes" in text
 
 
+def test_the_capacity_stands_with_every_load_that_was_tried(folder):
+    tried = {"value": 8.0, "runs": 2, "kept": 0, "attainment": 0.6, "requests_per_s": 7.5}
+    found = {
+        "label": FIRST,
+        "kind": "rate",
+        "interval": [5.0, 6.0, 7.0],
+        "searches": 3,
+        "saturated_from": 8.0,
+        "tested": [{**tried, "saturated": True, "why": None}],
+    }
+    edit_summary(folder, capacity=[found])
+    text = section(folder, "limits")
+    assert f"Capacity: {FIRST}: 6 requests/s keep the limits (5 to 7, 3 searches); saturated from 8" in text
+    assert "0 of 260.07.50saturated" in text
+
+
 def test_the_probe_names_what_does_not_hold(folder):
     finding = {
         "topic": "usage block",

@@ -1,9 +1,10 @@
-"""Whether the limits that the scenario sets were kept."""
+"""Whether the limits that the scenario sets were kept, and up to which load."""
 
 from collections.abc import Iterator
 
+from harness.compare import capacity
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, section, table, tag
+from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.text import number
 from harness.report.view import Row, groups, point_words
 
@@ -12,17 +13,39 @@ EXPLAINED = "A limit is kept when the share it names was within it; a request wi
 
 def limits(source: Source) -> Html | None:
     """None where the scenario sets none."""
+    parts = [*_capacity(source), *_kept(source)]
+    return section("limits", "Were the limits kept?", tag("p", EXPLAINED), *parts) if parts else None
+
+
+def _capacity(source: Source) -> Iterator[Html]:
+    """The highest load that kept to the limits, where it was searched for; every load that was tried."""
+    for found in source.summary.get("capacity") or ():
+        yield tag("p", tag("strong", f"Capacity: {capacity.words(found)}"))
+        rows = (
+            [
+                number(one["value"]),
+                f"{one['kept']} of {one['runs']}",
+                number(100 * one["attainment"]),
+                number(one["requests_per_s"]),
+                "saturated" if one["saturated"] else str(one["why"] or ""),
+            ]
+            for one in found["tested"]
+        )
+        head = [str(found["kind"]), "runs that kept them", "good requests, %", "answers per s", ""]
+        caption = f"{found['label']}: every load that was tried"
+        yield details(caption, table(caption, head, rows, class_="numbers"))
+
+
+def _kept(source: Source) -> Iterator[Html]:
     rows, owners = [], []
     for group in groups(source.summary):
         for row in group.rows:
             for limit in _limits_of(row):
                 rows.append([source.name(row.label), point_words(group.point), *limit])
                 owners.append(str(source.index(row.label)))
-    if not rows:
-        return None
-    head = ["backend", "load", "limit", "within it, %", "kept"]
-    made = table("Limits of the scenario, first repeat", head, rows, owners)
-    return section("limits", "Were the limits kept?", tag("p", EXPLAINED), made)
+    if rows:
+        head = ["backend", "load", "limit", "within it, %", "kept"]
+        yield table("Limits of the scenario, first repeat", head, rows, owners)
 
 
 def _limits_of(row: Row) -> Iterator[list[str]]:
