@@ -17,6 +17,7 @@ from harness.findings import Finding
 from harness.metrics.arrivals import compare_cell
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import measured, tpot_ms, ttft_ms
+from harness.metrics.quality import form_refused
 from harness.record import UNKNOWN, Outcome, Records
 
 # Sending later than this shows in the response time. The relative limit lets slow servers be measured
@@ -72,7 +73,7 @@ def _findings(
     yield from _schedule(records, facts)
     yield from _arrivals(records, facts["load"], asked)
     yield from _merged(records, facts["client"])
-    yield from _requests(records)
+    yield from _requests(records, asked)
     yield from _engine(facts)
     yield from _lengths(records, facts, asked)
     yield from _cache(records, facts, hit_rate)
@@ -200,11 +201,20 @@ def _rate(stamps_ns: np.ndarray) -> float:
     return float((len(ordered) - 1) * 1e9 / max(int(ordered[-1] - ordered[0]), 1))
 
 
-def _requests(records: Records) -> Iterator[Finding]:
+def _requests(records: Records, asked: Asked | None) -> Iterator[Finding]:
     rows = records.requests[measured(records.requests)]
     ok = int(np.count_nonzero(rows["outcome"] == Outcome.OK))
     dropped = int(np.count_nonzero(rows["outcome"] == Outcome.DROPPED))
-    failed = len(rows) - ok - dropped
+    forms = 0 if asked is None else int(np.count_nonzero(form_refused(rows, asked)))
+    failed = len(rows) - ok - dropped - forms
+    if forms:
+        yield Finding(
+            "form-refused",
+            "SUSPECT",
+            f"{forms} of {len(rows)}",
+            "0",
+            "this engine does not take these schemas: the answers' notes say why; others did more work",
+        )
     if failed:
         share = failed / len(rows)
         yield Finding(

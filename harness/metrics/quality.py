@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.asked import Asked, Expected
 from harness.metrics.judging import TRUNCATED, UNJUDGED, VALID, judge
@@ -21,6 +22,7 @@ RATES = {
     "tool_call": "tool_call_valid_rate",
 }
 
+SHAPES = ("json_schema", "json_object", "regex", "choice", "grammar")  # kinds of constrained requests
 _REASONS = 20  # of refusals, the most frequent
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
 
@@ -52,9 +54,24 @@ def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -
     return found
 
 
+def form_refused(requests: NDArray[np.void], asked: Asked) -> NDArray[np.bool_]:
+    """Requests whose constraint, or whatever else of theirs, the engine would not take."""
+    told = np.isin(np.array(asked.kinds, object)[requests["seq"]], SHAPES)
+    mask: NDArray[np.bool_] = told & _refused(requests)
+    return mask
+
+
+def _refused(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+    at_once = (requests["outcome"] == Outcome.STREAM_ERROR) & (requests["first_text_ns"] == UNKNOWN)
+    status = requests["http_status"]
+    mask: NDArray[np.bool_] = at_once | ((status >= 400) & (status < 500))
+    return mask
+
+
 def _judged(records: Records, asked: Asked) -> Iterator[tuple[str, str, str, str]]:
     """Check, kind, verdict and error of every measured request that an answer is expected of."""
     rows, events = records.requests, records.events
+    refused = _refused(rows)
     bounds = np.searchsorted(events["seq"], [rows["seq"], rows["seq"] + 1])
     for place in np.flatnonzero(measured(rows)).tolist():
         seq = rows["seq"][place]
@@ -64,17 +81,12 @@ def _judged(records: Records, asked: Asked) -> Iterator[tuple[str, str, str, str
         expected: Expected = asked.expectations[which]
         check = expected.check if expected.check in RATES else "structured"
         kind = asked.kinds[seq] if check == "structured" else check
-        verdict = REFUSED if _refused(rows[place]) else FAILED
+        verdict = REFUSED if refused[place] else FAILED
         if rows["outcome"][place] == Outcome.OK or _only_called(records, place):
             said = content(events[slice(*bounds[:, place])], records.texts[place])
             calls = records.tool_calls[place] if records.tool_calls else ""
             verdict = judge(expected, said, calls, records.finish_reasons[place])
         yield check, kind, verdict, records.errors[place]
-
-
-def _refused(row: np.void) -> bool:
-    said_at_once = row["outcome"] == Outcome.STREAM_ERROR and row["first_text_ns"] == UNKNOWN
-    return bool(said_at_once or 400 <= row["http_status"] < 500)
 
 
 def _only_called(records: Records, place: int) -> bool:

@@ -2,14 +2,15 @@ import json
 
 import numpy as np
 import pytest
-from made import records
+from made import facts, records
 
+from harness import checks
 from harness.asked import Expected
 from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.judging import judge
 from harness.metrics.lengths import template_tokens
 from harness.metrics.prefix import ideals
-from harness.metrics.quality import quality
+from harness.metrics.quality import form_refused, quality
 from harness.prompts.request import ChatRequest
 from harness.prompts.workload import workload
 from harness.record import Outcome, Records
@@ -136,6 +137,20 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
     assert found["answers"]["structured"]["free"] == {"told": False, "asked": 1, "rate": 0.0, "not JSON": 1}
     assert found["answers"]["refusals"] == {"cannot compile …: bad $ref …": 2, "no such feature": 1}
     assert found["label_accuracy"] is None
+
+
+def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
+    refused = {"outcome": Outcome.HTTP_ERROR, "status": 400}
+    answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(8)]
+    made, asked = cell(*answers, (ask(JSON, "json_schema"), "", refused))
+    assert form_refused(made.requests, asked).tolist() == [False] * 8 + [True]
+    codes = {
+        reason["code"]: reason["verdict"] for reason in checks.judge(made, facts(), None, asked)["reasons"]
+    }
+    assert codes["form-refused"] == "SUSPECT"
+    assert "failed-requests" not in codes
+    made, asked = cell(*answers, (ask(JSON, "free"), "", refused))
+    assert not form_refused(made.requests, asked).any()
 
 
 def test_what_an_engine_has_no_field_for_enters_no_rate():
