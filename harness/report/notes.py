@@ -10,6 +10,7 @@ from harness.report.grid import COLUMNS, Column, known
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Json, Row, first_cells, groups, labels, point_of, repeats, verdict
 
+MOST_PLACES = 4  # cells that a note names one by one
 SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
 
 
@@ -128,17 +129,20 @@ def _tracks(summary: Json) -> Iterator[Note]:
 
 
 def _validity(summary: Json) -> Iterator[Note]:
-    """One note per verdict and reason, however many cells have it."""
-    where: dict[tuple[str, str, str], list[str]] = {}
+    """One note per verdict and rule, however many cells it is about; the report has each cell's numbers."""
+    where: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for cell in summary.get("cells") or ():
         if verdict(cell) == "VALID":
             continue
         reasons = (cell.get("validity") or {}).get("reasons") or [{"code": "no reason was given"}]
         for reason in reasons:
-            key = (verdict(cell), reason_text(reason), plain(reason.get("hint") or ""))
-            where.setdefault(key, []).append(place(cell))
-    for (found, text, hint), places in where.items():
-        yield Note("warning", f"{found} {listing(places)}: {text}", hint)
+            key = (verdict(cell), str(reason.get("code")), plain(reason.get("hint") or ""))
+            where.setdefault(key, []).append((place(cell), reason_text(reason)))
+    for (found, _, hint), cases in where.items():
+        places, texts = [place for place, _ in cases], {text for _, text in cases}
+        others = " (there; elsewhere alike)" if len(texts) > 1 else ""
+        named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
+        yield Note("warning", f"{found} {listing(named)}: {cases[0][1]}{others}", hint)
 
 
 def _errors(summary: Json) -> Iterator[Note]:

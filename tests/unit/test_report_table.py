@@ -188,3 +188,21 @@ def test_an_empty_run_says_so_and_does_not_fail():
     found = terminal(summary(state="failed"), 100, False)
     assert "warning: the state of this run is failed" in found
     assert markdown(summary(state="failed"))
+
+
+def test_a_rule_that_many_cells_break_is_one_warning() -> None:
+    cells = [
+        cell(
+            repeat=repeat,
+            validity=verdict("SUSPECT", "contended", f"{share} %", "10 %", "stop what else runs"),
+        )
+        for repeat, share in enumerate((91, 95, 96, 97, 98))
+    ]
+    text = " ".join(terminal(summary(*cells), 100, False).split())
+    assert text.count("contended") == 1
+    assert (
+        "SUSPECT llamacpp c4 r0, llamacpp c4 r1 and 3 more cells: contended, measured 91 %, limit 10 % "
+        "(there; elsewhere alike) hint: stop what else runs"
+    ) in text
+    alone = " ".join(terminal(summary(cells[0]), 100, False).split())
+    assert "SUSPECT llamacpp c4 r0: contended, measured 91 %, limit 10 % hint" in alone
