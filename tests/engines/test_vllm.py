@@ -11,6 +11,7 @@ from harness.engines.command import build_command, configured
 from harness.engines.install import installed
 from harness.engines.models import Weights
 from harness.spec.backend_refs import apply_variant, load_backend
+from tests.engines.capture import of, shapes, stored
 
 pytestmark = pytest.mark.engine
 
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.engine
 def test_vllm_serves_the_same_model(start, ask, long_text):
     """One start for everything: it takes half a minute."""
     with start("vllm") as engine:
+        assert shapes(of(engine)["answers"]) == shapes(stored("vllm")["answers"])
         facts = engine.facts
         package = installed(load_backend("vllm")).version
         assert facts["package_version"] == package

@@ -82,7 +82,10 @@ def test_constrained_answers_are_valid_and_free_ones_of_a_small_model_are_not(st
     cell = structured[1][engine]
     answers = cell["answers"]["structured"]
     assert set(answers) == {"free", "json_schema", "regex", "choice"}
-    assert all(answers[shape]["told"] for shape in ("json_schema", "regex", "choice"))
+    told = {shape for shape in answers if answers[shape]["told"]}
+    assert told == {"json_schema", "choice"} | (
+        {"regex"} if engine == "vllm" else set()
+    )  # llama.cpp has no field
     assert cell["structured_valid_rate"] > 0.9
     assert (answers["free"]["rate"] or 0.0) < cell["structured_valid_rate"]
     assert cell["constraint"]["first_uses"] >= 6
