@@ -41,6 +41,9 @@ def summarise_cell(
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
     records, steady = _steady(records, facts)
     requests = records.requests
+    ideals = None if asked is None else prefix.ideals(requests, asked)
+    if steady.get("removed") and ideals:  # the ideal of the requests that are left, not of all
+        facts = {**facts, "workload": {**facts["workload"], "ideal_hit_rate": ideals["1"]}}
     nulls: dict[str, str] = {}
 
     def statistics(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
@@ -90,7 +93,7 @@ def summarise_cell(
         "prefix_cache_hit_rate": hit_rate,
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
-        "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
+        "prefix_cache_ideal_by_block": ideals,
         **answered,
         "start": facts.get("start"),
         "template_tokens": lengths.template_tokens(requests, asked),
