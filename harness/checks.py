@@ -16,7 +16,7 @@ from harness.fairness.cache import state, verify
 from harness.findings import Finding
 from harness.metrics.arrivals import compare_cell
 from harness.metrics.distribution import highest_percentile
-from harness.metrics.latency import measured, tpot_ms, ttft_ms
+from harness.metrics.latency import answered, measured, tpot_ms, ttft_ms
 from harness.metrics.quality import form_refused
 from harness.record import UNKNOWN, Outcome, Records
 
@@ -254,7 +254,7 @@ def _engine(facts: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _lengths(records: Records, facts: Mapping[str, Any], asked: Asked | None) -> Iterator[Finding]:
-    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    rows = records.requests[answered(records.requests)]
     same = facts["workload"]["output_tokens"]  # None: lengths differ
     wanted = same if asked is None else asked.numbers["max_tokens"][rows["seq"]]
     known = rows["output_tokens"] != UNKNOWN

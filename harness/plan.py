@@ -2,17 +2,21 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from harness.spec.scenario import Load
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPoint:
+class LoadPoint(NamedTuple):
     kind: Literal["concurrency", "rate", "trace"]
     value: float  # requests in flight, requests per second, or speed of the replay
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> "LoadPoint":
+        """Where an entry of summary.json (a cell, an estimate, a finding …) was measured."""
+        return cls(entry["load"]["kind"], entry["load"]["value"])
 
     @property
     def label(self) -> str:

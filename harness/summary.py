@@ -41,9 +41,10 @@ def summarise_cell(
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
     records, steady = _steady(records, facts)
     requests = records.requests
-    ideals = None if asked is None else prefix.ideals(requests, asked)
-    if steady.get("removed") and ideals:  # the ideal of the requests that are left, not of all
-        facts = {**facts, "workload": {**facts["workload"], "ideal_hit_rate": ideals["1"]}}
+    hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
+    if steady.get("removed") and asked is not None and hit_source == "usage":  # counters are of all requests
+        ideal = prefix.ideal_hit_rate(asked, requests["seq"][latency.answered(requests)])
+        facts = {**facts, "workload": {**facts["workload"], "ideal_hit_rate": ideal}}
     nulls: dict[str, str] = {}
 
     def statistics(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
@@ -51,7 +52,6 @@ def summarise_cell(
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
-    hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
     if hit_rate is None:
         nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
     window = throughput.measured_window(requests)
@@ -93,7 +93,7 @@ def summarise_cell(
         "prefix_cache_hit_rate": hit_rate,
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
-        "prefix_cache_ideal_by_block": ideals,
+        "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
         **answered,
         "start": facts.get("start"),
         "template_tokens": lengths.template_tokens(requests, asked),
@@ -130,7 +130,7 @@ def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, A
 
 
 def _output_tokens(records: Records) -> dict[str, Any]:
-    rows = records.requests[latency.measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    rows = records.requests[latency.answered(records.requests)]
     known = rows["output_tokens"] != UNKNOWN
     text_events = int(rows["text_events"].sum())
     total = int(rows["output_tokens"].sum()) if len(rows) and known.all() else None

@@ -7,8 +7,8 @@ import numpy as np
 
 from harness.findings import Finding
 from harness.metrics.judging import TRUNCATED
-from harness.metrics.latency import measured
-from harness.record import UNKNOWN, EventKind, Outcome, Records
+from harness.metrics.latency import answered
+from harness.record import UNKNOWN, EventKind, Records
 
 Json = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ def findings(records: Records, facts: Json, answered: Json) -> Iterator[Finding]
 
 
 def _usage_missing(records: Records) -> Iterator[Finding]:
-    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    rows = records.requests[answered(records.requests)]
     missing = int(np.count_nonzero(rows["output_tokens"] == UNKNOWN))
     if missing:
         yield Finding(
@@ -42,7 +42,7 @@ def _usage_missing(records: Records) -> Iterator[Finding]:
 
 def _tokens_together(records: Records, facts: Json) -> Iterator[Finding]:
     """Only where the definition says that each token has an event of its own."""
-    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    rows = records.requests[answered(records.requests)]
     events = int(rows["text_events"].sum())
     if (facts.get("habits") or {}).get("tokens_per_event") != "one" or not events:
         return

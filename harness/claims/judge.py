@@ -7,23 +7,15 @@ else decides nothing. So does hardware of another kind than the claim's.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from harness.claims.book import Book, Claim
 from harness.claims.place import Place, place_of
+from harness.plan import LoadPoint
 
 Json = Mapping[str, Any]
 Word = Literal["reproduced", "contradicted", "not decidable here"]
 OPEN: Word = "not decidable here"
-
-
-class Load(NamedTuple):
-    kind: str
-    value: float
-
-    @property
-    def label(self) -> str:
-        return f"{self.kind[0]}{self.value:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +23,7 @@ class Found:
     """At one load point, of one pair or one system."""
 
     about: str
-    load: Load
+    load: LoadPoint
     stated: tuple[float, float]
     measured: tuple[float, float, float] | None
     verdict: Word
@@ -106,7 +98,7 @@ def _places(found: Sequence[Found], word: Word) -> str:
 
 def _found(claim: Claim, place: Place) -> Iterator[Found]:
     assert claim.measure is not None
-    for load in map(Load._make, place.loads):
+    for load in place.loads:
         if not claim.takes(*load):
             continue
         if claim.kind in ("ratio", "order"):
@@ -118,11 +110,11 @@ def _found(claim: Claim, place: Place) -> Iterator[Found]:
             continue
         measured = place.estimate(label, load, claim.measure)
         if claim.kind == "scaling":
-            measured = _over(measured, place.estimate(label, Load("concurrency", 1), claim.measure))
+            measured = _over(measured, place.estimate(label, LoadPoint("concurrency", 1), claim.measure))
         yield _one(label, load, claim.limits, measured)
 
 
-def _pairs(claim: Claim, place: Place, load: Load) -> Iterator[Found]:
+def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[Found]:
     assert claim.measure is not None
     for better, worse, low, high in claim.pairs(place.present):
         a, b = place.label(better), place.label(worse)
@@ -140,7 +132,7 @@ def _pairs(claim: Claim, place: Place, load: Load) -> Iterator[Found]:
 
 
 def _one(
-    about: str, load: Load, stated: tuple[float, float], measured: tuple[float, float, float] | None
+    about: str, load: LoadPoint, stated: tuple[float, float], measured: tuple[float, float, float] | None
 ) -> Found:
     low, high = stated
     if measured is None:

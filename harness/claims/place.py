@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.claims.book import Book, Claim
 from harness.claims.hardware import HARDWARE
+from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
 Json = Mapping[str, Any]
@@ -20,9 +21,9 @@ RATES = ("prefix_cache_hit_rate", "structured_valid_rate")  # shares: comparable
 class Place:
     labels: Mapping[str, Json]  # label → a cell that is not simulated
     names: Mapping[str, str]  # system as claims call it → label
-    estimates: Mapping[tuple[str, tuple[str, float], str], Triple]
-    findings: Mapping[tuple[str, str, tuple[str, float], str], Json]
-    loads: Sequence[tuple[str, float]]
+    estimates: Mapping[tuple[str, LoadPoint, str], Triple]
+    findings: Mapping[tuple[str, str, LoadPoint, str], Json]
+    loads: Sequence[LoadPoint]
     scenario: str
     kinds: frozenset[str]  # of work
     model: str
@@ -39,15 +40,14 @@ class Place:
         fits = claim.workload is None or claim.workload in self.kinds
         return fits and len(self.present & set(claim.systems)) >= (1 if len(claim.systems) == 1 else 2)
 
-    def estimate(self, label: str, load: tuple[str, float], measure: str) -> Triple | None:
-        return self.estimates.get((label, tuple(load), measure))  # type: ignore[arg-type]  # a named tuple is one
+    def estimate(self, label: str, load: LoadPoint, measure: str) -> Triple | None:
+        return self.estimates.get((label, load, measure))
 
-    def finding(self, a: str, b: str, load: tuple[str, float], measure: str) -> Json | None:
+    def finding(self, a: str, b: str, load: LoadPoint, measure: str) -> Json | None:
         """Of the comparison, whichever way round it was made."""
-        key = (load[0], load[1])
-        return self.findings.get((a, b, key, measure)) or self.findings.get((b, a, key, measure))
+        return self.findings.get((a, b, load, measure)) or self.findings.get((b, a, load, measure))
 
-    def gain(self, a: str, b: str, load: tuple[str, float], measure: str) -> Triple | None:
+    def gain(self, a: str, b: str, load: LoadPoint, measure: str) -> Triple | None:
         """How many times better a is than b: more of a rate, less of a latency or a price."""
         finding = self.finding(a, b, load, measure)
         lower = MEASURES[measure] == "lower"
@@ -118,14 +118,15 @@ def place_of(summary: Json, manifest: Json, book: Book) -> Place:
         labels=labels,
         names=_names(labels),
         estimates={
-            (one["label"], _load(one), one["metric"]): _triple(one["interval"])
+            (one["label"], LoadPoint.of(one), one["metric"]): _triple(one["interval"])
             for one in summary.get("estimates") or ()
             if None not in one["interval"] and one["runs"] >= least
         },
         findings={
-            (one["a"], one["b"], _load(one), one["metric"]): one for one in summary.get("comparison") or ()
+            (one["a"], one["b"], LoadPoint.of(one), one["metric"]): one
+            for one in summary.get("comparison") or ()
         },
-        loads=sorted({_load(cell) for cell in cells}),
+        loads=sorted({LoadPoint.of(cell) for cell in cells}),
         scenario=scenario,
         kinds=frozenset(book.workloads.get(scenario, ())),
         model=str(model.get("title") or model.get("name") or ""),
@@ -145,7 +146,3 @@ def _names(labels: Mapping[str, Json]) -> dict[str, str]:
 def _triple(interval: Sequence[float]) -> Triple:
     low, middle, high = interval
     return float(low), float(middle), float(high)
-
-
-def _load(entry: Json) -> tuple[str, float]:
-    return entry["load"]["kind"], float(entry["load"]["value"])

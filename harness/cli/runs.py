@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.compare.across import Run
-from harness.compare.observed import Samples, number_at
+from harness.compare.observed import Samples
+from harness.dotted import number_at
 from harness.errors import SpecError
 from harness.store import RunFolder, open_run
 from harness.summary import cell_samples

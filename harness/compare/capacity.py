@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.compare.observed import Cell, labels, number_at
+from harness.compare.observed import Cell, labels
+from harness.dotted import number_at
 from harness.stats.runs import geometric_interval
 
 KNEE = 0.05  # doubling a closed loop's load must bring so much more, an open loop must serve all but so much

@@ -6,11 +6,12 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.compare.noise import noise
-from harness.compare.observed import Cell, LoadKey, Samples, Series, loads, series
+from harness.compare.observed import Cell, Samples, Series, loads, series
 from harness.compare.ranking import rank
 from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
 from harness.compare.verdict import judge
+from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
 NO_SAMPLES: Mapping[str, Samples] = MappingProxyType({})
@@ -47,13 +48,13 @@ def compare(
     }
 
 
-def _estimates(rows: Sequence[Series], load: LoadKey) -> Iterator[dict[str, Any]]:
+def _estimates(rows: Sequence[Series], load: LoadPoint) -> Iterator[dict[str, Any]]:
     for row in rows:
         for metric in MEASURES:
             if found := estimate(row, metric):
                 yield {
                     "label": row.label,
-                    "load": load.as_json(),
+                    "load": load._asdict(),
                     "metric": metric,
                     "interval": list(found.interval),
                     "runs": found.runs,
@@ -61,9 +62,9 @@ def _estimates(rows: Sequence[Series], load: LoadKey) -> Iterator[dict[str, Any]
                 }
 
 
-def _middles(estimates: Sequence[Mapping[str, Any]], load: LoadKey, metric: str) -> dict[str, float]:
+def _middles(estimates: Sequence[Mapping[str, Any]], load: LoadPoint, metric: str) -> dict[str, float]:
     return {
         one["label"]: one["interval"][1]
         for one in estimates
-        if one["metric"] == metric and one["load"] == load.as_json()
+        if one["metric"] == metric and one["load"] == load._asdict()
     }

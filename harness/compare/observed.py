@@ -1,13 +1,15 @@
 """One number per run: cells of summary.json by backend and load, INVALID ones left out."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.dotted import number_at
+from harness.plan import LoadPoint
 
 Cell = Mapping[str, Any]
 Floats = NDArray[np.float64]
@@ -16,18 +18,6 @@ Work = tuple[str, int]  # hash of a run's requests, and which run of these reque
 
 
 T = TypeVar("T")
-
-
-class LoadKey(NamedTuple):
-    kind: str
-    value: float
-
-    @property
-    def label(self) -> str:
-        return f"{self.kind[0]}{self.value:g}"
-
-    def as_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +60,8 @@ class Series:
         return [time for time in times if time is not None] if None not in times else []
 
 
-def load_of(cell: Cell) -> LoadKey:
-    return LoadKey(cell["load"]["kind"], cell["load"]["value"])
-
-
-def loads(cells: Iterable[Cell]) -> list[LoadKey]:
-    return sorted({load_of(cell) for cell in cells})
+def loads(cells: Iterable[Cell]) -> list[LoadPoint]:
+    return sorted({LoadPoint.of(cell) for cell in cells})
 
 
 def labels(cells: Iterable[Cell]) -> list[str]:
@@ -83,8 +69,8 @@ def labels(cells: Iterable[Cell]) -> list[str]:
     return list(dict.fromkeys(cell["label"] for cell in cells))
 
 
-def series(cells: Sequence[Cell], load: LoadKey, samples: Mapping[str, Samples]) -> list[Series]:
-    here = [cell for cell in cells if load_of(cell) == load]
+def series(cells: Sequence[Cell], load: LoadPoint, samples: Mapping[str, Samples]) -> list[Series]:
+    here = [cell for cell in cells if LoadPoint.of(cell) == load]
     return [
         _series(label, [cell for cell in here if cell["label"] == label], samples) for label in labels(cells)
     ]
@@ -93,16 +79,6 @@ def series(cells: Sequence[Cell], load: LoadKey, samples: Mapping[str, Samples])
 def _series(label: str, cells: Sequence[Cell], samples: Mapping[str, Samples]) -> Series:
     usable = tuple(cell for cell in cells if cell["validity"]["verdict"] != "INVALID")
     return Series(label, usable, len(cells) - len(usable), samples)
-
-
-def number_at(cell: Cell, metric: str) -> float | None:
-    """At a dotted path such as `ttft_ms.p50`; None for null and for anything that is not finite."""
-    value: Any = cell
-    for key in metric.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
-from harness.compare.observed import LoadKey
 from harness.compare.rules import Rules
 from harness.compare.verdict import Finding
+from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
 BETTER = (">", ">>")
@@ -24,7 +24,7 @@ Groups = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    load: LoadKey
+    load: LoadPoint
     metric: str
     line: str
     groups: Groups  # best first; inside one nothing is shown to be better
@@ -32,7 +32,7 @@ class Ranking:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "load": self.load.as_json(),
+            "load": self.load._asdict(),
             "metric": self.metric,
             "line": self.line,
             "primary": self.primary,
@@ -41,7 +41,7 @@ class Ranking:
 
 
 def rank(
-    findings: Sequence[Finding], estimates: Mapping[str, float], load: LoadKey, metric: str, rules: Rules
+    findings: Sequence[Finding], estimates: Mapping[str, float], load: LoadPoint, metric: str, rules: Rules
 ) -> Ranking | None:
     """`findings` of this load and metric; `estimates` by label give the order. None without two of them."""
     signs = _signs(findings, rules)

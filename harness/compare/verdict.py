@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.compare.observed import LoadKey, Series
+from harness.compare.observed import Series
 from harness.compare.ratio import Method, Ratio, ratio
 from harness.compare.rules import Rules
 from harness.fairness import unequal
+from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 from harness.stats.runs import Interval, exponential, holm
 from harness.stats.student import t_quantile
@@ -24,7 +25,7 @@ class Finding:
 
     a: str
     b: str
-    load: LoadKey
+    load: LoadPoint
     metric: str
     verdict: Word
     why: str
@@ -41,7 +42,7 @@ class Finding:
         return {
             "a": self.a,
             "b": self.b,
-            "load": self.load.as_json(),
+            "load": self.load._asdict(),
             "metric": self.metric,
             "better": MEASURES[self.metric],
             "ratio": triple(self.ratio),
@@ -61,7 +62,7 @@ def triple(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.estimate, interval.high]
 
 
-def judge(a: Series, b: Series, load: LoadKey, rules: Rules, refused: str | None = None) -> list[Finding]:
+def judge(a: Series, b: Series, load: LoadPoint, rules: Rules, refused: str | None = None) -> list[Finding]:
     """A finding per declared metric. `refused`: why the two cannot be compared at all, if it is known."""
     pair = _Pair(a, b, load, rules, {} if rules.forced else dict(_refusals(a, b, rules, refused)))
     tests = {metric: pair.test(metric) for metric in rules.metrics}
@@ -93,7 +94,7 @@ def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
 class _Pair:
     a: Series
     b: Series
-    load: LoadKey
+    load: LoadPoint
     rules: Rules
     refused: Mapping[str, str]
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
+from harness.dotted import number_at
+
 # Ratios: one engine per label set, and their mean is the whole's.
 _RATIOS = ("kv_use", "cache_hit_rate")
 
@@ -64,16 +66,11 @@ def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:
     latest = answer[-1] if isinstance(answer, list) and answer else answer
     found = {}
     for name, path in paths.items():
-        parts = [_number_at(latest, part.strip()) for part in path.split("/")]
-        if None not in parts and (len(parts) == 1 or parts[1]):
-            found[name] = parts[0] if len(parts) == 1 else parts[0] / parts[1]  # type: ignore[operator]  # no None
-    return {name: float(value) for name, value in found.items() if value is not None}
-
-
-def _number_at(value: Any, path: str) -> float | None:
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        over, _, under = (part.strip() for part in path.partition("/"))
+        value, divisor = number_at(latest, over), number_at(latest, under) if under else 1.0
+        if value is not None and divisor:
+            found[name] = value / divisor
+    return found
 
 
 def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:

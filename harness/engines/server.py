@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import httpx
 
+from harness.dotted import value_at
 from harness.engines.dialect import Message
 from harness.engines.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError, SpecError
@@ -34,13 +35,6 @@ def api_key(variable: str | None) -> str:
     if variable and not key:
         raise SpecError(f"environment variable {variable} is not set", where="--api-key-env")
     return key
-
-
-def lookup(answer: Any, dotted: str) -> Any:
-    """The value at `a.b.c`; None where the answer has no such place."""
-    for part in dotted.split("."):
-        answer = answer.get(part) if isinstance(answer, dict) else None
-    return answer
 
 
 def _parsed(answer: httpx.Response) -> Any:
@@ -87,7 +81,7 @@ class Server:
         for source in self.definition.server.info:
             answer = self._ask("GET", source.path)
             found = _parsed(answer) if answer.is_success else None
-            facts |= {key: value for key in source.keys if (value := lookup(found, key)) is not None}
+            facts |= {key: value for key in source.keys if (value := value_at(found, key)) is not None}
         return facts
 
     def check_reachable(self) -> None:
@@ -138,7 +132,7 @@ class Server:
             if answer.status_code == httpx.codes.NOT_FOUND:
                 return None
             content = self._ok(answer)
-            tokens = lookup(content, ask.tokens_key) if ask.tokens_key else content
+            tokens = value_at(content, ask.tokens_key) if ask.tokens_key else content
             if not isinstance(tokens, list):
                 raise SetupError(
                     f"answers without {ask.tokens_key or 'a list'}", where=self.base_url + ask.path
@@ -170,7 +164,7 @@ class Server:
                     return ResetResult(
                         False, f"{reset.method} {path} answered {answer.status_code}: {answer.text[:200]}"
                     )
-            if reset.success_key and lookup(_parsed(answer), reset.success_key) is not True:
+            if reset.success_key and value_at(_parsed(answer), reset.success_key) is not True:
                 return ResetResult(False, f"{reset.method} {path} answered {answer.text[:200]}")
         done = f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
         return ResetResult(True, done + (f"; leaves {reset.leaves}" if reset.leaves else ""))
@@ -207,7 +201,7 @@ class Server:
         answer = self._ask("GET", probe.path)
         if not answer.is_success:
             return None
-        value = lookup(_parsed(answer), probe.key) if probe.key else answer.text.strip()
+        value = value_at(_parsed(answer), probe.key) if probe.key else answer.text.strip()
         return None if value is None else str(value)
 
     def _ask(

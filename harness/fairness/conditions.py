@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
-from harness.metrics.latency import measured
-from harness.record import UNKNOWN, EventKind, Outcome, Records
+from harness.metrics.latency import answered
+from harness.record import UNKNOWN, EventKind, Records
 
 _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
 
@@ -46,7 +46,7 @@ def conditions(
 
 def _mean(requests: NDArray[np.void], name: str) -> float | None:
     """Over the measured answers; None where one is not known."""
-    values = requests[measured(requests) & (requests["outcome"] == Outcome.OK)][name]
+    values = requests[answered(requests)][name]
     return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from harness.dotted import value_at
+
 Cell = Mapping[str, Any]  # of summary.json
 
 # Relative differences: below the first they are told, above it they decide.
@@ -61,14 +63,8 @@ def _differences(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     yield from _shapes_kept(group)
 
 
-def _condition(*path: str) -> Callable[[Cell], Any]:
-    def value(cell: Cell) -> Any:
-        found: Any = cell.get("conditions") or {}
-        for name in path:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
-
-    return value
+def _condition(path: str) -> Callable[[Cell], Any]:
+    return lambda cell: value_at(cell.get("conditions"), path)
 
 
 def _on_off(value: Any) -> str | None:
@@ -80,7 +76,7 @@ _PENALTIES = ("repetition_penalty", "repeat_penalty", "frequency_penalty", "pres
 
 def _drawn(cell: Cell) -> Any:
     """None where nothing is drawn: then top_k changes nothing."""
-    return _condition("sampling", "temperature")(cell) or None
+    return _condition("sampling.temperature")(cell) or None
 
 
 def _sends(cell: Cell, *names: str) -> str | None:
@@ -100,17 +96,17 @@ _SETTINGS: tuple[tuple[str, str, Callable[[Cell], Any], bool], ...] = (
     ("workload", "the requests", lambda cell: (cell.get("workload_sha256") or "")[:12] or None, True),
     ("simulated", "simulated", lambda cell: "yes" if cell.get("simulated") else "no", True),
     ("load", "arrivals", lambda cell: cell["load"].get("arrival"), True),
-    ("temperature", "temperature", _condition("sampling", "temperature"), True),
-    ("top-p", "top_p", _condition("sampling", "top_p"), True),
+    ("temperature", "temperature", _condition("sampling.temperature"), True),
+    ("top-p", "top_p", _condition("sampling.top_p"), True),
     ("top-k", "top_k sent", lambda cell: _drawn(cell) and _sends(cell, "top_k"), False),
     ("penalty", "neutral repetition penalty sent", lambda cell: _sends(cell, *_PENALTIES), False),
-    ("thinking-asked", "thinking asked for", _condition("thinking", "asked"), True),
-    ("thinking", "reasoning text", lambda cell: _on_off(_condition("thinking", "seen")(cell)), True),
-    ("cache-wanted", "prefix cache at the start", _condition("cache", "wanted"), True),
+    ("thinking-asked", "thinking asked for", _condition("thinking.asked"), True),
+    ("thinking", "reasoning text", lambda cell: _on_off(_condition("thinking.seen")(cell)), True),
+    ("cache-wanted", "prefix cache at the start", _condition("cache.wanted"), True),
     ("length-forced", "length of answers forced", _forced, False),
     ("prefix-cache", "prefix cache", lambda cell: _on_off(_condition("prefix_cache")(cell)), False),
     ("weights", "weights", lambda cell: cell.get("quantisation"), False),
-    ("context", "context per sequence", _condition("engine_values", "context_tokens"), False),
+    ("context", "context per sequence", _condition("engine_values.context_tokens"), False),
     ("launch", "started as", lambda cell: cell.get("launch"), False),
 )
 
@@ -139,18 +135,19 @@ def _cache_state(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     states = {cache["holds"] for cache in known.values()}
     if len(states) < 2:
         return
-    words = {True: "confirmed", False: "not so", None: "not known"}
+    words = {True: "yes", False: "no", None: "not known"}
+    found = _listed({label: words[cache["holds"]] for label, cache in known.items()})
     yield Unequal(
         "cache-state",
         tuple(known),
-        f"prefix cache as declared: {_listed({label: words[c['holds']] for label, c in known.items()})}",
+        f"prefix cache in the state that was asked for: {found}",
         False in states,
     )
 
 
 def _concurrency_limit(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     """Engines that run different numbers of sequences at once: it decides where the load exceeds one."""
-    limits = {label: _condition("engine_values", "max_sequences")(cell) for label, cell in group.items()}
+    limits = {label: _condition("engine_values.max_sequences")(cell) for label, cell in group.items()}
     known = {label: limit for label, limit in limits.items() if limit is not None}
     if len(set(known.values())) > 1:
         load = next(iter(group.values()))["load"]

@@ -2,15 +2,17 @@
 
 import mmap
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.made import Made
 
-class BodyFile(Sequence[bytes]):
+
+class BodyFile(Made[bytes]):
     """Those of `spans` (start and end per body) in the file at `path`, which outlives every use.
 
     A copy for another process is the path and the spans.
@@ -27,13 +29,7 @@ class BodyFile(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._spans)
 
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[bytes]: ...
-    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def make(self, index: int) -> bytes:
         if self._map is None:
             with self._path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | _POPULATE, mmap.PROT_READ)

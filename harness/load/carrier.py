@@ -13,19 +13,20 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class Carrier(Enum):
-    KERNEL_STAMPS = auto()  # the epoll loop with the kernel's stamps
-    USER_STAMPS = auto()  # the epoll loop with stamps taken at the read
-    ASYNCIO = auto()  # httpx on asyncio
+    KERNEL_STAMPS = auto()  # the socket loop with the kernel's stamps
+    USER_STAMPS = auto()  # the socket loop with stamps taken at the read
+    POLL = auto()  # the same on poll(2)
+    HTTPX = auto()  # httpx on asyncio
 
 
 def choose_carrier(job: LoadJob) -> tuple[Carrier, str]:
     """Also why it is not the best one; "" where it is, or where the job asked for it."""
     if job.http2:
-        return Carrier.ASYNCIO, "HTTP/2: stamps are taken in user space, connecting counts as waiting"
+        return Carrier.HTTPX, "HTTP/2: stamps are taken in user space"
     if proxy_for(job.url) is not None:
-        return Carrier.ASYNCIO, "proxy: stamps are taken in user space, connecting counts as waiting"
+        return Carrier.HTTPX, "proxy: stamps are taken in user space"
     if not hasattr(select, "epoll"):
-        return Carrier.ASYNCIO, "no epoll here: stamps are taken in user space, through httpx on asyncio"
+        return Carrier.POLL, "no epoll here: stamps are taken in user space, sockets looked at with poll"
     if job.stamps == "user":
         return Carrier.USER_STAMPS, ""
     if not kernel_stamps_work():

@@ -1,9 +1,13 @@
-"""The window on asyncio through httpx: proxies, HTTP/2, systems without epoll. Stamps are user-space."""
+"""The window on asyncio through httpx: proxies and HTTP/2. Stamps are user-space.
+
+A stamp waits for the turn of its task, so a few hundred streams make them late by milliseconds.
+"""
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import httpx
 import uvloop
@@ -11,16 +15,17 @@ from asyncio_throttle.throttler import Throttler
 
 from harness.load.carrier import proxy_for
 from harness.load.flow import failure_of
+from harness.load.http1 import Answer
 from harness.load.job import LoadJob
 from harness.load.loop import CHORE_NS, Counters, Limits
 from harness.load.settle import Exchange
-from harness.load.transport import HttpxTransport, StampedTransport
 from harness.load.wire import build_request
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
 
 _SENDS = 4  # requests between two looks at the sockets
 _OPENINGS_PER_S = 2_000  # a listen backlog overflows silently and costs a second per connection
+_OPENING_S = 10.0
 
 
 class AsyncWindow:
@@ -30,15 +35,12 @@ class AsyncWindow:
         self.counters = Counters()
         self._bodies, self._seqs, self._limits = bodies, seqs, limits
         self._request = build_request(job.url, job.headers, b"")
-        url, proxy = self._request.url, proxy_for(job.url)
-        if proxy is not None or job.http2:
-            self._transport: HttpxTransport | StampedTransport = HttpxTransport(proxy, http2=job.http2)
-        else:
-            tls = httpx.create_ssl_context() if url.scheme == "https" else None
-            port = url.port or (443 if tls else 80)
-            self._transport = StampedTransport(url.host, port, tls)
-        self.connect_ns = self._transport.connect_ns
-        self._client = httpx.AsyncClient(transport=self._transport, timeout=None, trust_env=False)
+        self._http2 = job.http2
+        unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        self._transport = httpx.AsyncHTTPTransport(  # HTTP/2 is spoken or nothing is
+            proxy=proxy_for(job.url), limits=unlimited, http1=not job.http2, http2=job.http2
+        )
+        self.connect_ns: list[int] = []
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -49,20 +51,34 @@ class AsyncWindow:
         return self._runner.run(self._drive(work, settle, chore))
 
     def close(self) -> None:
-        self._runner.run(self._client.aclose())
+        self._runner.run(self._transport.aclose())
         self._runner.close()
 
     async def _open_ahead(self, count: int) -> str:
+        """Asks HEAD on each: httpx opens no connection without a request."""
         throttler = Throttler(rate_limit=_OPENINGS_PER_S // 100, period=0.01, retry_interval=0.001)
+        wanted = 1 if self._http2 else count
 
-        async def open_one() -> None:
-            async with throttler:
-                await self._transport.open_line()
+        async def open_one() -> httpx.Response:
+            watch, url, headers = _Watch(), self._request.url, self._request.headers
+            request = httpx.Request("HEAD", url, headers=headers, extensions={"trace": watch})
+            async with throttler, asyncio.timeout(_OPENING_S):
+                response = await self._transport.handle_async_request(request)
+            self._connected(watch)
+            return response
 
-        results = await asyncio.gather(*(open_one() for _ in range(count)), return_exceptions=True)
-        failed = [result for result in results if isinstance(result, httpx.TransportError)]
-        opened = count - len(failed)
-        return f"{opened} of {count} connections opened ahead: {failed[0]}" if failed else ""
+        opening = (open_one() for _ in range(wanted))
+        results = await asyncio.gather(*opening, return_exceptions=True)
+        opened, problem = 0, ""
+        for result in results:  # only now, so that none took the connection of another
+            try:
+                if isinstance(result, BaseException):
+                    raise result
+                await result.aread()  # httpx reuses a connection only when its answer was read
+                opened += 1
+            except (httpx.TransportError, TimeoutError) as error:
+                problem = str(error) or "no answer in time"
+        return problem and f"{opened} of {wanted} connections opened ahead: {problem}"
 
     async def _drive(
         self, work: Work, settle: Callable[[Exchange], object], chore: Callable[[], bool]
@@ -139,37 +155,89 @@ class AsyncWindow:
 
     async def _carry(self, exchange: Exchange) -> None:
         """One request to its end, however it ends; only a bug raises."""
-        body = self._bodies[exchange.index]
+        body, watch = self._bodies[exchange.index], _Watch()
         request = httpx.Request(
             "POST",
             self._request.url,
             headers={**self._request.headers, "content-length": str(len(body))},
             content=body,
-            extensions={"exchange": exchange},
+            extensions={"trace": watch},
         )
+        exchange.answer = answer = Answer()
         try:
             async with asyncio.timeout(self._limits.request_timeout_ns / 1e9):
-                response = await self._client.send(request, stream=True)  # decoding is not for the window
-                await response.aclose()
+                while not await self._fetched(request, answer, watch):
+                    pass
         except TimeoutError:
-            connected = exchange.sent != UNKNOWN
+            connected = watch.sent != UNKNOWN
             exchange.failure = Outcome.TIMEOUT if connected else Outcome.CONNECT_FAILED
             exchange.error = "the answer did not end in time" if connected else "no connection in time"
         except asyncio.CancelledError:
             exchange.failure, exchange.error = Outcome.CANCELLED, "the window closed"
         except httpx.TransportError as error:
             exchange.failure, exchange.error = _failure(error), str(error)
-        exchange.end = time.monotonic_ns()
-        if exchange.answer is not None:
-            if exchange.failure is None:
-                exchange.end = exchange.answer.stamps[-1]
-            exchange.answer.close()
+        exchange.end = time.monotonic_ns() if exchange.failure is not None else answer.stamps[-1]
+        exchange.sent, exchange.connect = watch.sent, watch.connect_ns
+        self._connected(watch)
+        answer.close()
+
+    def _connected(self, watch: "_Watch") -> None:
+        if watch.connect_ns > 0:
+            self.connect_ns.append(watch.connect_ns)
+
+    async def _fetched(self, request: httpx.Request, answer: Answer, watch: "_Watch") -> bool:
+        """False where the server had closed an idle connection: the request was never read."""
+        try:
+            await self._fetch(request, answer)
+        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+            if watch.warm and not answer.status:
+                return False
+            raise
+        return True
+
+    async def _fetch(self, request: httpx.Request, answer: Answer) -> None:
+        """What came is in `answer` even where this raises."""
+        response = await self._transport.handle_async_request(request)
+        try:
+            answer.headers = [(name.lower(), value) for name, value in response.headers.raw]
+            answer.status = response.status_code
+            answer.take_part(b"", time.monotonic_ns())  # the head
+            assert isinstance(response.stream, httpx.AsyncByteStream)
+            async for part in response.stream:
+                answer.take_part(part, time.monotonic_ns())
+        finally:
+            await response.aclose()
+        answer.complete_parts()
+
+
+class _Watch:
+    """What httpcore tells of a request on its way: when it left, and what connecting took."""
+
+    def __init__(self) -> None:
+        self.sent = self.connect_ns = self._opened = UNKNOWN
+
+    @property
+    def warm(self) -> bool:
+        """It left on a connection that was there."""
+        return self.connect_ns == 0
+
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+        now = time.monotonic_ns()
+        if event == "connection.connect_tcp.started":
+            self._opened = now
+        elif event.endswith("send_request_headers.started"):  # of CONNECT too, and then of the request
+            self.sent = now
+            self.connect_ns = 0 if self._opened == UNKNOWN else now - self._opened
+
+
+_CLOSED = ("disconnected", "peer closed")  # in the words of httpcore and h11
 
 
 def _failure(error: httpx.TransportError) -> Outcome:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
         return Outcome.CONNECT_FAILED
     if isinstance(error, httpx.RemoteProtocolError):
-        return Outcome.MALFORMED
+        closed = any(words in str(error) for words in _CLOSED)
+        return Outcome.TRUNCATED if closed else Outcome.MALFORMED
     cause = error.__cause__
     return failure_of(cause) if isinstance(cause, OSError) else Outcome.TRUNCATED

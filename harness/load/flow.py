@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.load.http1 import Answer
+from harness.load.poller import Poller
 from harness.load.settle import Exchange
 from harness.load.stamps import SO_TIMESTAMPNS
 from harness.record import Outcome
@@ -101,7 +102,7 @@ def connect(address: Address, now: int, tls: Secure | None, *, kernel: bool) -> 
     return Flow(sock, now, tls, kernel=kernel)
 
 
-def transmit(flow: Flow, poller: select.epoll, head: bytes, body: bytes) -> None:
+def transmit(flow: Flow, poller: Poller, head: bytes, body: bytes) -> None:
     """A send that fails is told by the next read: the server may have answered before it closed."""
     if flow.tls is not None:
         head, body = flow.tls.seal(head, body), b""
@@ -113,10 +114,10 @@ def transmit(flow: Flow, poller: select.epoll, head: bytes, body: bytes) -> None
         return
     if taken < len(head) + len(body):
         flow.rest = memoryview(head + body)[taken:]
-        poller.modify(flow.fd, select.EPOLLIN | select.EPOLLOUT)
+        poller.modify(flow.fd, select.POLLIN | select.POLLOUT)
 
 
-def transmit_rest(flow: Flow, poller: select.epoll) -> None:
+def transmit_rest(flow: Flow, poller: Poller) -> None:
     assert flow.rest is not None
     try:
         flow.rest = flow.rest[flow.sock.send(flow.rest) :]
@@ -126,7 +127,7 @@ def transmit_rest(flow: Flow, poller: select.epoll) -> None:
         flow.rest = flow.rest[:0]
     if not flow.rest:
         flow.rest = None
-        poller.modify(flow.fd, select.EPOLLIN)
+        poller.modify(flow.fd, select.POLLIN)
 
 
 def failure_of(error: OSError) -> Outcome:

@@ -1,4 +1,4 @@
-"""The timed window of one worker: an epoll loop that sends on time and keeps bytes and stamps.
+"""The timed window of one worker: a loop over its sockets that sends on time and keeps bytes and stamps.
 
 Nothing is decoded while streams run beyond finding the end of an answer; finished answers are settled
 when no socket and no send needs the loop.
@@ -16,6 +16,7 @@ from typing import Any
 from harness.load.flow import Address, Flow, failure_of, transmit, transmit_rest
 from harness.load.http1 import Answer
 from harness.load.pacing import choose_tick
+from harness.load.poller import Poller
 from harness.load.pool import Pool
 from harness.load.settle import Exchange
 from harness.load.stamps import CONTROL_BYTES, StampClock, pack_realtime
@@ -57,6 +58,7 @@ class Window:
     def __init__(
         self,
         wire: Wire,
+        poller: Poller,
         address: Address,
         tls: ssl.SSLContext | None,
         clock: StampClock | None,
@@ -64,7 +66,7 @@ class Window:
     ) -> None:
         self.counters = Counters()
         self._wire, self._clock, self._limits = wire, clock, limits
-        self._pool = Pool(address, tls, wire.host, kernel=clock is not None)
+        self._pool = Pool(poller, address, tls, wire.host, kernel=clock is not None)
         self.connect_ns = self._pool.connect_ns
         self.open_ahead = self._pool.open_ahead
         self._finished: deque[Exchange] = deque()
@@ -121,7 +123,7 @@ class Window:
         while self._finished_bytes > _BACKLOG_BYTES:
             self._settle_one()
         events = poll(0, _BATCH)
-        if len(events) == _BATCH:
+        if len(events) >= _BATCH:
             return events
         if self._tick:
             self._read(events)
@@ -205,7 +207,7 @@ class Window:
             if flow is None:  # closed by an earlier event of this batch
                 continue
             answer = flow.answer
-            if answer is None or mask & select.EPOLLOUT:
+            if answer is None or mask & select.POLLOUT:
                 self._on_unusual(flow, mask)
                 continue
             try:

@@ -5,6 +5,7 @@ import ssl
 import time
 
 from harness.load.flow import Address, Flow, connect
+from harness.load.poller import Poller
 from harness.tls import Secure
 
 _AT_ONCE = 64  # below the listen backlog of any server
@@ -12,9 +13,11 @@ _GIVE_UP_NS = 10_000_000_000
 
 
 class Pool:
-    def __init__(self, address: Address, tls: ssl.SSLContext | None, host: str, *, kernel: bool) -> None:
+    def __init__(
+        self, poller: Poller, address: Address, tls: ssl.SSLContext | None, host: str, *, kernel: bool
+    ) -> None:
         """`host` is the name that a TLS certificate must be for."""
-        self.poller = select.epoll()
+        self.poller = poller
         self.flows: dict[int, Flow] = {}  # by descriptor
         self.connect_ns: list[int] = []  # one per connection that was made
         self._address, self._tls, self._host = address, tls, host
@@ -22,17 +25,17 @@ class Pool:
         self._idle: list[Flow] = []
 
     def open(self) -> Flow:
-        """Starts a connection: EPOLLOUT tells that it is made. Raises OSError where it fails at once."""
+        """Starts a connection: POLLOUT tells that it is made. Raises OSError where it fails at once."""
         tls = Secure(self._tls, self._host) if self._tls is not None else None
         flow = connect(self._address, time.monotonic_ns(), tls, kernel=self._kernel)
         self.flows[flow.fd] = flow
-        self.poller.register(flow.fd, select.EPOLLOUT)
+        self.poller.register(flow.fd, select.POLLOUT)
         return flow
 
     def finish_open(self, flow: Flow) -> bool:
         """One step towards a usable connection; True at the last. Raises OSError where it was refused."""
         flow.raise_if_refused()
-        self.poller.modify(flow.fd, select.EPOLLIN)
+        self.poller.modify(flow.fd, select.POLLIN)
         if flow.tls is not None and not flow.shake():
             return False
         self.connect_ns.append(time.monotonic_ns() - flow.opened)
@@ -79,7 +82,8 @@ class Pool:
         del self.flows[flow.fd]
         if flow in self._idle:
             self._idle.remove(flow)
-        flow.sock.close()  # epoll forgets a closed descriptor by itself
+        self.poller.unregister(flow.fd)
+        flow.sock.close()
 
     def close(self) -> None:
         for flow in list(self.flows.values()):

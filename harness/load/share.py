@@ -1,5 +1,6 @@
 """One job to several workers: the schedule is split, never drawn again."""
 
+import math
 import os
 from dataclasses import replace
 from typing import Any
@@ -15,17 +16,22 @@ _ARRIVALS_PER_WORKER = 4000.0  # per second
 
 
 def choose_workers(job: LoadJob) -> int:
-    """As many as the load needs; at most every second core, since the server may live here as well."""
+    """As many as the load needs, by constants."""
     schedule = job.schedule
     if isinstance(schedule, ClosedLoop):
         needed = schedule.concurrency / _STREAMS_PER_WORKER
     else:
         span_s = float(np.ptp(schedule.intended_ns)) / 1e9 if len(schedule.intended_ns) > 1 else 0.0
         needed = len(job.bodies) / max(span_s, 1.0) / _ARRIVALS_PER_WORKER
-    return max(1, min(int(np.ceil(needed)), cores() // 2))
+    return workers_for(needed)
 
 
-def cores() -> int:
+def workers_for(needed: float) -> int:
+    """Whole ones, at most every second core: the server may live here as well."""
+    return max(1, min(math.ceil(needed), _cores() // 2))
+
+
+def _cores() -> int:
     """Those that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

@@ -8,11 +8,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.made import Made
 from harness.load.settle import Settled
 from harness.record import EVENT_DTYPE, REQUEST_DTYPE, Records
 
@@ -55,7 +56,7 @@ class Spill:
             file.close()
 
 
-class FileTexts(Sequence[str]):
+class FileTexts(Made[str]):
     """Strings of a mapped file, decoded when asked for."""
 
     def __init__(self, blob: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:
@@ -65,15 +66,8 @@ class FileTexts(Sequence[str]):
     def __len__(self) -> int:
         return len(self._bounds) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        i = range(len(self))[index]
-        return self._blob[self._bounds[i] : self._bounds[i + 1]].tobytes().decode()
+    def make(self, index: int) -> str:
+        return self._blob[self._bounds[index] : self._bounds[index + 1]].tobytes().decode()
 
 
 def merge(folders: Sequence[Path], missing: NDArray[Any], missing_error: str) -> Records:

@@ -5,9 +5,10 @@ The job holds them with marks in the place of what is not known yet. A mark is a
 
 import json
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any
 
 from harness.load.job import Sessions
+from harness.load.made import Made
 from harness.load.settle import Settled
 from harness.record import Outcome, content
 
@@ -15,7 +16,7 @@ ANSWER = b"\x00"  # the assistant's message: the answers of the session in their
 TOOL = b"\x01"  # the start of a message that answers the call before it, up to its content
 
 
-class TurnBodies(Sequence[bytes]):
+class TurnBodies(Made[bytes]):
     def __init__(self, bodies: Sequence[bytes], sessions: Sessions) -> None:
         self._bodies, self._sessions = bodies, sessions.session.tolist()
         self._answers: dict[int, list[tuple[bytes, bytes]]] = {}  # by session: what ANSWER and TOOL become
@@ -23,14 +24,8 @@ class TurnBodies(Sequence[bytes]):
     def __len__(self) -> int:
         return len(self._bodies)
 
-    @overload
-    def __getitem__(self, index: int) -> bytes: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[bytes]: ...
-    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+    def make(self, index: int) -> bytes:
         """Only of a turn whose session has come so far."""
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
         first, *later = self._bodies[index].split(ANSWER)
         if not later:
             return first

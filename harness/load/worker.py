@@ -7,6 +7,7 @@ means stop. The worker dies with its parent and leaves Ctrl-C to it.
 import ctypes
 import gc
 import resource
+import select
 import sys
 import time
 from collections import deque
@@ -26,6 +27,7 @@ from harness.load.carrier import Carrier
 from harness.load.flow import resolve
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.loop import CHORE_NS, Limits, Window
+from harness.load.poller import PortablePoller
 from harness.load.settle import Exchange, Settled, Settler
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
@@ -144,7 +146,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 
     gc.collect()
     gc.freeze()
-    if share.carrier is not Carrier.ASYNCIO:  # tasks and their exceptions do make cycles
+    if share.carrier is not Carrier.HTTPX:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     switches = resource.getrusage(resource.RUSAGE_SELF)
@@ -185,13 +187,14 @@ def _make_window(
     share: Share, bodies: Sequence[bytes], clock: StampClock | None, limits: Limits
 ) -> "Window | AsyncWindow":
     job, seqs = share.job, share.seqs.tolist()
-    if share.carrier is Carrier.ASYNCIO:
+    if share.carrier is Carrier.HTTPX:
         from harness.load.fallback import AsyncWindow  # uvloop is loaded where it is used
 
         return AsyncWindow(job, bodies, seqs, limits)
     wire = render(job.url, job.headers, bodies, seqs)
     tls = httpx.create_ssl_context() if httpx.URL(job.url).scheme == "https" else None
-    return Window(wire, resolve(wire.host, wire.port), tls, clock, limits)
+    poller = PortablePoller() if share.carrier is Carrier.POLL else select.epoll()
+    return Window(wire, poller, resolve(wire.host, wire.port), tls, clock, limits)
 
 
 def _make_work(job: LoadJob, t0: int) -> Work:

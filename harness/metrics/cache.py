@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import measured
-from harness.record import UNKNOWN, Outcome
+from harness.metrics.latency import answered
+from harness.record import UNKNOWN
 
 
 def hit_rate(
@@ -16,7 +16,7 @@ def hit_rate(
 
     `counters` are differences over the cell; `prompt_tokens` includes the cached ones.
     """
-    rows = requests[measured(requests) & (requests["outcome"] == Outcome.OK)]
+    rows = requests[answered(requests)]
     if len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0:
         return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()), "usage"
     if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:

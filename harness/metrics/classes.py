@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from harness.asked import Asked
 from harness.metrics import latency
 from harness.metrics.distribution import describe
-from harness.record import UNKNOWN, Outcome, Records
+from harness.record import UNKNOWN, Records
 
 
 def by_kind(records: Records, asked: Asked | None) -> dict[str, Any] | None:
@@ -34,7 +34,7 @@ def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, A
         rows = records.requests[mask]
         events = records.events[np.isin(records.events["seq"], rows["seq"])]
         part = Records(rows, events, (), (), ())
-        answered = rows[latency.measured(rows) & (rows["outcome"] == Outcome.OK)]
+        answered = rows[latency.answered(rows)]
         found[name] = {
             "requests": int(latency.measured(rows).sum()),
             "ok": len(answered),

@@ -21,6 +21,12 @@ def measured(requests: NDArray[np.void]) -> NDArray[np.bool_]:
     return mask
 
 
+def answered(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Those of `measured` that ended well."""
+    mask: NDArray[np.bool_] = measured(requests) & (requests["outcome"] == Outcome.OK)
+    return mask
+
+
 def _span_ms(requests: NDArray[np.void], start: str, stop: str) -> Floats:
     rows = requests[measured(requests)]
     good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
@@ -44,7 +50,7 @@ def e2e_ms(requests: NDArray[np.void]) -> Floats:
 
 def tpot_ms(requests: NDArray[np.void]) -> Floats:
     """(last text event - first) / (output tokens - 1); answers of one token have none."""
-    rows = requests[measured(requests) & (requests["outcome"] == Outcome.OK)]
+    rows = requests[answered(requests)]
     rows = rows[(rows["output_tokens"] >= 2) & (rows["first_text_ns"] != UNKNOWN)]
     spans: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / _NS_PER_MS / (rows["output_tokens"] - 1)
     return spans
@@ -56,7 +62,7 @@ def itl_ms(records: Records) -> Floats:
     An event may carry several tokens; the gap is then one gap, not spread over them.
     """
     requests, events = records.requests, records.events
-    wanted = requests["seq"][measured(requests) & (requests["outcome"] == Outcome.OK)]
+    wanted = requests["seq"][answered(requests)]
     text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
     same_request = text["seq"][1:] == text["seq"][:-1]
     gaps: Floats = (np.diff(text["stamp_ns"]) / _NS_PER_MS)[same_request]

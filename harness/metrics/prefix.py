@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asked import Asked, Part
-from harness.metrics.latency import measured
-from harness.record import UNKNOWN, Outcome
+from harness.metrics.latency import answered
+from harness.record import UNKNOWN
 
 Counts = NDArray[np.int64]
 
@@ -48,10 +48,10 @@ def reusable(
     return shared, total
 
 
-def ideal_hit_rate(asked: Asked, skip: int = 0, *, block: int = 1, warm: bool = False) -> float:
-    """Share of the content tokens of all requests but the first `skip`, which fill the cache only."""
-    shared, total = reusable(asked, block=block, warm=warm)
-    return float(shared[skip:].sum() / max(total[skip:].sum(), 1))
+def ideal_hit_rate(asked: Asked, of: slice | Counts = slice(None), *, warm: bool = False) -> float:
+    """Share of the content tokens of the requests at `of`; the others fill the cache only."""
+    shared, total = reusable(asked, warm=warm)
+    return float(shared[of].sum() / max(total[of].sum(), 1))
 
 
 def first_of_each_prefix(asked: Asked) -> Iterator[int]:
@@ -71,7 +71,7 @@ def ideals(requests: NDArray[np.void], asked: Asked) -> dict[str, float] | None:
     prompt_tokens, output_tokens = (np.full(len(asked), UNKNOWN, np.int64) for _ in range(2))
     prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
     output_tokens[requests["seq"]] = requests["output_tokens"]
-    rows = requests[measured(requests) & (requests["outcome"] == Outcome.OK)]
+    rows = requests[answered(requests)]
     if not len(rows) or (rows["prompt_tokens"] == UNKNOWN).any():
         return None
     found = {}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from harness.asked import Asked, Expected
 from harness.metrics.judging import TRUNCATED, UNJUDGED, VALID, judge
-from harness.metrics.latency import measured, tpot_ms
+from harness.metrics.latency import answered, measured, tpot_ms
 from harness.record import UNKNOWN, Outcome, Records, content
 
 FREE = "free"  # the kind of requests whose expectation the engine was not told of
@@ -112,7 +112,7 @@ def _reason(error: str) -> str:
 
 def _constraint(records: Records, asked: Asked, untold: set[str]) -> dict[str, Any] | None:
     """What constraining costs: the first answer to each schema against later ones, and TPOT against free."""
-    rows = records.requests[measured(records.requests) & (records.requests["outcome"] == Outcome.OK)]
+    rows = records.requests[answered(records.requests)]
     kinds = np.array(asked.kinds, object)[rows["seq"]]
     constrained = ~np.isin(kinds, [*untold, ""])
     if not constrained.any() or not (kinds == FREE).any():

@@ -128,7 +128,7 @@ def _refusal(requests: NDArray[np.void], chosen: NDArray[np.bool_], early: NDArr
 
 def _latency(requests: NDArray[np.void]) -> Course | None:
     """Of whole answers, in the order of their sending."""
-    rows = requests[latency.measured(requests) & (requests["outcome"] == Outcome.OK)]
+    rows = requests[latency.answered(requests)]
     rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
     if not len(rows):
         return None

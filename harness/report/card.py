@@ -12,9 +12,9 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def card_lines(card: Json) -> Iterator[str]:
     """Of one load point."""
     load, sharing, arrivals = card["load"], card["sharing"], card["arrivals"]
-    point = LoadPoint(load["kind"], load["value"])
+    place = point_words(LoadPoint.of(card))
     warmup = f" after {card['warmup_requests']} to warm up" if card["warmup_requests"] else ""
-    yield f"{point_words(point)}: {card['requests']:,} requests{warmup}, sha256 {card['sha256'][:12]}"
+    yield f"{place}: {card['requests']:,} requests{warmup}, sha256 {card['sha256'][:12]}"
     counting = "" if card["exact_lengths"] else " (approximate: no tokenizer)"
     yield f"  input   {_lengths(card['input_tokens'])}{counting}"
     yield f"  output  {_lengths(card['output_tokens'])}"

@@ -45,7 +45,7 @@ def measured(found: Json, kind: str) -> str:
 
 
 def place(found: Json) -> str:
-    return LoadPoint(found["load"]["kind"], found["load"]["value"]).label
+    return LoadPoint.of(found).label
 
 
 def terminal(entries: Sequence[Json], width: int) -> str:

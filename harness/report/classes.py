@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from harness.dotted import number_at
 from harness.report.text import NOT_KNOWN, number, plain
-from harness.report.view import Json, Row, groups, measured
+from harness.report.view import Json, Row, groups
 
 _OWN = ("told", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
 _LEFT_OUT = ("truncated", "unjudged", "refused", "failed")
@@ -65,7 +66,7 @@ def _latencies(row: Row, key: str, path: str, title: str) -> Iterator[str]:
     parts = []
     for name in names[:_TURNS]:
         values = [
-            found for cell in row.usable if (found := measured(cell, f"{key}.{name}.{path}")) is not None
+            found for cell in row.usable if (found := number_at(cell, f"{key}.{name}.{path}")) is not None
         ]
         if values:
             parts.append(f"{name} {number(sum(values) / len(values))} ms")

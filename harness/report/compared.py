@@ -4,7 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.plan import LoadPoint
-from harness.report.text import NOT_KNOWN, counted, listing, markdown_escaped, number, plain
+from harness.report.text import (
+    NOT_KNOWN,
+    counted,
+    listing,
+    markdown_escaped,
+    markdown_row,
+    number,
+    or_unknown,
+    plain,
+)
 from harness.report.view import point_words
 
 Json = Mapping[str, Any]
@@ -66,9 +75,9 @@ def _markdown(document: Json) -> Iterator[str]:
             yield ""
             yield markdown_escaped(point_words(point))
             yield ""
-            yield _row(HEADS)
+            yield markdown_row(HEADS)
             yield "|---|---:|---:|---:|---:|---|"
-            yield from (_row(finding_row(one)) for one in findings)
+            yield from (markdown_row(finding_row(one)) for one in findings)
         if pair["refused"]:
             yield f"\nRefused: {markdown_escaped(plain(pair['refused']))}"
         if pair["differences"]:
@@ -80,10 +89,6 @@ def _markdown(document: Json) -> Iterator[str]:
     for run in document["runs"]:
         role = "baseline" if run["name"] == document["baseline"] else "run"
         yield f"- {role}: {markdown_escaped(run_words(run))}"
-
-
-def _row(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(map(markdown_escaped, texts))} |"
 
 
 def run_words(run: Json) -> str:
@@ -103,13 +108,12 @@ def pair_words(pair: Json) -> str:
 def by_load(pair: Json) -> list[tuple[LoadPoint, list[Json]]]:
     found: dict[LoadPoint, list[Json]] = {}
     for one in pair["findings"]:
-        point = LoadPoint(one["load"]["kind"], float(one["load"]["value"]))
-        found.setdefault(point, []).append(one)
+        found.setdefault(LoadPoint.of(one), []).append(one)
     return list(found.items())
 
 
 def finding_row(one: Json) -> tuple[str, ...]:
-    new, old = (NOT_KNOWN if value is None else number(value) for value in one["values"])
+    new, old = map(or_unknown, one["values"])
     middle, interval = NOT_KNOWN, NOT_KNOWN
     if one["ratio"]:
         low, middle, high = (change(ratio) for ratio in one["ratio"])
@@ -145,7 +149,7 @@ def conclusion(document: Json) -> str:
 
 
 def _place(one: Json) -> str:
-    return f"{one['metric']} at {LoadPoint(one['load']['kind'], one['load']['value']).label}"
+    return f"{one['metric']} at {LoadPoint.of(one).label}"
 
 
 def _difference(one: Json) -> str:

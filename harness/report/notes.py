@@ -8,7 +8,7 @@ from harness.plan import LoadPoint
 from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known
 from harness.report.text import counted, listing, plain
-from harness.report.view import Group, Json, Row, first_cells, groups, labels, point_of, repeats, verdict
+from harness.report.view import Group, Json, Row, first_cells, groups, labels, repeats, verdict
 
 MOST_PLACES = 4  # cells that a note names one by one
 SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
@@ -68,7 +68,7 @@ def reason_text(reason: Json) -> str:
 
 def place(cell: Json) -> str:
     """`vllm c8 r0`: how notes name a cell."""
-    return plain(f"{cell['label']} {point_of(cell).label} r{cell.get('repeat', 0)}")
+    return plain(f"{cell['label']} {LoadPoint.of(cell).label} r{cell.get('repeat', 0)}")
 
 
 def odd_tracks(summary: Json) -> set[str]:
@@ -82,7 +82,7 @@ def same_work(summary: Json) -> bool:
     """Whether at each load point and repeat every backend got the same bytes."""
     hashes: dict[tuple[LoadPoint, Any], set[Any]] = {}
     for cell in summary.get("cells") or ():
-        hashes.setdefault((point_of(cell), cell.get("repeat")), set()).add(cell.get("workload_sha256"))
+        hashes.setdefault((LoadPoint.of(cell), cell.get("repeat")), set()).add(cell.get("workload_sha256"))
     return all(len(found) == 1 for found in hashes.values())
 
 
@@ -160,7 +160,7 @@ def _limits(summary: Json) -> Iterator[Note]:
     where: dict[str, list[str]] = {}
     for cell in summary.get("cells") or ():
         if (found := cell.get("limiter")) and verdict(cell) != "INVALID":
-            place = f"{cell['label']} {point_of(cell).label}"
+            place = f"{cell['label']} {LoadPoint.of(cell).label}"
             where.setdefault(str(found["code"]), []).append(place)
     parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
     if parts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from harness.peers import Figure, Tool, View
-from harness.report.text import NOT_KNOWN, number, plain
+from harness.report.text import NOT_KNOWN, or_unknown, plain
 from harness.report.view import Json, Row, groups, point_words
 
 DIFFERS = 0.01  # relative: less is not worth a reason
@@ -88,12 +88,8 @@ def _blocks(found: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iter
         for index, name in enumerate(names):
             cells = [found[label][index] for label in shown]
             yield name.ljust(first) + "".join(
-                f"{_text(cell.here):>{column}}{_text(cell.there):>{column}}" for cell in cells
+                f"{or_unknown(cell.here):>{column}}{or_unknown(cell.there):>{column}}" for cell in cells
             )
-
-
-def _text(value: float | None) -> str:
-    return NOT_KNOWN if value is None else number(value)
 
 
 def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:

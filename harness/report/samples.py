@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.record import UNKNOWN, Outcome, Records
+from harness.record import UNKNOWN, Records
 
 ANSWERS = 3
 
@@ -27,7 +27,7 @@ class Samples:
 
 def take(records: Records) -> Samples:
     requests = records.requests
-    answered = latency.measured(requests) & (requests["outcome"] == Outcome.OK)
+    answered = latency.answered(requests)
     return Samples(
         ttft_ms=latency.ttft_ms(requests),
         itl_ms=latency.itl_ms(records),

@@ -14,7 +14,7 @@ from harness.report.notes import (
     odd_tracks,
     simulated,
 )
-from harness.report.text import NOT_KNOWN, counted, markdown_escaped, plain
+from harness.report.text import NOT_KNOWN, counted, markdown_escaped, markdown_row, plain
 from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
 
 GAP = 2
@@ -164,19 +164,19 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
         yield f"### {markdown_escaped(point_words(group.point))}"
         yield ""
         heads = (" ".join(filter(None, (column.title, column.unit))) for column in columns)
-        yield _row(["backend", *heads])
+        yield markdown_row(["backend", *heads])
         yield "|---|" + "---:|" * len(columns)
         for row in group.rows:
             entries = [column.entry(row) for column in columns]
             texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
-            yield _row([_name(row.label, marked), *texts])
+            yield markdown_row([_name(row.label, marked), *texts])
         yield ""
     for table in agreement_tables(summary):
         yield f"### {markdown_escaped(table.title)}"
         yield ""
-        yield _row(table.head)
+        yield markdown_row(table.head)
         yield "|---|" + "---:|" * (len(table.head) - 1)
-        yield from map(_row, table.rows)
+        yield from map(markdown_row, table.rows)
         yield ""
     for label, cell in first_cells(summary).items():
         yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
@@ -190,7 +190,3 @@ def _markdown_lines(summary: Json) -> Iterator[str]:
     if loud:
         yield ""
         yield loud[0]
-
-
-def _row(texts: Sequence[str]) -> str:
-    return f"| {' | '.join(map(markdown_escaped, texts))} |"

@@ -17,6 +17,10 @@ def number(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
+def or_unknown(value: float | None) -> str:
+    return NOT_KNOWN if value is None else number(value)
+
+
 def plain(value: object, limit: int = 300) -> str:
     """One line that is safe on a terminal: a server's text may hold escape sequences or be endless."""
     words = " ".join(str(value).split())
@@ -31,6 +35,10 @@ def counted(count: int, noun: str) -> str:
 def listing(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def markdown_row(texts: Sequence[str]) -> str:
+    return f"| {' | '.join(map(markdown_escaped, texts))} |"
 
 
 def markdown_escaped(text: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.compare.history import Drift, Series
 from harness.plan import LoadPoint
-from harness.report.text import counted, markdown_escaped, number, plain
+from harness.report.text import counted, markdown_escaped, markdown_row, number, plain
 
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
@@ -16,14 +16,13 @@ def terminal(found: Sequence[Series], drifts: Sequence[Drift]) -> str:
 
 def markdown(found: Sequence[Series], drifts: Sequence[Drift]) -> str:
     cells = ((_name(one), str(len(one.values)), number(one.values[-1]), spark(one.values)) for one in found)
-    rows = (f"| {' | '.join(map(markdown_escaped, row))} |" for row in cells)
+    rows = map(markdown_row, cells)
     lines = [f"**{markdown_escaped(line)}**" for line in conclusion(found, drifts)]
     return "\n".join([*lines, "", "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 
 
 def _name(one: Series) -> str:
-    point = LoadPoint(one.load["kind"], float(one.load["value"]))
-    return plain(f"{one.scenario} {one.label} {point.label} {one.metric}")
+    return plain(f"{one.scenario} {one.label} {LoadPoint(**one.load).label} {one.metric}")
 
 
 def _line(one: Series) -> str:

@@ -7,7 +7,7 @@ from harness.compare import capacity
 from harness.plan import LoadPoint
 from harness.report.measures import measure
 from harness.report.text import plain
-from harness.report.view import Json, point_of
+from harness.report.view import Json
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
@@ -47,9 +47,9 @@ def rank_lines(summary: Json, metric: str) -> list[tuple[LoadPoint, str]]:
     """One per load point where the pairs say anything about this metric."""
     found = [one for one in summary.get("rankings") or () if one["metric"] == metric]
     told = {
-        point_of(one) for one in summary.get("comparison") or () if one["metric"] == metric and _says(one)
+        LoadPoint.of(one) for one in summary.get("comparison") or () if one["metric"] == metric and _says(one)
     }
-    return [(point_of(one), plain(one["line"], 1000)) for one in found if point_of(one) in told]
+    return [(LoadPoint.of(one), plain(one["line"], 1000)) for one in found if LoadPoint.of(one) in told]
 
 
 def _says(entry: Json) -> bool:
@@ -57,7 +57,7 @@ def _says(entry: Json) -> bool:
 
 
 def findings(summary: Json, point: LoadPoint) -> list[Finding]:
-    return [_finding(one) for one in summary.get("comparison") or () if point_of(one) == point]
+    return [_finding(one) for one in summary.get("comparison") or () if LoadPoint.of(one) == point]
 
 
 def _finding(entry: Json) -> Finding:
@@ -114,7 +114,7 @@ def noise_lines(summary: Json) -> Iterator[str]:
     """Of backends measured against themselves: what equal engines differ by, and what could be found."""
     for found in summary.get("noise") or ():
         apart, detectable = (f"{100 * found[key]:.1f} %" for key in ("apart", "smallest_detectable"))
-        what = f"{point_of(found).label} {measure(found['metric']).name}: {found['backend']}"
+        what = f"{LoadPoint.of(found).label} {measure(found['metric']).name}: {found['backend']}"
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
 
 
@@ -123,7 +123,7 @@ def _tested_lines(summary: Json, most_pairs: int) -> Iterator[str]:
     confidence = 100 * (summary.get("verdict_rules") or {}).get("confidence", 0.95)
     yield f"verdicts: {measure(first).name}, {confidence:g} % intervals over {runs(summary)}"
     ranked = dict(rank_lines(summary, first))
-    for point in dict.fromkeys(point_of(one) for one in summary.get("comparison") or ()):
+    for point in dict.fromkeys(LoadPoint.of(one) for one in summary.get("comparison") or ()):
         if point in ranked:
             yield f"  {point.label:<5} {ranked[point]}"
         pairs = [found for found in findings(summary, point) if found.metric == first]

@@ -3,12 +3,12 @@
 Numbers of an INVALID cell describe the load generator, not the server: they never enter a pooled value.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from harness.dotted import number_at
 from harness.plan import LoadPoint
 from harness.report.text import number
 
@@ -47,7 +47,7 @@ class Row:
 
     def spread(self, path: str) -> Spread | None:
         """Of the value at a dotted path such as `ttft_ms.p50`; None where no usable repeat has it."""
-        values = [value for cell in self.usable if (value := measured(cell, path)) is not None]
+        values = [value for cell in self.usable if (value := number_at(cell, path)) is not None]
         return Spread(median(values), min(values), max(values), len(values)) if values else None
 
     def why_unknown(self, path: str) -> str:
@@ -69,9 +69,10 @@ class Group:
 def groups(summary: Json) -> list[Group]:
     """By load point, closed loop before open; rows in the order in which the backends were first measured."""
     cells: Sequence[Json] = summary.get("cells") or ()
-    points = sorted({point_of(cell) for cell in cells}, key=lambda point: (point.kind, point.value))
+    points = sorted(set(map(LoadPoint.of, cells)))
     return [
-        Group(point, tuple(_rows([cell for cell in cells if point_of(cell) == point]))) for point in points
+        Group(point, tuple(_rows([cell for cell in cells if LoadPoint.of(cell) == point])))
+        for point in points
     ]
 
 
@@ -98,10 +99,6 @@ def repeats(summary: Json) -> int:
     return max((len(row.cells) for group in groups(summary) for row in group.rows), default=0)
 
 
-def point_of(cell: Json) -> LoadPoint:
-    return LoadPoint(cell["load"]["kind"], float(cell["load"]["value"]))
-
-
 def point_words(point: LoadPoint) -> str:
     """Closed and open loop answer different questions: the name is never left out."""
     value = number(point.value) if point.value % 1 else f"{point.value:.0f}"
@@ -112,17 +109,12 @@ def point_words(point: LoadPoint) -> str:
     return f"open loop, {value} requests/s"
 
 
+def cell_name(cell: Json) -> str:
+    """With its verdict where that is not VALID."""
+    return str(cell["cell"]) if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})"
+
+
 def verdict(cell: Json) -> str:
     """A cell without a verdict was never checked; that is not VALID."""
     found = (cell.get("validity") or {}).get("verdict")
     return found if found in VERDICTS else "SUSPECT"
-
-
-def measured(cell: Json, path: str) -> float | None:
-    """The number at a dotted path; None for null, a missing key and anything that is not a finite number."""
-    value: Any = cell
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)

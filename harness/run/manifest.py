@@ -150,7 +150,7 @@ def plan_json(prepared: Prepared) -> dict[str, Any]:
     return {
         "blocks": [
             {"backend": prepared.labels[block.backend], "repeat": block.repeat,
-             "cells": [{"cell": cell.name, "load": dataclasses.asdict(cell.load)} for cell in block.cells]}
+             "cells": [{"cell": cell.name, "load": cell.load._asdict()} for cell in block.cells]}
             for block in prepared.plan
         ]
     }  # fmt: skip

@@ -188,8 +188,8 @@ def _facts(
             and exact_output_possible(ref.definition)
             and not asked["shapes"],
             "content_tokens_mean": float(reusable(workload.asked)[1].mean()),
-            "ideal_hit_rate": ideal_hit_rate(workload.asked, warmup),
-            "shared_share": ideal_hit_rate(workload.asked, warmup, warm=True),
+            "ideal_hit_rate": ideal_hit_rate(workload.asked, slice(warmup, None)),
+            "shared_share": ideal_hit_rate(workload.asked, slice(warmup, None), warm=True),
             "cold_cache": prepared.scenario.cache.state == "cold",
         },
         "request": asked,

@@ -1,11 +1,10 @@
 """How many processes send a cell's requests, and by what that was decided."""
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.doctor.result import per_worker
-from harness.load.share import cores
+from harness.load.share import workers_for
 from harness.observe import host
 from harness.plan import LoadPoint
 
@@ -18,10 +17,9 @@ class Workers:
 
 
 def choose_workers(given: int | None, point: LoadPoint) -> Workers:
-    """At most every second core, since the server may live here as well."""
     if given is not None:
         return Workers(given, "given")
     figure = None if point.kind == "trace" else per_worker(point.kind, host.host_facts())
     if figure is None:
         return Workers(None, "constants")
-    return Workers(max(1, min(math.ceil(point.value / figure), cores() // 2)), "doctor", figure)
+    return Workers(workers_for(point.value / figure), "doctor", figure)

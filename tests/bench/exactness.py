@@ -66,7 +66,8 @@ LOADS = {
     "C": Load("1,024 streams, gap 50 ms", Timing(100, 50, 128), 1024, 2048),
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
     "U": replace(_B, title=_B.title + ", stamps in user space", carrier=Carrier.USER_STAMPS),
-    "F": replace(_B, title=_B.title + ", httpx on asyncio", carrier=Carrier.ASYNCIO),
+    "L": replace(_B, title=_B.title + ", without epoll", carrier=Carrier.POLL),
+    "F": replace(_B, title=_B.title + ", httpx on asyncio", carrier=Carrier.HTTPX),
     "T": replace(_B, title=_B.title + ", TLS", timing=replace(_B.timing, tls=True)),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
@@ -96,12 +97,9 @@ def measure(load: Load, served: Served) -> Row:
         [body] * load.requests,
         schedule,
         workers=load.workers,
-        stamps="user" if load.carrier is Carrier.USER_STAMPS else None,
     )
-    # No server here speaks TLS, and plain HTTP goes through httpx on asyncio only where epoll is missing.
-    forced = patch("harness.load.run.choose_carrier", return_value=(Carrier.ASYNCIO, ""))
     parent = time.process_time()
-    with forced if load.carrier is Carrier.ASYNCIO else nullcontext():
+    with patch("harness.load.run.choose_carrier", return_value=(load.carrier, "")):
         result = run_load(job)
     parent = time.process_time() - parent
     row = _errors(load, result, served)

@@ -69,8 +69,12 @@ def serve(
                 peer.sock = tls.wrap_socket(peer.sock, server_side=True)
             if greet is not None:
                 greet(peer)
-            while _next_request(peer):
+            while method := _next_request(peer):
+                if method == b"HEAD":  # as a client asks to have a connection open
+                    peer.say(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")
+                    continue
                 server.requests.append(peer.body)
+                peer.served += 1
                 script(peer)
         except OSError:
             return  # the test closed the connection, or the client did
@@ -87,12 +91,13 @@ def serve(
         thread.join(5)
 
 
-def _next_request(peer: Peer) -> bool:
+def _next_request(peer: Peer) -> bytes:
+    """Its method; empty at the end."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = peer.sock.recv(65536)
         if not more:
-            return False
+            return b""
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
     match = _LENGTH.search(head)
@@ -100,8 +105,7 @@ def _next_request(peer: Peer) -> bool:
     while len(body) < wanted:
         more = peer.sock.recv(1 << 20)
         if not more:
-            return False
+            return b""
         body += more
     peer.body = body
-    peer.served += 1
-    return True
+    return head.partition(b" ")[0]

@@ -1,13 +1,13 @@
 """Rank lines from hand-made verdicts, and from hand-made runs."""
 
 from harness.compare import Rules, compare
-from harness.compare.observed import LoadKey
 from harness.compare.ranking import rank
 from harness.compare.verdict import Finding
+from harness.plan import LoadPoint
 from harness.stats.runs import Interval
 from tests.unit.test_compare_verdict import cells
 
-LOAD = LoadKey("concurrency", 4)
+LOAD = LoadPoint("concurrency", 4)
 METRIC = "ttft_ms.p50"
 RULES = Rules(primary=METRIC, metrics=(METRIC,))
 WORDS = {">": "faster", ">>": "faster", "≈": "same", "?": "not enough runs", "∦": "not comparable"}

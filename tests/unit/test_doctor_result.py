@@ -76,7 +76,7 @@ def test_the_stored_document_is_read_back_whole(cache):
 
 @pytest.fixture
 def sixteen_cores(monkeypatch):
-    monkeypatch.setattr(workers, "cores", lambda: 16)
+    monkeypatch.setattr("harness.load.share._cores", lambda: 16)
     monkeypatch.setattr(workers.host, "host_facts", lambda: HOST)
 
 

@@ -5,6 +5,8 @@ from harness.asked import Part
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.prompts.request import ChatRequest
 from harness.prompts.workload import workload
+from harness.summary import summarise_cell
+from tests.unit.made import facts, records
 
 
 def asked(*requests):
@@ -18,7 +20,7 @@ def one(tokens, *shared, **more):
 def test_the_first_touch_of_each_prefix_is_a_miss():
     made = asked(*(one(40, (group, 30)) for group in (0, 0, 1, 0)))
     assert ideal_hit_rate(made) == pytest.approx(2 * 30 / 160)
-    assert ideal_hit_rate(made, skip=1) == pytest.approx(2 * 30 / 120)
+    assert ideal_hit_rate(made, slice(1, None)) == pytest.approx(2 * 30 / 120)
     assert ideal_hit_rate(made, warm=True) == pytest.approx(4 * 30 / 160)
 
 
@@ -44,3 +46,23 @@ def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
     shared, total = reusable(made, prompt_tokens=told, output_tokens=np.array([6, -1, -1, -1]))
     assert total[:2].tolist() == [104, 140]
     assert shared[:3].tolist() == [0, 110, 150]
+
+
+@pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 0.5)])
+def test_the_ideal_is_that_of_the_requests_that_the_steady_state_rule_leaves(usage, ideal):
+    """Ten slow ones whose prefixes are new, then quick ones that share one; counters are of all requests."""
+    counted = {"prompt": 40, **({"cached": 30} if usage else {})}
+    took = [400] * 10 + [100, 104, 96] * 40
+    begin = np.cumsum([0, *took])
+    rows = [
+        {"intended": int(t), "texts": [int(t) + 5, int(t) + d], **counted}
+        for t, d in zip(begin[:-1], took, strict=True)
+    ]
+    made = asked(*(one(40, (max(10 - index, 0), 30)) for index in range(len(took))))
+    known = facts(
+        workload__ideal_hit_rate=0.5, server_counters={"prompt_tokens": 4, "cached_prompt_tokens": 3}
+    )
+    summary = summarise_cell(records(*rows), known, made)
+    assert summary["steady_state"]["removed"] >= 10
+    assert summary["prefix_cache_source"] == ("usage" if usage else "counters")
+    assert summary["prefix_cache_ideal"] == ideal

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from harness.plan import LoadPoint
 from harness.report.measures import Measure
 from harness.report.text import number
-from harness.report.view import Json, Row, point_of
+from harness.report.view import Json, Row
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 
@@ -36,7 +37,7 @@ class Values:
 
     def __init__(self, summary: Json) -> None:
         self._estimates: dict[tuple[str, Any, str], Mapping[str, Any]] = {
-            (one["label"], point_of(one), one["metric"]): one for one in summary.get("estimates") or ()
+            (one["label"], LoadPoint.of(one), one["metric"]): one for one in summary.get("estimates") or ()
         }
 
     def value(self, row: Row, measure: Measure) -> Value | None:
@@ -44,7 +45,7 @@ class Values:
         spread = row.spread(measure.path)
         if spread is None:
             return None
-        estimate = self._estimates.get((row.label, point_of(row.cells[0]), measure.path))
+        estimate = self._estimates.get((row.label, LoadPoint.of(row.cells[0]), measure.path))
         if estimate and estimate["runs"] >= MIN_RUNS and None not in estimate["interval"]:
             low, middle, high = (measure.scale * end for end in estimate["interval"])
             return Value(middle, low, high, INTERVAL)

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.dotted import number_at
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.notes import reason_text
 from harness.report.text import NOT_KNOWN, counted, listing, number, plain
-from harness.report.view import VERDICTS, Group, Json, groups, labels, measured, point_words, verdict
+from harness.report.view import VERDICTS, Group, Json, cell_name, groups, labels, point_words, verdict
 
 LATENCIES = {
     "ttft_ms": "TTFT from the intended send",
@@ -118,17 +119,13 @@ def _by(source: Source, cells: Sequence[Json], field: str, title: str) -> Html |
 
 def _values(source: Source, caption: str, cells: Sequence[Json], paths: Mapping[str, str]) -> Html:
     """One row per cell, INVALID ones too, named as such. `paths` gives each column its heading."""
-    rows = ([_cell_name(cell), *(_number(cell, path) for path in paths)] for cell in cells)
+    rows = ([cell_name(cell), *(_number(cell, path) for path in paths)] for cell in cells)
     owners = [source.index(cell["label"]) for cell in cells]
     return table(caption, ["cell", *paths.values()], rows, owners, "numbers")
 
 
-def _cell_name(cell: Json) -> str:
-    return str(cell["cell"]) if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})"
-
-
 def _number(cell: Json, path: str) -> str:
-    value = measured(cell, path)
+    value = number_at(cell, path)
     if value is not None:
         return number(value)
     reason = (cell.get("nulls") or {}).get(path)

@@ -13,7 +13,7 @@ from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.measures import measure
 from harness.report.peers import pairs
-from harness.report.text import NOT_KNOWN, number
+from harness.report.text import NOT_KNOWN, or_unknown
 from harness.report.view import Group, Json, groups, point_words
 
 AGREEMENT_EXPLAINED = (
@@ -96,17 +96,13 @@ def _peers_of(source: Source, group: Group) -> list[Html]:
             known = [told[name].get(figure) for name in told]
             here = next((pair.here for pair in known if pair), None)
             if any(known):
-                rows.append([join([source.name(row.label), f" {figure}"]), _value(here),
-                             *(_value(pair.there if pair else None) for pair in known)])  # fmt: skip
+                rows.append([join([source.name(row.label), f" {figure}"]), or_unknown(here),
+                             *(or_unknown(pair.there if pair else None) for pair in known)])  # fmt: skip
                 owners.append(str(source.index(row.label)))
     if not rows:
         return []
     made = table(point_words(group.point).capitalize(), ["", "here", *TOOLS], rows, owners, "numbers")
     return [details(point_words(group.point).capitalize(), made)]
-
-
-def _value(value: float | None) -> str:
-    return NOT_KNOWN if value is None else number(value)
 
 
 def agreement(source: Source) -> Html | None:

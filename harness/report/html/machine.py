@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.dotted import number_at
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
-from harness.report.text import NOT_KNOWN, number, plain
-from harness.report.view import Json, measured, verdict
+from harness.report.text import NOT_KNOWN, number, or_unknown, plain
+from harness.report.view import Json, cell_name
 
 GIB = 1 << 30
 
@@ -55,18 +56,14 @@ def _used(source: Source) -> Html | None:
     cells = [cell for cell in source.summary.get("cells") or () if cell.get("limiter") or cell.get("host")]
     if not cells:
         return None
-    paths = [path for path in USED if any(measured(cell, path) is not None for cell in cells)]
-    rows = ([_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
+    paths = [path for path in USED if any(number_at(cell, path) is not None for cell in cells)]
+    rows = ([cell_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
     head = ["cell", "limited by", *(USED[path][0] for path in paths)]
     owners = [source.index(cell["label"]) for cell in cells]
     on_gpus = any((cell.get("gpu") or {}).get("engine_gpus") for cell in cells)
     no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
     made = table("What limited each cell, and what it used", head, rows, owners)
     return join([tag("p", EXPLAINED), *no_gpu, made])
-
-
-def _name(cell: Json) -> str:
-    return str(cell["cell"]) if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})"
 
 
 def _limiter(cell: Json) -> str:
@@ -78,7 +75,7 @@ def _limiter(cell: Json) -> str:
 
 def _values(cell: Json, paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
-        value = measured(cell, path)
+        value = number_at(cell, path)
         yield NOT_KNOWN if value is None else number(value / USED[path][1])
 
 
@@ -91,7 +88,7 @@ def _scaling(source: Source) -> Html | None:
             values = (found["output_tokens_per_s"][place], found["speedup"][place],
                       memory and memory / GIB, found["running"][place], found["waiting"][place],
                       found["in_flight_before_queueing"])  # fmt: skip
-            rows.append([f"{label}, {load:g} in flight", *(_or_unknown(value) for value in values)])
+            rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
     if not rows:
         return None
@@ -106,12 +103,10 @@ def _costs(source: Source) -> Html | None:
         return None
     price = cells[0]["cost"]["price"]
     said = f"{number(price['per_hour'])} {price['currency']} per hour for {price['of']} ({price['source']}). "
-    rows = ([_name(cell), *(_or_unknown(measured(cell, f"cost.{key}")) for key in COSTS)] for cell in cells)
+    rows = (
+        [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
+    )
     head = ["cell", *(f"a million tokens {words}, {price['currency']}" for words in COSTS.values())]
     owners = [source.index(cell["label"]) for cell in cells]
     made = table("What a million tokens cost", head, rows, owners, "numbers")
     return join([tag("p", plain(said) + " " + COST_EXPLAINED), made])
-
-
-def _or_unknown(value: float | None) -> str:
-    return NOT_KNOWN if value is None else number(value)

@@ -7,7 +7,7 @@ import numpy as np
 from harness.report.html.setting import facts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
-from harness.report.text import NOT_KNOWN, number
+from harness.report.text import NOT_KNOWN, or_unknown
 from harness.report.view import Json, labels
 
 BARS = " ▁▂▃▄▅▆▇█"
@@ -117,10 +117,6 @@ def _arrivals_row(found: Json) -> Iterator[str]:
     asked, achieved = found.get("asked") or {}, found.get("achieved") or {}
     yield str(found.get("against") or NOT_KNOWN)
     for key in ARRIVALS:
-        yield f"{_figure(asked.get(key))} / {_figure(achieved.get(key))}"
+        yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
     reason = found.get("reason")
     yield f"{found['verdict']} ({reason})" if reason else str(found["verdict"])
-
-
-def _figure(value: float | None) -> str:
-    return NOT_KNOWN if value is None else number(value)

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from harness.metrics.steady import steady_state
 from harness.metrics.throughput import Window, measured_window
+from harness.plan import LoadPoint
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, legend, save
 from harness.report.text import counted, plain
-from harness.report.view import Json, point_of, point_words
+from harness.report.view import Json, point_words
 from harness.telemetry import Telemetry
 
 REQUESTS = 400  # more bars than this cannot be told apart
@@ -56,7 +57,7 @@ def draw(
         last.set_xlim(0, end_s)
         legend(figure, [patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
-        title = f"Timeline of {plain(cell['label'], 40)}, {point_words(point_of(cell))}{cut}"
+        title = f"Timeline of {plain(cell['label'], 40)}, {point_words(LoadPoint.of(cell))}{cut}"
         picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s, below), cell["label"])
         return save(figure, picture, caption, folder)
 
