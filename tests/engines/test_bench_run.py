@@ -1,13 +1,11 @@
 """The main job on real engines and a real model: the same bytes to vLLM and llama.cpp, cache on and off."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from runs import bench_run
 
 from harness.record import Outcome, Phase
-from harness.store import RunFolder
 
 BACKENDS = ("vllm", "llamacpp", "llamacpp@no-prefix-cache")
 
@@ -15,19 +13,8 @@ BACKENDS = ("vllm", "llamacpp", "llamacpp@no-prefix-cache")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """One run of all three, from an empty directory: (folder, what it printed)."""
-    here = tmp_path_factory.mktemp("run")
-    asked = ["--scenario", "shared-prefix", "--backends", ",".join(BACKENDS)]
-    small = ["--repeats", "1", "--concurrency", "2", "--requests", "12", "--output-tokens", "8"]
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *asked, *small],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode in (0, 4), done.stderr
-    (folder,) = (here / "results").iterdir()
-    return RunFolder(folder), done.stdout
+    small = ("--repeats", "1", "--concurrency", "2", "--requests", "12", "--output-tokens", "8")
+    return bench_run(tmp_path_factory.mktemp("run"), "shared-prefix", BACKENDS, *small)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,7 @@
 """Engines that are one TOML file and nothing else: transformers serve and mlx-lm, really run."""
 
-import json
-import subprocess
-import sys
-
 import pytest
+from runs import bench_run
 
 pytestmark = pytest.mark.engine
 
@@ -15,28 +12,10 @@ REQUESTS = 5
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """The JSON file of a name in the folder of one run of both."""
-    here = tmp_path_factory.mktemp("small")
-    asked = ["--scenario", "fixed-length", "--backends", ",".join(LABELS), "--repeats", "1", "--no-agreement"]
-    small = [
-        "--concurrency",
-        "1",
-        "--requests",
-        str(REQUESTS),
-        "--input-tokens",
-        "32",
-        "--output-tokens",
-        "8",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *asked, *small],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode in (0, 4), done.stderr  # 4: on a busy machine the cells are INVALID
-    (folder,) = (here / "results").iterdir()
-    return lambda name: json.loads((folder / f"{name}.json").read_text())
+    small = ("--repeats", "1", "--no-agreement", "--concurrency", "1", "--requests", str(REQUESTS))
+    short = ("--input-tokens", "32", "--output-tokens", "8")
+    folder, _ = bench_run(tmp_path_factory.mktemp("small"), "fixed-length", LABELS, *small, *short)
+    return lambda name: folder.read_json(f"{name}.json")
 
 
 def test_both_answer_every_request(run):

@@ -1,15 +1,13 @@
 """Real vLLM and llama.cpp: they count what we count, cell after cell, and are seen at work."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from runs import bench_run
 
 from harness.metrics.throughput import measured_window
 from harness.record import Outcome
-from harness.store import RunFolder
 
 BACKENDS = ("vllm", "llamacpp")
 
@@ -17,19 +15,9 @@ BACKENDS = ("vllm", "llamacpp")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Two cells in one life of each engine: what it counted before must not count again."""
-    here = tmp_path_factory.mktemp("run")
-    asked = ["--scenario", "shared-prefix", "--backends", ",".join(BACKENDS), "--repeats", "1"]
-    small = ["--concurrency", "1,3", "--requests", "12", "--output-tokens", "8"]
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *asked, *small, "--engine-set", "threads=1", "--json"],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode in (0, 4), done.stderr
-    (found,) = (here / "results").iterdir()
-    return RunFolder(found)
+    small = ("--repeats", "1", "--concurrency", "1,3", "--requests", "12", "--output-tokens", "8")
+    quiet = ("--engine-set", "threads=1", "--json")
+    return bench_run(tmp_path_factory.mktemp("run"), "shared-prefix", BACKENDS, *small, *quiet)[0]
 
 
 @pytest.fixture(scope="module")

@@ -1,25 +1,14 @@
 """A trace on the real llama.cpp: its lengths to the token, and what its requests share found in the cache."""
 
-import subprocess
-import sys
+from runs import bench_run
 
 from harness.metrics.prefix import reusable
 from harness.record import Outcome
-from harness.store import RunFolder
 
 
 def test_the_example_trace_is_replayed_to_the_token(tmp_path):
-    asked = ["--scenario", "trace", "--backends", "llamacpp", "--requests", "24", "--replay-speed", "4"]
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *asked, "--set", "prompts.max_output_tokens=8"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
-    assert done.returncode in (0, 4), done.stderr
-    (path,) = (tmp_path / "results").iterdir()
-    folder = RunFolder(path)
+    short = ("--requests", "24", "--replay-speed", "4", "--set", "prompts.max_output_tokens=8")
+    folder, _ = bench_run(tmp_path, "trace", ["llamacpp"], *short, limit_s=400)
     (cell,) = folder.read_json("summary.json")["cells"]
     records, facts = folder.read_cell(cell["cell"])
     asked, rows = folder.read_asked(facts), records.requests

@@ -1,12 +1,9 @@
 """Chats in turns and structured output on the real engines: what is carried on, reused and obeyed."""
 
-import subprocess
-import sys
-
 import pytest
+from runs import bench_run
 
 from harness.record import Outcome
-from harness.store import RunFolder
 from harness.summary import summarise_folder
 
 ENGINES = ("llamacpp", "vllm")
@@ -14,18 +11,8 @@ ENGINES = ("llamacpp", "vllm")
 
 def run(here, scenario, *flags):
     """One run of both engines from `here`: its folder, and its cells by engine."""
-    asked = ["--scenario", scenario, "--backends", ",".join(ENGINES), "--repeats", "1", "--profile", "cpu"]
-    asked.append("--no-agreement")
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *asked, *flags],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode in (0, 4), done.stderr
-    (path,) = (here / "results").iterdir()
-    folder = RunFolder(path)
+    once = ("--repeats", "1", "--profile", "cpu", "--no-agreement")
+    folder, _ = bench_run(here, scenario, ENGINES, *once, *flags, limit_s=600)
     return folder, {cell["label"]: cell for cell in folder.read_json("summary.json")["cells"]}
 
 

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from test_run import SMALL, bench, command, define, run_folder, summary
+from scripted import SMALL, bench, command, define, run_folder, summary
 
 from harness.agreement import compare, load_questions
 from harness.engines.launch import resolve_launch
@@ -19,18 +19,13 @@ from harness.truth import running
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(here):
     """An empty directory with a calm scripted server and two quick ones, of which one loses answers."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "backends").mkdir()
     define("calm")
-    define("quick", "--max-running", "64")
-    define("lossy", "--max-running", "64", "--fault", "reset:every=5")
-    for name in ("quick", "lossy"):
-        path = Path("backends", f"{name}.toml")
-        path.write_text(path.read_text().replace('"400"', '"5"').replace('"10"', '"1"'))
-    return tmp_path
+    quick = {"ttft_ms": 5, "gap_ms": 1}
+    define("quick", "--max-running", "64", **quick)
+    define("lossy", "--max-running", "64", "--fault", "reset:every=5", **quick)
+    return here
 
 
 def test_answers_are_asked_twice_stored_and_compared(here):

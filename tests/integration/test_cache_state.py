@@ -1,54 +1,22 @@
 """The declared state of the prefix cache is brought about, by whatever the engine has, and then confirmed."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from scripted import bench, define
 
 from harness.truth import running
 
-ENGINE = """
-[backend]
-name = "NAME"
-title = "scripted server"
-licence = "Apache-2.0"
-homepage = ""
-weights = "none"
-simulated = true
-[server]
-ready_path = "/health"
-startup_timeout_s = 20
-tokenize = { path = "/tokenize", text_field = "prompt", extra = { add_special_tokens = false } }
-[engine]
-args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "5", "--gap-ms", "1"]
-values = { max_sequences = 8 }
-[process]
-program = ["{harness_python}", "-m", "harness", "truth"]
-[dialect]
-exact_output = { ignore_eos = true }
-MORE
-[prefix_cache]
-enabled = true
-RESET
-"""
 RESET = 'reset = { path = "/reset_prefix_cache" }'
 LYING = 'reset = { path = "/health", method = "GET" }'
 SALT = 'cache_salt = { cache_salt = "{salt}" }'
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "backends").mkdir()
-
-
-def define(name, reset="", more=""):
-    text = ENGINE.replace("NAME", name).replace("RESET", reset).replace("MORE", more)
-    Path("backends", f"{name}.toml").write_text(text)
+def engine(name, reset="", more=""):
+    """As fast as it can; `reset` is how its cache is emptied, `more` is of its dialect."""
+    file = define(name, ttft_ms=5, gap_ms=1)
+    text = file.read_text().replace(RESET, reset).replace("[dialect]", f"[dialect]\n{more}")
+    file.write_text(text.partition("[metrics]")[0])
 
 
 def run(backend, state, *more):
@@ -65,15 +33,7 @@ def run(backend, state, *more):
     )
     load = ("--set", "load.warmup_requests=0", "--concurrency", "1,2", "--output-tokens", "2")
     what = ("--scenario", "shared-prefix", "--backends", backend, "--set", f"cache.state={state}")
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *what, "--json", *small, *load, *more],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=dict(os.environ),
-    )
-    assert done.returncode in (0, 4), done.stderr
-    assert "Traceback" not in done.stderr
+    done = bench("run", *what, "--json", *small, *load, *more, code=(0, 4))
     folders = sorted(Path("results").iterdir())
     summary = json.loads(done.stdout)
     facts = [
@@ -87,7 +47,7 @@ def reasons(cell):
 
 
 def test_cold_by_the_engines_reset(here):
-    define("one", RESET)
+    engine("one", RESET)
     summary, facts = run("one", "cold")
     for cell, fact in zip(summary["cells"], facts, strict=True):
         assert fact["cache"]["means"] == "reset"
@@ -95,7 +55,7 @@ def test_cold_by_the_engines_reset(here):
 
 
 def test_warm_holds_what_is_shared_and_primed_holds_all(here):
-    define("one", RESET)
+    engine("one", RESET)
     warm, facts = run("one", "warm")
     assert all(1 <= fact["cache"]["primed"] <= 2 for fact in facts)  # one per system prompt that occurs
     primed, facts = run("one", "primed")
@@ -107,7 +67,7 @@ def test_warm_holds_what_is_shared_and_primed_holds_all(here):
 
 
 def test_an_engine_without_a_reset_is_started_for_every_cell(here):
-    define("one")
+    engine("one")
     summary, facts = run("one", "cold")
     assert [fact["cache"]["means"] for fact in facts] == ["restart", "restart"]
     assert len({fact["engine_log"] for fact in facts}) == 2
@@ -119,7 +79,7 @@ def test_an_engine_without_a_reset_is_started_for_every_cell(here):
 
 
 def test_a_server_that_cannot_be_restarted_is_salted(here):
-    define("salted", more=SALT)
+    engine("salted", more=SALT)
     with running(ttft_ms=5, gap_ms=1) as server:
         summary, facts = run(f"salted={server.url}", "cold")
     assert [(fact["cache"]["means"], fact["cache"]["salted"]) for fact in facts] == [("salt", True)] * 2
@@ -128,7 +88,7 @@ def test_a_server_that_cannot_be_restarted_is_salted(here):
 
 def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
     """The same prompts twice on one server whose reset does nothing."""
-    define("liar", LYING)
+    engine("liar", LYING)
     with running(ttft_ms=5, gap_ms=1) as server:
         run(f"liar={server.url}", "cold")
         summary, _ = run(f"liar={server.url}", "cold")
@@ -140,14 +100,14 @@ def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
 
 
 def test_a_cache_that_keeps_nothing_is_not_warm(here):
-    define("one", RESET)
+    engine("one", RESET)
     with running(ttft_ms=5, gap_ms=1, no_prefix_cache=True) as server:
         summary, _ = run(f"one={server.url}", "warm", "--no-probe")
     assert all("cache-not-warm" in reasons(cell) for cell in summary["cells"])
 
 
 def test_the_probe_is_kept_and_speaks_up_before_anything_is_measured(here):
-    define("one", RESET, 'structured = { regex = { regex = "{regex}" } }')
+    engine("one", RESET, 'structured = { regex = { regex = "{regex}" } }')
     _, _ = run("one", "cold")
     (folder,) = Path("results").iterdir()
     probe = json.loads((folder / "probe-one.json").read_text())

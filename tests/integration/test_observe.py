@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from scripted import bench, define, summary
 
 from harness.metrics import machine
 from harness.metrics.throughput import Window
@@ -267,47 +268,18 @@ def test_a_machine_without_amdsmi_says_so():
         AmdGpus({}, frozenset, 0.1).open()
 
 
-DEAF = """
-[backend]
-name = "deaf"
-title = "scripted server"
-licence = "Apache-2.0"
-homepage = ""
-weights = "none"
-simulated = true
-[server]
-ready_path = "/health"
-startup_timeout_s = 20
-[engine]
-args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "100", "--gap-ms", "10"]
-[process]
-program = ["{harness_python}", "-m", "harness", "truth"]
-[metrics]
-path = "/no-metrics-here"
-[metrics.counters]
-output_tokens = "vllm:generation_tokens_total"
-[metrics.gauges]
-running = "vllm:num_requests_running"
-"""
-
-
-def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(tmp_path):
-    (tmp_path / "backends").mkdir()
-    (tmp_path / "backends" / "deaf.toml").write_text(DEAF)
-    run = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length", "--backends", "deaf"]
-    small = ["--requests", "20", "--concurrency", "4", "--output-tokens", "8", "--repeats", "1"]
-    environment = {**os.environ, "BENCH_CACHE": str(tmp_path / "cache")}
-    done = subprocess.run(
-        [*run, *small], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    (folder,) = (tmp_path / "results").iterdir()
-    summary = json.loads((folder / "summary.json").read_text())
-    (cell,) = summary["cells"]
+def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(here):
+    file = define("deaf", ttft_ms=100)
+    gauges = '[metrics.gauges]\nrunning = "vllm:num_requests_running"\n'
+    file.write_text(file.read_text().replace('"/metrics"', '"/no-metrics-here"') + gauges)
+    small = ("--requests", "20", "--concurrency", "4", "--output-tokens", "8", "--repeats", "1")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "deaf", *small)
+    found = summary()
+    (cell,) = found["cells"]
     assert cell["requests"]["ok"] == 20
     assert cell["server"]["running"] is None
     assert cell["server"]["cpu_cores"] > 0
-    gap = next(warning for warning in summary["warnings"] if warning["code"] == "telemetry-gap")
+    gap = next(warning for warning in found["warnings"] if warning["code"] == "telemetry-gap")
     assert gap["text"].startswith("the engine's metrics did not answer: ")
     assert "answers 404" in gap["text"]
     assert "telemetry-gap" in done.stdout

@@ -1,106 +1,27 @@
 """`bench run` as a person calls it, on the scripted server: what is printed, stored and returned."""
 
 import json
-import os
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
 import pytest
+from scripted import SMALL, bench, command, define, run_folder, summary
 
 from harness.store import RunFolder
 from harness.truth import running
 
-# Slow enough that this machine's own delays stay far below the validity limits (5 % of the TTFT).
-CALM = """
-[backend]
-name = "NAME"
-title = "scripted server"
-licence = "Apache-2.0"
-homepage = ""
-weights = "none"
-simulated = true
-[server]
-ready_path = "/health"
-startup_timeout_s = 20
-version = { path = "/version", key = "version" }
-tokenize = { path = "/tokenize", text_field = "prompt", extra = { add_special_tokens = false } }
-[engine]
-args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "400", "--gap-ms", "10" ARGS]
-values = { max_sequences = 8 }
-[process]
-program = ["{harness_python}", "-m", "harness", "truth"]
-[dialect]
-exact_output = { ignore_eos = true }
-[prefix_cache]
-enabled = true
-reset = { path = "/reset_prefix_cache" }
-[metrics]
-path = "/metrics"
-[metrics.counters]
-prompt_tokens = "vllm:prompt_tokens_total"
-cached_prompt_tokens = "vllm:prefix_cache_hits_total"
-output_tokens = "vllm:generation_tokens_total"
-"""
-# Faults strike by number, and the probe's requests would count.
-SMALL = (
-    "--no-probe",
-    "--set",
-    "load.warmup_requests=2",
-    "--requests",
-    "16",
-    "--concurrency",
-    "8",
-    "--output-tokens",
-    "8",
-)
-
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty directory with the backend `calm`; more come from define()."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "backends").mkdir()
+def here(here):
+    """With the backend `calm`; more come from define()."""
     define("calm")
-    return tmp_path
-
-
-def define(name, *arguments):
-    extra = "".join(f', "{argument}"' for argument in arguments)
-    Path("backends", f"{name}.toml").write_text(CALM.replace("NAME", name).replace(" ARGS", extra))
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "harness", *arguments]
-
-
-def bench(*arguments, code=0, limit_s=120, **environment):
-    done = subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def run_folder():
-    (folder,) = Path("results").iterdir()
-    return folder
-
-
-def summary():
-    return json.loads((run_folder() / "summary.json").read_text())
+    return here
 
 
 def test_two_backends_are_measured_on_the_same_bytes(here):

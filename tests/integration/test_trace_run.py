@@ -5,23 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_run import bench, define, run_folder, summary
+from scripted import bench, define, run_folder, summary
 
 from harness.record import Outcome
 from harness.store import RunFolder
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(here):
     """An empty directory with the backend `calm`: any number of requests at once, and so slow that the limits
     of lateness (5 % of the TTFT, half a gap) are kept on a machine that has other work."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "backends").mkdir()
-    define("calm", "--max-running", "256", "--cache-tokens", "1000000")
-    path = Path("backends", "calm.toml")
-    path.write_text(path.read_text().replace('"400"', '"1500"').replace('"10"', '"60"'))
-    return tmp_path
+    define("calm", "--max-running", "256", "--cache-tokens", "1000000", ttft_ms=1500, gap_ms=60)
+    return here
 
 
 def write_mooncake(path, bad=()):

@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from tests.integration.test_run import bench, define, here, run_folder, summary  # noqa: F401
+from scripted import bench, define, run_folder, summary
 
 # 16 answers of 8 tokens a cell; everything that decides about verdicts stays at its default.
 SMALL = ("--scenario", "fixed-length", "--concurrency", "4", "--requests", "16", "--output-tokens", "8")
@@ -13,11 +12,11 @@ PRIMARY = "ttft_ms.p50"
 
 
 @pytest.fixture
-def engines(here):  # noqa: F811
+def engines(here):
     """`calm` and `twin` alike, `slow` ten per cent slower in first token and gap."""
-    define("calm", "--ttft-ms", "150", "--gap-ms", "20")
-    define("twin", "--ttft-ms", "150", "--gap-ms", "20")
-    define("slow", "--ttft-ms", "165", "--gap-ms", "22")
+    define("calm", ttft_ms=150, gap_ms=20)
+    define("twin", ttft_ms=150, gap_ms=20)
+    define("slow", ttft_ms=165, gap_ms=22)
     return here
 
 
@@ -61,9 +60,9 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     assert len(described["cells"]) == 10
 
 
-def test_the_capacity_of_a_server_of_two_slots_is_between_two_and_three(here):  # noqa: F811
+def test_the_capacity_of_a_server_of_two_slots_is_between_two_and_three(here):
     """A third request waits for a slot, so its first token takes longer than any limit near 150 ms."""
-    define("narrow", "--ttft-ms", "150", "--gap-ms", "20", "--max-running", "2")
+    define("narrow", "--max-running", "2", ttft_ms=150, gap_ms=20)
     search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "8")
     limits = ("--set", "slo.ttft_ms.p90=250")
     asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)

@@ -1,0 +1,21 @@
+"""`bench run` from a directory, on real engines."""
+
+import subprocess
+import sys
+
+from harness.store import RunFolder
+
+
+def bench_run(here, scenario, backends, *arguments, limit_s=900):
+    """Its folder, and what it printed. On a busy machine cells may be INVALID."""
+    asked = ["--scenario", scenario, "--backends", ",".join(backends), *arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", "run", *asked],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+    )
+    assert done.returncode in (0, 4), done.stderr
+    (folder,) = (here / "results").iterdir()
+    return RunFolder(folder), done.stdout

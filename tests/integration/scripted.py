@@ -1,0 +1,91 @@
+"""The scripted server as a backend of a run, and bench as a person calls it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_DEFINITION = """
+[backend]
+name = "NAME"
+title = "scripted server"
+licence = "Apache-2.0"
+homepage = ""
+weights = "none"
+simulated = true
+[server]
+ready_path = "/health"
+startup_timeout_s = 20
+version = { path = "/version", key = "version" }
+tokenize = { path = "/tokenize", text_field = "prompt", extra = { add_special_tokens = false } }
+[engine]
+args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "TTFT", "--gap-ms", "GAP" ARGS]
+values = { max_sequences = 8 }
+[process]
+program = ["{harness_python}", "-m", "harness", "truth"]
+[dialect]
+exact_output = { ignore_eos = true }
+[prefix_cache]
+enabled = true
+reset = { path = "/reset_prefix_cache" }
+[metrics]
+path = "/metrics"
+[metrics.counters]
+prompt_tokens = "vllm:prompt_tokens_total"
+cached_prompt_tokens = "vllm:prefix_cache_hits_total"
+output_tokens = "vllm:generation_tokens_total"
+"""
+# Faults strike by number, and the probe's requests would count.
+SMALL = (
+    "--no-probe",
+    "--set",
+    "load.warmup_requests=2",
+    "--requests",
+    "16",
+    "--concurrency",
+    "8",
+    "--output-tokens",
+    "8",
+)
+
+
+def define(name, *arguments, ttft_ms=400, gap_ms=10):
+    """Backend `name` with more arguments of `bench truth`; its file.
+
+    By default so slow that this machine's own delays stay far below the validity limits (5 % of the TTFT).
+    """
+    extra = "".join(f', "{argument}"' for argument in arguments)
+    file, text = Path("backends", f"{name}.toml"), _DEFINITION
+    for mark, value in (("NAME", name), (" ARGS", extra), ("TTFT", str(ttft_ms)), ("GAP", str(gap_ms))):
+        text = text.replace(mark, value)
+    file.write_text(text)
+    return file
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "harness", *arguments]
+
+
+def bench(*arguments, code=0, limit_s=120, **environment):
+    """`code`: the exit code that it must have, or several."""
+    done = subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        env={**os.environ, **environment},
+    )
+    allowed = (code,) if isinstance(code, int) else code
+    assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def run_folder():
+    (folder,) = Path("results").iterdir()
+    return folder
+
+
+def summary():
+    return json.loads((run_folder() / "summary.json").read_text())
