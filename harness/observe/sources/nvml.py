@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -136,7 +137,7 @@ class Profile:
         }
 
 
-class Gpus:
+class Gpus(ABC):
     """What both beats share: the devices, and what becomes of a field or a device that fails."""
 
     def __init__(self, env: Mapping[str, str], period_s: float) -> None:
@@ -146,8 +147,8 @@ class Gpus:
         self.devices: list[Device] = []
         self._env = env
 
-    def readings(self) -> list[Reading]:
-        raise NotImplementedError
+    @abstractmethod
+    def readings(self) -> list[Reading]: ...
 
     def open(self) -> None:
         try:
