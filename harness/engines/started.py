@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.engines.models import Weights
+from harness.engines.weights import Weights
 
 
 class Life(Protocol):

@@ -22,6 +22,7 @@ class Track:
     wheel_sha256: str = ""
     sha256: str = ""  # of the file itself
     convert_from: str = ""  # track whose weights this one is made of, on this machine
+    convert_to: str = ""  # type of the tensors of a GGUF file that is made so, as Q8_0
     source: str = ""  # where these facts were read
 
 

@@ -36,6 +36,14 @@ def test_what_is_recorded_is_what_runs(start):
     assert engine.exited() == "exit code 0"
 
 
+def test_weights_quantised_anew_are_served(start, ask):
+    with start("llamacpp@q8_0") as engine:
+        facts = engine.facts["weights"]
+        answer = ask(engine, "Answer in one word.", "What is the capital of France?")
+    assert (facts["track"], facts["quantisation"]) == ("gguf-q8_0", "Q8_0 (from Q4_1)")
+    assert "Paris" in answer["choices"][0]["message"]["content"]
+
+
 def test_it_answers_as_captured(start):
     with start("llamacpp") as engine:
         assert shapes(of(engine)["answers"]) == shapes(stored("llamacpp")["answers"])

@@ -9,7 +9,7 @@ from answers import cached
 
 from harness.engines.command import build_command, configured
 from harness.engines.install import installed
-from harness.engines.models import Weights
+from harness.engines.weights import Weights
 from harness.spec.backend_refs import apply_variant, load_backend
 from tests.engines.capture import of, shapes, stored
 

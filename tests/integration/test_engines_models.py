@@ -88,12 +88,14 @@ def test_no_network_and_no_cache(wheel_model, monkeypatch):
 CONVERTER = """#!{python}
 import sys
 from pathlib import Path
-from pathlib import Path
-source, target = map(Path, sys.argv[3:])
+source, target, *to = map(Path, sys.argv[3:])
 if source.read_bytes()[4]:
     sys.exit("ValueError: unknown architecture")
-(target / "model.safetensors").write_bytes(source.read_bytes()[4:])
-(target / "tokenizer.json").write_text("{{}}")
+if to:
+    (target / f"made.{{to[0]}}.gguf").write_bytes(source.read_bytes()[::-1])
+else:
+    (target / "model.safetensors").write_bytes(source.read_bytes()[4:])
+    (target / "tokenizer.json").write_text("{{}}")
 with Path({calls!r}).open("a") as calls:
     calls.write("x")
 """
@@ -121,12 +123,22 @@ def test_a_conversion_is_done_once_and_again_when_damaged(tmp_path, converter):
     assert cached.read_bytes() == GGUF[4:]
 
 
+def test_a_gguf_is_quantised_anew_into_a_file_of_its_own(tmp_path, converter):
+    (tmp_path / "m.gguf").write_bytes(GGUF)
+    name, model = local_model(str(tmp_path / "m.gguf"))
+    weights = ensure_weights(name, model, "gguf-q8_0", converter, lambda line: None)
+    assert Path(weights.model).name == "made.Q8_0.gguf"
+    assert weights.sha256 == sha256(GGUF[::-1])
+    assert (weights.quantisation, weights.tokenizer_sha256) == ("Q8_0 (from GGUF)", None)
+    assert "quantised anew to Q8_0" in weights.how
+
+
 def test_a_conversion_that_fails_shows_its_last_word(tmp_path, converter):
     (tmp_path / "odd.gguf").write_bytes(b"GGUF\1")
     name, model = local_model(str(tmp_path / "odd.gguf"))
-    with pytest.raises(SetupError, match=r"conversion of odd.gguf failed: ValueError: unknown architecture"):
+    with pytest.raises(SetupError, match=r"odd\.gguf to bf16 failed: ValueError: unknown architecture"):
         ensure_weights(name, model, "bf16-from-gguf", converter, lambda line: None)
-    with pytest.raises(SpecError, match="conversion needs an engine environment"):
+    with pytest.raises(SpecError, match="conversion to bf16 needs an engine environment"):
         ensure_weights(name, model, "bf16-from-gguf", None, lambda line: None)
 
 

@@ -12,7 +12,7 @@ from harness.engines.containers import launch
 from harness.engines.containers.files import CPU, GPU, MAIN, ROCM, compose_files
 from harness.engines.containers.service import plain_fill, service
 from harness.engines.containers.yaml_text import yaml_text
-from harness.engines.models import Weights
+from harness.engines.weights import Weights
 from harness.errors import SpecError
 from harness.spec.backend_refs import apply_variant, load_backend, parse_backend
 

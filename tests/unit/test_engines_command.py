@@ -7,7 +7,7 @@ import pytest
 
 from harness.engines.command import build_command, configured
 from harness.engines.install import EngineEnv
-from harness.engines.models import Weights
+from harness.engines.weights import Weights
 from harness.errors import SpecError
 from harness.spec.backend import Process
 from harness.spec.backend_refs import load_backend

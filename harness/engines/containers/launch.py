@@ -34,9 +34,9 @@ from harness.engines.containers.service import (
 from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.gpus import await_free, chosen_gpus
 from harness.engines.install import EngineEnv
-from harness.engines.models import Weights
 from harness.engines.process import EngineProcess
 from harness.engines.started import Started
+from harness.engines.weights import Weights
 from harness.spec.backend import Backend
 
 _HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/[^/]+)")

@@ -1,0 +1,59 @@
+"""Weights made of other weights on this machine: GGUF to bf16, GGUF to another quantisation."""
+
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.engines.cache import Say, built
+from harness.engines.install import EngineEnv
+from harness.engines.watch import run_logged, tail
+from harness.engines.weights import Weights, digest
+from harness.errors import SetupError, SpecError
+from harness.spec.files import fingerprint
+from harness.spec.models import Track
+
+_SHIMS = Path(__file__).parent / "shims"
+
+
+def converted(
+    source: Weights, track: Track, model_name: str, env: EngineEnv | None, say: Say
+) -> tuple[Path, str, str]:
+    """File or folder, its sum, and in words how it came about. The engine's own environment converts."""
+    name, to = Path(source.model).name, "bf16" if track.weights == "hf" else track.convert_to
+    if env is None:
+        raise SpecError(
+            f"conversion to {to} needs an engine environment with its libraries",
+            where=f"--model {model_name}",
+            hint="choose a backend that installs one, or give a Hugging Face folder",
+        )
+    script, arguments, how = _SHIMS / "convert_gguf.py", [], "de-quantised to bf16 with transformers"
+    if track.weights == "gguf":
+        script, arguments, how = _SHIMS / "requantise_gguf.py", [to], f"quantised anew to {to} with gguf"
+    key = fingerprint([source.sha256, script.read_text(encoding="utf-8"), *arguments])
+    folder = paths.cache_dir() / "models" / f"{model_name}-{to.lower()}-{key[:12]}"
+
+    def convert(target: Path) -> dict[str, Any]:
+        say(f"{model_name}: converting {name} to {to}")
+        log = paths.cache_dir() / "logs" / f"convert-{model_name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(b"")
+        command = [str(env.python), "-I", str(script), source.model, str(target), *arguments]
+        if run_logged(command, log, say, f"{model_name}: converting") != 0:
+            raise SetupError(
+                f"conversion of {name} to {to} failed: {tail(log, 1)}",
+                where=f"--model {model_name}",
+                hint=f"only Llama architectures convert; log: {log}",
+            )
+        return {"sha256": digest(target)}
+
+    for force in (False, True):
+        facts = built(folder, f"{to} weights of {model_name}", convert, say, force=force)
+        sha256 = digest(folder)
+        if sha256 == facts["sha256"]:
+            how = f"{name} {how} on this machine"
+            if track.weights == "hf":
+                return folder, sha256, how
+            (file,) = folder.glob("*.gguf")
+            return file, digest(file), how
+        say(f"{model_name}: the cached conversion is damaged, converting again")
+    raise SetupError("the files change under our hands", where=str(folder), hint="check the disk")
