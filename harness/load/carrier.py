@@ -1,15 +1,11 @@
 """What carries the requests of a job: the most exact way that its URL and the platform allow."""
 
 import select
-import urllib.request
 from enum import Enum, auto
-
-import httpx
 
 from harness.load.job import LoadJob
 from harness.load.stamps import kernel_stamps_work
-
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+from harness.load.way import proxy_for
 
 
 class Carrier(Enum):
@@ -20,24 +16,22 @@ class Carrier(Enum):
 
 
 def choose_carrier(job: LoadJob) -> tuple[Carrier, str]:
-    """Also why it is not the best one; "" where it is, or where the job asked for it."""
+    """Also what a reader of the figures should know of it."""
+    proxy = proxy_for(job.url)
     if job.http2:
         return Carrier.HTTPX, "HTTP/2: stamps are taken in user space"
-    if proxy_for(job.url) is not None:
-        return Carrier.HTTPX, "proxy: stamps are taken in user space"
+    if proxy is not None and not proxy.startswith("http://"):
+        return Carrier.HTTPX, "a proxy that is not plain HTTP: stamps are taken in user space"
+    through = "through a proxy" if proxy is not None else ""
     if not hasattr(select, "epoll"):
-        return Carrier.POLL, "no epoll here: stamps are taken in user space, sockets looked at with poll"
+        return Carrier.POLL, _joined(through, "no epoll here: stamps are taken in user space, after poll")
     if job.stamps == "user":
-        return Carrier.USER_STAMPS, ""
+        return Carrier.USER_STAMPS, through
     if not kernel_stamps_work():
-        return Carrier.USER_STAMPS, "the kernel gives no receive timestamps: stamps are taken in user space"
-    return Carrier.KERNEL_STAMPS, ""
+        why = "the kernel gives no receive timestamps: stamps are taken in user space"
+        return Carrier.USER_STAMPS, _joined(through, why)
+    return Carrier.KERNEL_STAMPS, through
 
 
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for this URL; loopback never takes one."""
-    target = httpx.URL(url)
-    proxies = urllib.request.getproxies()
-    if target.host in _LOOPBACK or urllib.request.proxy_bypass(target.host):
-        return None
-    return proxies.get(target.scheme) or proxies.get("all")
+def _joined(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))

@@ -1,6 +1,6 @@
-"""The window on asyncio through httpx: proxies and HTTP/2. Stamps are user-space.
+"""The window on asyncio through httpx: HTTP/2, and proxies that are not plain HTTP. Stamps are user-space.
 
-A stamp waits for the turn of its task, so a few hundred streams make them late by milliseconds.
+A stamp waits for the turn of its task, so a hundred streams make them late by milliseconds.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ import httpx
 import uvloop
 from asyncio_throttle.throttler import Throttler
 
-from harness.load.carrier import proxy_for
 from harness.load.flow import failure_of
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
 from harness.load.loop import CHORE_NS, Counters, Limits
 from harness.load.settle import Exchange
+from harness.load.way import proxy_for
 from harness.load.wire import build_request
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome

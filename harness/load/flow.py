@@ -5,52 +5,41 @@ import os
 import select
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from harness.load.http1 import Answer
 from harness.load.poller import Poller
 from harness.load.settle import Exchange
 from harness.load.stamps import SO_TIMESTAMPNS
+from harness.load.way import Way
 from harness.record import Outcome
-from harness.tls import Secure
 
 _CONNECTING = (0, errno.EINPROGRESS)
 _SHAKE_BYTES = 65536
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to connect, as `socket.getaddrinfo` says it."""
-
-    family: int
-    sockaddr: Any
-
-
-def resolve(host: str, port: int) -> Address:
-    """The first address that answers, so that `localhost` finds an IPv4-only server; else the first.
-
-    A name that is not known stays as it is: each connection will fail and say so.
-    """
-    try:
-        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except socket.gaierror:
-        return Address(socket.AF_INET, (host, port))
-    found = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
-    for address in found[:8] if len(found) > 1 else ():
-        with socket.socket(address.family) as probe:
-            probe.settimeout(2.0)
-            if probe.connect_ex(address.sockaddr) == 0:
-                return address
-    return found[0]
+_HEAD_BYTES = 65536  # a proxy that says more has said something else
 
 
 class Flow:
-    __slots__ = ("answer", "deadline", "exchange", "fd", "opened", "receive", "rest", "sock", "tls", "warm")
+    __slots__ = (
+        "_heard",
+        "_tunnel",
+        "answer",
+        "deadline",
+        "exchange",
+        "fd",
+        "opened",
+        "receive",
+        "rest",
+        "sock",
+        "tls",
+        "warm",
+    )
 
-    def __init__(self, sock: socket.socket, opened: int, tls: Secure | None, *, kernel: bool) -> None:
+    def __init__(self, sock: socket.socket, opened: int, way: Way, *, kernel: bool) -> None:
         self.sock = sock
-        self.tls = tls
+        self.tls = way.secure()
+        self._tunnel = way.tunnel
+        self._heard: bytes | None = None  # of the proxy, once it was asked
         self.fd = sock.fileno()
         self.opened = opened
         self.receive: Callable[..., Any] = sock.recvmsg_into if kernel else sock.recv_into
@@ -64,15 +53,38 @@ class Flow:
         if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(code, os.strerror(code))
 
-    def shake(self) -> bool:
-        """One step of the TLS handshake, when the socket has something for it; True once it is done."""
-        assert self.tls is not None
-        heard = self.sock.recv(_SHAKE_BYTES) if self.tls.begun else b""
-        if self.tls.begun and not heard:
-            raise ConnectionResetError(errno.ECONNRESET, "closed by the server in the TLS handshake")
+    def greet(self) -> bool:
+        """One step through proxy and TLS handshake, when the socket is ready for it; True at the last."""
+        if self._tunnel and not self._dig():
+            return False
+        if self.tls is None:
+            return True
+        heard = self._receive("in the TLS handshake") if self.tls.begun else b""
         done, said = self.tls.shake(heard)
         self.sock.sendall(said)
         return done
+
+    def _dig(self) -> bool:
+        """One step of asking a proxy for a tunnel."""
+        if self._heard is None:
+            self.sock.sendall(self._tunnel)
+            self._heard = b""
+            return False
+        self._heard += self._receive("when asked for a tunnel")
+        head, ended, _ = self._heard.partition(b"\r\n\r\n")
+        if not ended and len(head) < _HEAD_BYTES:
+            return False
+        status = head.partition(b"\r\n")[0].decode("latin-1")
+        if status.split(" ")[1:2] != ["200"]:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
+        self._tunnel = b""
+        return True
+
+    def _receive(self, when: str) -> bytes:
+        heard = self.sock.recv(_SHAKE_BYTES)
+        if not heard:
+            raise ConnectionResetError(errno.ECONNRESET, f"closed by the other side {when}")
+        return heard
 
     def still_open(self) -> bool:
         """After a sign of life on an idle connection: TLS may speak for itself there, HTTP may only close."""
@@ -85,21 +97,21 @@ class Flow:
             return False
 
 
-def connect(address: Address, now: int, tls: Secure | None, *, kernel: bool) -> Flow:
+def connect(way: Way, now: int, *, kernel: bool) -> Flow:
     """Starts connecting; raises OSError where that fails at once."""
-    sock = socket.socket(address.family, socket.SOCK_STREAM)
+    sock = socket.socket(way.address.family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if kernel:
             sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        code = sock.connect_ex(address.sockaddr)
+        code = sock.connect_ex(way.address.sockaddr)
         if code not in _CONNECTING:
             raise OSError(code, os.strerror(code))
     except OSError:
         sock.close()
         raise
-    return Flow(sock, now, tls, kernel=kernel)
+    return Flow(sock, now, way, kernel=kernel)
 
 
 def transmit(flow: Flow, poller: Poller, head: bytes, body: bytes) -> None:

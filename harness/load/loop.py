@@ -5,7 +5,6 @@ when no socket and no send needs the loop.
 """
 
 import select
-import ssl
 import time
 from array import array
 from collections import deque
@@ -13,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.load.flow import Address, Flow, failure_of, transmit, transmit_rest
+from harness.load.flow import Flow, failure_of, transmit, transmit_rest
 from harness.load.http1 import Answer
 from harness.load.pacing import choose_tick
 from harness.load.poller import Poller
 from harness.load.pool import Pool
 from harness.load.settle import Exchange
 from harness.load.stamps import CONTROL_BYTES, StampClock, pack_realtime
+from harness.load.way import Way
 from harness.load.wire import Wire
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
@@ -59,14 +59,13 @@ class Window:
         self,
         wire: Wire,
         poller: Poller,
-        address: Address,
-        tls: ssl.SSLContext | None,
+        way: Way,
         clock: StampClock | None,
         limits: Limits,
     ) -> None:
         self.counters = Counters()
         self._wire, self._clock, self._limits = wire, clock, limits
-        self._pool = Pool(poller, address, tls, wire.host, kernel=clock is not None)
+        self._pool = Pool(poller, way, kernel=clock is not None)
         self.connect_ns = self._pool.connect_ns
         self.open_ahead = self._pool.open_ahead
         self._finished: deque[Exchange] = deque()

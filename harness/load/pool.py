@@ -1,33 +1,27 @@
 """The connections of one worker: opened ahead, reused while warm, their cost kept apart."""
 
 import select
-import ssl
 import time
 
-from harness.load.flow import Address, Flow, connect
+from harness.load.flow import Flow, connect
 from harness.load.poller import Poller
-from harness.tls import Secure
+from harness.load.way import Way
 
 _AT_ONCE = 64  # below the listen backlog of any server
 _GIVE_UP_NS = 10_000_000_000
 
 
 class Pool:
-    def __init__(
-        self, poller: Poller, address: Address, tls: ssl.SSLContext | None, host: str, *, kernel: bool
-    ) -> None:
-        """`host` is the name that a TLS certificate must be for."""
+    def __init__(self, poller: Poller, way: Way, *, kernel: bool) -> None:
         self.poller = poller
         self.flows: dict[int, Flow] = {}  # by descriptor
         self.connect_ns: list[int] = []  # one per connection that was made
-        self._address, self._tls, self._host = address, tls, host
-        self._kernel = kernel
+        self._way, self._kernel = way, kernel
         self._idle: list[Flow] = []
 
     def open(self) -> Flow:
         """Starts a connection: POLLOUT tells that it is made. Raises OSError where it fails at once."""
-        tls = Secure(self._tls, self._host) if self._tls is not None else None
-        flow = connect(self._address, time.monotonic_ns(), tls, kernel=self._kernel)
+        flow = connect(self._way, time.monotonic_ns(), kernel=self._kernel)
         self.flows[flow.fd] = flow
         self.poller.register(flow.fd, select.POLLOUT)
         return flow
@@ -36,7 +30,7 @@ class Pool:
         """One step towards a usable connection; True at the last. Raises OSError where it was refused."""
         flow.raise_if_refused()
         self.poller.modify(flow.fd, select.POLLIN)
-        if flow.tls is not None and not flow.shake():
+        if not flow.greet():
             return False
         self.connect_ns.append(time.monotonic_ns() - flow.opened)
         return True

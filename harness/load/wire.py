@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import httpx
 
+from harness.load.way import proxy_authorization, proxy_for
+
 _LENGTH = b"content-length: "
 
 
@@ -12,8 +14,6 @@ _LENGTH = b"content-length: "
 class Wire:
     """Every request of a job for one origin; only the length and the body differ between requests."""
 
-    host: str
-    port: int
     head: bytes  # request line and headers up to the value of content-length
     tail: bytes  # the headers after it, with the empty line
     bodies: Sequence[bytes]
@@ -34,17 +34,22 @@ def build_request(url: str, headers: Mapping[str, str], body: bytes) -> httpx.Re
     return request
 
 
-def render_head(request: httpx.Request) -> bytes:
-    lines = [b"%b %b HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
-    lines += [b"%b: %b" % (name.lower(), value) for name, value in request.headers.raw]
+def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
+    """A proxy is told the whole URL, except inside a tunnel."""
+    url, headers = request.url, request.headers.raw
+    target = url.raw_path
+    if proxy is not None and url.scheme == "http":
+        target = b"http://%b%b" % (url.netloc, url.raw_path)
+        headers = [*headers, *httpx.Headers(proxy_authorization(httpx.URL(proxy))).raw]
+    lines = [b"%b %b HTTP/1.1" % (request.method.encode(), target)]
+    lines += [b"%b: %b" % (name.lower(), value) for name, value in headers]
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
 def render(url: str, headers: Mapping[str, str], bodies: Sequence[bytes], seqs: Sequence[int]) -> Wire:
     request = build_request(url, headers, bodies[0] if bodies else b"{}")
-    before, _, after = render_head(request).partition(_LENGTH)
-    port = request.url.port or {"http": 80, "https": 443}[request.url.scheme]
-    return Wire(request.url.host, port, before + _LENGTH, after[after.index(b"\r\n") :], bodies, seqs)
+    before, _, after = render_head(request, proxy_for(url)).partition(_LENGTH)
+    return Wire(before + _LENGTH, after[after.index(b"\r\n") :], bodies, seqs)
 
 
 def secrets(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:

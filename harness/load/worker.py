@@ -18,13 +18,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.child import open_descriptors, peak_rss_bytes, settle
 from harness.load.carrier import Carrier
-from harness.load.flow import resolve
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.loop import CHORE_NS, Limits, Window
 from harness.load.poller import PortablePoller
@@ -32,6 +30,7 @@ from harness.load.settle import Exchange, Settled, Settler
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
 from harness.load.turns import TurnBodies
+from harness.load.way import find_way
 from harness.load.wire import render, secrets
 from harness.load.work import NEVER, ClosedWork, OpenWork, SessionWork, Work
 from harness.record import UNKNOWN, Outcome
@@ -191,10 +190,8 @@ def _make_window(
         from harness.load.fallback import AsyncWindow  # uvloop is loaded where it is used
 
         return AsyncWindow(job, bodies, seqs, limits)
-    wire = render(job.url, job.headers, bodies, seqs)
-    tls = httpx.create_ssl_context() if httpx.URL(job.url).scheme == "https" else None
     poller = PortablePoller() if share.carrier is Carrier.POLL else select.epoll()
-    return Window(wire, poller, resolve(wire.host, wire.port), tls, clock, limits)
+    return Window(render(job.url, job.headers, bodies, seqs), poller, find_way(job.url), clock, limits)
 
 
 def _make_work(job: LoadJob, t0: int) -> Work:

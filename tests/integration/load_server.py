@@ -35,7 +35,8 @@ class Peer:
 @dataclass
 class Server:
     url: str
-    requests: list[bytes] = field(default_factory=list)
+    heads: list[bytes] = field(default_factory=list)
+    requests: list[bytes] = field(default_factory=list)  # their bodies
     connections: int = 0
 
 
@@ -44,8 +45,12 @@ def serve(
     script: Callable[[Peer], None],
     greet: Callable[[Peer], None] | None = None,
     tls: ssl.SSLContext | None = None,
+    tunnel: ssl.SSLContext | None = None,
 ) -> Iterator[Server]:
-    """`script` answers each request; `greet` runs when a connection is accepted."""
+    """`script` answers each request; `greet` runs when a connection is accepted.
+
+    Asked for a tunnel, it speaks TLS in it, as `tunnel` says, and is the far end itself.
+    """
     listener = socket.create_server(("127.0.0.1", 0), backlog=256)
     scheme = "https" if tls else "http"
     server = Server(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}/v1/chat/completions")
@@ -69,7 +74,11 @@ def serve(
                 peer.sock = tls.wrap_socket(peer.sock, server_side=True)
             if greet is not None:
                 greet(peer)
-            while method := _next_request(peer):
+            while method := _next_request(peer, server.heads):
+                if method == b"CONNECT" and tunnel is not None:
+                    peer.say(b"HTTP/1.1 200 Go on\r\n\r\n")
+                    peer.sock = tunnel.wrap_socket(peer.sock, server_side=True)
+                    continue
                 if method == b"HEAD":  # as a client asks to have a connection open
                     peer.say(b"HTTP/1.1 405 No\r\ncontent-length: 0\r\n\r\n")
                     continue
@@ -91,7 +100,7 @@ def serve(
         thread.join(5)
 
 
-def _next_request(peer: Peer) -> bytes:
+def _next_request(peer: Peer, heads: list[bytes]) -> bytes:
     """Its method; empty at the end."""
     data = b""
     while b"\r\n\r\n" not in data:
@@ -108,4 +117,5 @@ def _next_request(peer: Peer) -> bytes:
             return b""
         body += more
     peer.body = body
+    heads.append(head)
     return head.partition(b" ")[0]

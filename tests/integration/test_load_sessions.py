@@ -8,6 +8,7 @@ import pytest
 from load_server import Peer, serve
 
 from harness.load import run_load
+from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.turns import ANSWER, TOOL
 from harness.record import Outcome
@@ -165,16 +166,12 @@ def test_a_result_that_no_call_asked_for_is_the_users_message():
     assert messages(server)[1][1] == {"role": "user", "content": "found"}
 
 
-def test_turns_through_a_proxy(monkeypatch):
-    """The asyncio way."""
-    with serve(echo) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1/chat/completions"))
-        monkeypatch.delenv("no_proxy", raising=False)
-        result = run_load(
-            job("http://engine.invalid/v1/chat/completions", (3, 2, 1), ClosedLoop(2), think_ms=5)
-        )
+def test_turns_on_httpx(monkeypatch):
+    monkeypatch.setattr("harness.load.run.choose_carrier", lambda job: (Carrier.HTTPX, ""))
+    with serve(echo) as server:
+        result = run_load(job(server.url, (3, 2, 1), ClosedLoop(2), think_ms=5))
     assert result.client.stamp_source == "user"
     assert result.records.requests["outcome"].tolist() == [Outcome.OK] * 6
-    assert messages(proxy)[-1][-1]["role"] == "user"
-    longest = max(messages(proxy), key=len)
+    assert messages(server)[-1][-1]["role"] == "user"
+    longest = max(messages(server), key=len)
     assert [m["content"] for m in longest if m["role"] == "assistant"] == ['re 0.0 "1"\nü', 're 0.1 "3"\nü']

@@ -10,8 +10,9 @@ import pytest
 from load_server import Peer, Server, serve
 
 from harness.load import run_load
-from harness.load.carrier import Carrier, choose_carrier, proxy_for
+from harness.load.carrier import Carrier, choose_carrier
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
+from harness.load.way import proxy_for
 from harness.record import Outcome
 
 _PEM = Path(__file__).with_name("load_tls.pem")  # self-signed for 127.0.0.1, for these tests only
@@ -151,16 +152,55 @@ def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
     assert result.unsent == 48
 
 
+def through(monkeypatch: pytest.MonkeyPatch, proxy: Server, scheme: str) -> LoadResult:
+    """Three requests to engine.invalid, by way of `proxy`."""
+    place = proxy.url.removeprefix("http://").removesuffix("/v1/chat/completions")
+    monkeypatch.setenv(f"{scheme}_proxy", f"http://user:word@{place}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    return run_load(LoadJob(f"{scheme}://engine.invalid/v1", {}, [b"{}"] * 3, ClosedLoop(1), workers=1))
+
+
 def test_a_proxy_is_asked_for_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(answer) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1/chat/completions"))
-        monkeypatch.delenv("no_proxy", raising=False)
-        job = LoadJob("http://engine.invalid/v1", {}, [b"{}"] * 3, ClosedLoop(1), workers=1)
-        result = run_load(job)
+        result = through(monkeypatch, proxy, "http")
     assert outcomes(result) == [Outcome.OK] * 3
     assert list(result.records.texts) == ["aa"] * 3
-    assert np.all(result.records.requests["connect_ns"] == 0)  # opened ahead, with a HEAD
-    assert any("proxy" in note for note in result.client.notes)
+    assert np.all(result.records.requests["connect_ns"] == 0)
+    assert proxy.connections == 1
+    assert proxy.heads[0].startswith(b"POST http://engine.invalid/v1 HTTP/1.1\r\n")
+    assert b"proxy-authorization: Basic dXNlcjp3b3Jk" in proxy.heads[0]
+    assert "through a proxy" in result.client.notes
+
+
+def test_a_proxy_is_asked_for_a_tunnel_to_a_server_with_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_PEM)
+    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))
+    with serve(answer, tunnel=context) as proxy:
+        result = through(monkeypatch, proxy, "https")
+    assert outcomes(result) == [Outcome.OK] * 3
+    assert np.all(result.records.requests["connect_ns"] == 0)
+    asked, *requests = proxy.heads
+    assert asked.startswith(b"CONNECT engine.invalid:443 HTTP/1.1\r\n")
+    assert b"proxy-authorization" in asked
+    assert len(requests) == 3
+    assert not any(b"proxy-authorization" in head for head in requests)
+
+
+def test_a_proxy_that_refuses_a_tunnel_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(peer: Peer) -> None:
+        peer.say(b"HTTP/1.1 407 Who are you\r\ncontent-length: 0\r\n\r\n")
+
+    with serve(refuse) as proxy:
+        result = through(monkeypatch, proxy, "https")
+    assert outcomes(result) == [Outcome.CONNECT_FAILED] * 3
+    assert "HTTP/1.1 407 Who are you" in result.records.errors[0]
+
+
+def test_a_proxy_that_hangs_up_is_a_failed_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(Peer.close) as proxy:
+        result = through(monkeypatch, proxy, "https")
+    assert outcomes(result) == [Outcome.CONNECT_FAILED] * 3
 
 
 def test_loopback_takes_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
