@@ -26,7 +26,5 @@ def main(arguments: argparse.Namespace) -> int:
     stored = folder.read_json("manifest.json")
     if stored["state"] == "complete":
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
-    if stored["options"].get("find_capacity"):
-        raise SpecError("a search for the capacity starts anew", where=str(folder.path), hint="`bench run`")
     prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))
     return conduct(prepared, partial(Run.resume, prepared, folder), as_json=arguments.json)

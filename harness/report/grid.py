@@ -35,14 +35,22 @@ def shown(rows: Sequence[Row]) -> list[Column]:
 
 
 def known(column: Column, rows: Sequence[Row]) -> bool:
-    return any(row.spread(column.path) for row in rows)
+    return any(row.spread(column.path) or column.path in row.pooled for row in rows)
 
 
 def _entry(path: str, scale: float, row: Row) -> Entry:
     spread = row.spread(path)
     if spread is None:
-        return Entry(NOT_KNOWN)
+        return _pooled(row.pooled.get(path), scale)
     return Entry(number(spread.median * scale), _range(spread, scale), _spread(spread))
+
+
+def _pooled(interval: Sequence[float] | None, scale: float) -> Entry:
+    """Of the requests of all repeats together."""
+    if interval is None:
+        return Entry(NOT_KNOWN)
+    low, middle, high = (number(value * scale) for value in interval)
+    return Entry(middle, f"pooled, 95 %: {low}–{high}", "pooled")
 
 
 def _range(spread: Spread, scale: float) -> str:

@@ -30,6 +30,7 @@ def notes(summary: Json) -> list[Note]:
         *_validity(summary),
         *_errors(summary),
         *(Note("note", line) for line in class_lines(summary)),
+        *_pooled(groups(summary)),
         *_unknown(groups(summary)),
         *_limits(summary),
         *_price(summary),
@@ -172,6 +173,18 @@ def _price(summary: Json) -> Iterator[Note]:
     for price in {str(sorted(price.items())): price for price in prices}.values():
         what = f"{price['per_hour']:g} per hour for {price['of']} ({price['source']})"
         yield Note("note", plain(f"cost in {price['currency']}: {what}"))
+
+
+def _pooled(found: list[Group]) -> Iterator[Note]:
+    rows = [row for group in found for row in group.rows]
+    titles = [
+        column.title
+        for column in COLUMNS
+        if any(column.path in row.pooled and not row.spread(column.path) for row in rows)
+    ]
+    if titles:
+        text = f"pooled, {listing(titles)}: over the requests of all repeats, since one is too short for it"
+        yield Note("note", text)
 
 
 def _unknown(found: list[Group]) -> Iterator[Note]:

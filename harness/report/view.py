@@ -3,8 +3,8 @@
 Numbers of an INVALID cell describe the load generator, not the server: they never enter a pooled value.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
@@ -33,6 +33,8 @@ class Row:
 
     label: str
     cells: tuple[Json, ...]
+    # By dotted path, 95 % intervals of percentiles over the requests of all runs, where one is too short.
+    pooled: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def usable(self) -> list[Json]:
@@ -68,17 +70,23 @@ class Group:
 
 def groups(summary: Json) -> list[Group]:
     """By load point, closed loop before open; rows in the order in which the backends were first measured."""
-    cells: Sequence[Json] = summary.get("cells") or ()
-    points = sorted(set(map(LoadPoint.of, cells)))
+    cells = summary.get("cells") or ()
+    estimates = [one for one in summary.get("estimates") or () if one["method"] == "pooled"]
     return [
-        Group(point, tuple(_rows([cell for cell in cells if LoadPoint.of(cell) == point])))
-        for point in points
+        Group(point, tuple(_rows(_at(point, cells), _at(point, estimates))))
+        for point in sorted(set(map(LoadPoint.of, cells)))
     ]
 
 
-def _rows(cells: Sequence[Json]) -> list[Row]:
-    found = labels({"cells": cells})
-    return [Row(label, tuple(cell for cell in cells if cell["label"] == label)) for label in found]
+def _at(point: LoadPoint, entries: Sequence[Json]) -> list[Json]:
+    return [one for one in entries if LoadPoint.of(one) == point]
+
+
+def _rows(cells: Sequence[Json], estimates: Sequence[Json]) -> Iterator[Row]:
+    for label in labels({"cells": cells}):
+        mine = tuple(cell for cell in cells if cell["label"] == label)
+        known = [one for one in estimates if one["label"] == label and None not in one["interval"]]
+        yield Row(label, mine, {one["metric"]: one["interval"] for one in known if one["runs"] > 1})
 
 
 def labels(summary: Json) -> list[str]:

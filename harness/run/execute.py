@@ -124,13 +124,15 @@ class Run:
             self.folder.write_json("summary.json", self.summary)
 
     def _remaining(self) -> list[Block]:
-        if self.prepared.options.find_capacity:
-            return list(self.prepared.plan)
+        """Blocks with something to measure or to ask; a search chooses from all the cells of its block."""
         done = {cell["cell"] for cell in self.cells}
         blocks: list[Block] = []
         first = {block.backend: block for block in reversed(self.prepared.plan)}
         for block in self.prepared.plan:
-            cells = tuple(cell for cell in block.cells if cell.name not in done)
+            if self.prepared.options.find_capacity:
+                cells = block.cells if any(self._wanted(block)) else ()
+            else:
+                cells = tuple(cell for cell in block.cells if cell.name not in done)
             unasked = block == first[block.backend] and self._unasked(block)
             if cells or unasked:
                 blocks.append(replace(block, cells=cells))
@@ -231,16 +233,19 @@ class Run:
                 return
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
-        """All of them; in a search those that it asks for, which depends on what was measured."""
+        """All of them; in a search those that it asks for and does not have, by what was measured."""
         if not self.prepared.options.find_capacity:
             yield from block.cells
             return
         label, loads = self.prepared.labels[block.backend], [cell.load.value for cell in block.cells]
-        kept = [cell["load"]["value"] for cell in self.cells if cell["label"] == label and kept_limits(cell)]
+        earlier = [cell for cell in self.cells if cell["label"] == label and cell["repeat"] < block.repeat]
+        kept = [cell["load"]["value"] for cell in earlier if kept_limits(cell)]
         search = Search(len(loads), start=loads.index(max(kept, default=loads[0])))
         while (index := search.next) is not None:
-            yield block.cells[index]
-            measured = next(cell for cell in self.cells if cell["cell"] == block.cells[index].name)
+            wanted = block.cells[index]
+            if wanted.name not in {cell["cell"] for cell in self.cells}:
+                yield wanted
+            measured = next(cell for cell in self.cells if cell["cell"] == wanted.name)
             search.told(index, kept=kept_limits(measured))
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:

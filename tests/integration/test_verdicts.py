@@ -1,6 +1,7 @@
 """Verdicts as `bench run` reaches them on its own, on scripted servers of known speed."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,15 @@ def test_the_capacity_of_a_server_of_two_slots_is_between_two_and_three(here):
     assert [(one["value"], one["kept"]) for one in found["tested"]] == [(1, 1), (2, 1), (3, 0), (4, 0)]
     assert found["tested"][0]["attainment"] == 1
     assert "narrow: 2.45 in flight keep the limits (2 to 3, 1 search)" in done.stdout
+
+    # Cut short before its last load, the search goes on there.
+    assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
+    (last,) = (run_folder() / "cells").glob("*-c3-r0")
+    shutil.rmtree(last)
+    kept = {cell: (cell / "cell.json").stat().st_mtime_ns for cell in (run_folder() / "cells").iterdir()}
+    manifest = run_folder() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"state": "complete"', '"state": "interrupted"'))
+    bench("resume", str(run_folder()), limit_s=200)
+    assert summary()["capacity"][0]["interval"][::2] == [2, 3]
+    assert last.is_dir()
+    assert kept == {cell: (cell / "cell.json").stat().st_mtime_ns for cell in kept}

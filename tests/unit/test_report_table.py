@@ -131,6 +131,19 @@ def test_columns_appear_with_their_values():
         assert text in rich
 
 
+def test_a_percentile_that_one_repeat_is_too_short_for_is_that_of_all():
+    short = {"p50": 14.2, "p90": None, "p99": None}
+    cells = [cell(ttft_ms=short, repeat=repeat) for repeat in range(3)]
+    estimate = {"label": "llamacpp", "load": cells[0]["load"], "metric": "ttft_ms.p90", "runs": 3}
+    told = summary(*cells, estimates=[{**estimate, "interval": [30.5, 33.3, 36.4], "method": "pooled"}])
+    found = terminal(told, 100, False)
+    assert "33.3" in found
+    assert "note: pooled, TTFT p90: over the requests of all repeats" in found
+    assert r"33.3 \[pooled, 95 %: 30.5–36.4\]" in markdown(told)
+    one = {**estimate, "interval": [None, 33.3, None], "method": "pooled", "runs": 1}
+    assert "33.3" not in terminal(summary(*cells, estimates=[one]), 100, False)
+
+
 def test_load_points_are_in_order_and_closed_and_open_loop_are_apart():
     loads = [("rate", 2), ("concurrency", 32), ("concurrency", 4), ("rate", 0.5)]
     found = terminal(
