@@ -71,7 +71,7 @@ class Group:
 def groups(summary: Json) -> list[Group]:
     """By load point, closed loop before open; rows in the order in which the backends were first measured."""
     cells = summary.get("cells") or ()
-    estimates = [one for one in summary.get("estimates") or () if one["method"] == "pooled"]
+    estimates = [one for one in summary.get("estimates") or () if one.get("method") == "pooled"]
     return [
         Group(point, tuple(_rows(_at(point, cells), _at(point, estimates))))
         for point in sorted(set(map(LoadPoint.of, cells)))
