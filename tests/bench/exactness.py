@@ -246,7 +246,7 @@ def main() -> None:
         metavar="NAME=FILE",
         help=f"of {', '.join(peer.name for peer in PEERS)}; repeatable",
     )
-    parser.add_argument("--loads", default="A,B,C,E,U,T,F,D,P,K", help=f"of {', '.join(LOADS)}")
+    parser.add_argument("--loads", default="A,B,C,E,U,L,T,F,D,P,K", help=f"of {', '.join(LOADS)}")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--server-core", type=int, default=0)
     parser.add_argument("--client-cores", default="1", help="comma separated")
