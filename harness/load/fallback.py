@@ -189,8 +189,8 @@ class AsyncWindow:
         """False where the server had closed an idle connection: the request was never read."""
         try:
             await self._fetch(request, answer)
-        except (httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
-            if watch.warm and not answer.status:
+        except httpx.TransportError as error:
+            if watch.warm and not answer.status and _failure(error) is not Outcome.MALFORMED:
                 return False
             raise
         return True

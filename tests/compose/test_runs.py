@@ -52,6 +52,8 @@ def test_real_llamacpp_is_brought_up_measured_and_gone(bench, llamacpp):
         assert cell["requests"]["ok"] == 8
         assert cell["output_tokens"]["total"] == 8 * 4
         assert not cell["simulated"]
+        assert cell["server"]["cpu_cores"] > 0.2  # of the processes in the container
+        assert cell["server"]["rss_bytes"]["max"] > 100e6
     assert cells["llamacpp"]["prefix_cache_hit_rate"] > 0.7
     assert cells["llamacpp@no-prefix-cache"]["prefix_cache_hit_rate"] < 0.02
     assert "launch compose" in done.stdout
