@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+_ROUNDING = 1e-9
+
 
 class Samples(NamedTuple):
     """One series, times ascending. What could not be read has no sample: unknown is not zero."""
@@ -44,12 +46,16 @@ class Telemetry:
 
 def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """A counter that starts again at zero, as one that goes on."""
-    steps = np.diff(values)
-    steps = np.where(steps < 0, values[1:], steps)
+    steps = np.where(_falls(values), values[1:], np.diff(values))
     joined: NDArray[np.float64] = values[:1].sum() + np.concatenate([values[:1] * 0, np.cumsum(steps)])
     return joined
 
 
 def restarts(values: NDArray[np.float64]) -> int:
     """How often a counter fell."""
-    return int(np.count_nonzero(np.diff(values) < 0))
+    return int(np.count_nonzero(_falls(values)))
+
+
+def _falls(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Seconds and joules are sums of fractions: what they lose by rounding is no fall."""
+    return np.diff(values) < -_ROUNDING * np.abs(values[:-1])

@@ -28,12 +28,12 @@ DRIFT_SHARE = 0.2  # from the first to the last batch
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The logarithm of one figure over the measured part of a cell, in equal batches: a few very long
-    answers are not to look like a ramp."""
+    """One figure over the measured part of a cell, in equal batches."""
 
     name: str
     starts_ns: NDArray[np.int64]  # when each batch began
-    values: Floats
+    values: Floats  # as shares of the mean, or logarithms
+    logarithmic: bool = True
 
     def cut(self) -> int:
         """Batches before the steady part; 0 where none plainly differs."""
@@ -59,7 +59,8 @@ class Course:
         slope = float((time * values).sum() / (time**2).sum())
         left = values - values.mean() - slope * time
         error = float((left**2).sum() / (len(values) - 2) / (time**2).sum()) ** 0.5
-        change = float(np.expm1(slope * (len(values) - 1)))
+        change = slope * (len(values) - 1)
+        change = float(np.expm1(change)) if self.logarithmic else change
         return change if abs(slope) > PLAIN_ERRORS * error and abs(change) > DRIFT_SHARE else None
 
 
@@ -127,7 +128,7 @@ def _refusal(requests: NDArray[np.void], chosen: NDArray[np.bool_], early: NDArr
 
 
 def _latency(requests: NDArray[np.void]) -> Course | None:
-    """Of whole answers, in the order of their sending."""
+    """Of whole answers, in the order of their sending. A few very long ones are not to look like a ramp."""
     rows = requests[latency.answered(requests)]
     rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
     if not len(rows):
@@ -142,7 +143,10 @@ def _latency(requests: NDArray[np.void]) -> Course | None:
 
 
 def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
-    """Text events per second in equal stretches of time, at least ten events each on average."""
+    """Text events per second in equal stretches of time, at least ten events each on average.
+
+    Stretches without any are usual where prompts are long: they have no logarithm.
+    """
     events = records.events
     stamps = events["stamp_ns"][np.isin(events["kind"], GENERATED)]
     inside = stamps[(stamps >= begin_ns) & (stamps < end_ns)]
@@ -151,4 +155,4 @@ def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
         return None
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
     found, _ = np.histogram(inside, edges)
-    return Course("output_events_per_s", edges[:-1], np.log((found + 0.5) / np.diff(edges) * 1e9))
+    return Course("output_events_per_s", edges[:-1], found / found.mean(), logarithmic=False)

@@ -52,6 +52,15 @@ def test_a_few_values_have_no_course():
     assert course(np.array([100.0] + [1.0] * 8)).cut() == 0
 
 
+def test_stretches_without_output_are_no_thousandfold_change():
+    """Half a cell of long prompts, then bursts of answers: what was seen of llama.cpp on two cores."""
+    made = np.array(
+        [0, 0, 1, 0] * 5 + [0, 0, 72, 80, 72, 27, 3, 0, 56, 72, 48, 56, 21, 3, 8, 64, 64, 64, 53, 3.0]
+    )
+    tokens = Course("x", np.arange(len(made)), made / made.mean(), logarithmic=False)
+    assert 1 < tokens.drift(0) < 4
+
+
 def test_early_requests_become_warm_up():
     made = one_after_another([400] * 10 + [100, 104, 96] * 40)
     tagged, found = steady_state(made, CLOSED)

@@ -31,6 +31,9 @@ def test_a_counter_gives_its_rate_and_a_restart_loses_nothing_seen():
     assert series.rate(sampled((0, 100), (5, 150), (10, 200)), WINDOW) == pytest.approx(10)
     assert series.rate(sampled((0, 100), (4, 140), (6, 20), (10, 60)), WINDOW) == pytest.approx(10)
     assert unbroken(np.array([5.0, 9.0, 2.0, 4.0])).tolist() == [5, 9, 11, 13]
+    rounded = np.array([3103.93, 3104.0, 3104.0 - 4.5e-13, 3104.5])
+    assert restarts(rounded) == 0
+    assert unbroken(rounded)[-1] == pytest.approx(3104.5)
     assert restarts(np.array([5.0, 9.0, 2.0, 4.0, 1.0])) == 2
 
 

@@ -8,6 +8,7 @@ import psutil
 from harness.observe.sources import Put
 
 _RAPL = Path("/sys/class/powercap")
+_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")  # guest time is inside user
 _DEVICES_EVERY = 4  # reads between two looks at disks and network, which cost more
 
 
@@ -62,9 +63,11 @@ class System:
 
 
 def busy_s(times: Any) -> float:
-    """CPU seconds that were not idle, of psutil.cpu_times(). What a hypervisor took was not free either."""
-    idle = times.idle + getattr(times, "iowait", 0.0)
-    return float(sum(times[:8]) - idle)  # guest time, behind these, is inside user
+    """CPU seconds that were not idle, of psutil.cpu_times(). What a hypervisor took was not free either.
+
+    Not the whole less what was idle: the kernel's idle and iowait times may fall.
+    """
+    return float(sum(getattr(times, name, 0.0) for name in _BUSY))
 
 
 class Package:
