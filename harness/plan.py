@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from harness.spec.scenario import Load
+from harness.spec.scenario import Load, Scenario, turns_of
 
 
 class LoadPoint(NamedTuple):
@@ -49,16 +49,21 @@ def load_points(load: Load) -> tuple[LoadPoint, ...]:
     return tuple(LoadPoint("trace", value) for value in load.replay_speed)
 
 
-def warmup_requests(load: Load, point: LoadPoint) -> int:
-    """A whole first wave at least, where any is asked for: requests that all begin at once are a burst."""
-    if not load.warmup_requests or point.kind != "concurrency":
-        return load.warmup_requests
-    return max(load.warmup_requests, int(point.value))
+def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
+    """A whole first wave at least, where any is asked for: requests that all begin at once are a burst.
+
+    Of sessions all turns: they stand together in the workload.
+    """
+    asked = scenario.load.warmup_requests
+    if not asked or point.kind != "concurrency":
+        return asked
+    return max(asked, int(point.value) * turns_of(scenario.prompts))
 
 
-def most_requests(load: Load) -> int:
+def most_requests(scenario: Scenario) -> int:
     """Of any load point, warm-up included."""
-    return load.requests + max(warmup_requests(load, point) for point in load_points(load))
+    load = scenario.load
+    return load.requests + max(warmup_requests(scenario, point) for point in load_points(load))
 
 
 # Loads of a capacity search: three steps are a doubling.

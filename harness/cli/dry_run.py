@@ -121,7 +121,7 @@ def _planned(
     prepared: Prepared, cell: Cell, history: dict[tuple[str, str, str, float], list[float]]
 ) -> PlannedCell:
     load = prepared.scenario.load
-    count = load.requests + warmup_requests(load, cell.load)
+    count = load.requests + warmup_requests(prepared.scenario, cell.load)
     if prepared.source is not None:
         count = min(count, len(prepared.source))
     label = prepared.labels[cell.backend]

@@ -79,7 +79,7 @@ def _cards(scenario: "Scenario") -> dict[str, Any]:
     """With one word a token, as there is no tokenizer at hand."""
     from harness.run.workloads import Workloads
 
-    return Workloads(scenario, 1, 0, None).cards(scenario.load, 0)
+    return Workloads(scenario, 1, 0, None).cards(0)
 
 
 def _with_cards(rows: Sequence[Row]) -> str:

@@ -330,7 +330,7 @@ class Run:
                     hint="start a new run with `bench run`",
                 )
             self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
-            cards = self.workloads.cards(self.prepared.scenario.load, options.seed)
+            cards = self.workloads.cards(options.seed)
             self.folder.write_json("workload.json", {"cards": cards})
         return self.workloads
 

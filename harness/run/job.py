@@ -45,7 +45,7 @@ def make_job(
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.asked),
         sessions=_sessions(prepared, cell.load, cell.repeat, workload.asked),
-        warmup_requests=warmup_requests(load, cell.load),
+        warmup_requests=warmup_requests(prepared.scenario, cell.load),
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,

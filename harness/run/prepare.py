@@ -66,7 +66,7 @@ def prepare(options: RunOptions) -> Prepared:
     options = replace(options, profile=profile)
     if options.find_capacity:
         scenario = _searched(scenario)
-    source = source_of(scenario.prompts, most_requests(scenario.load))
+    source = source_of(scenario.prompts, most_requests(scenario))
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)

@@ -157,7 +157,7 @@ def _facts(
 ) -> dict[str, Any]:
     ref = prepared.backends[cell.backend]
     header, load = ref.definition.backend, prepared.scenario.load
-    warmup = warmup_requests(load, cell.load)
+    warmup = warmup_requests(prepared.scenario, cell.load)
     track = prepared.tracks[cell.backend]
     asked = _request_facts(prepared, cell, workload)
     return {

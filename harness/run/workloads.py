@@ -10,11 +10,12 @@ from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
 from harness.prompts.workload import Workload
 from harness.run.job import send_times
-from harness.spec.scenario import Load, Scenario
+from harness.spec.scenario import Scenario
 
 
-def card_of(load: Load, seed: int, point: LoadPoint, made: Workload) -> dict[str, Any]:
+def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> dict[str, Any]:
     """Of one load point's requests, as they were drawn for the first repeat."""
+    load = scenario.load
     times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.asked)
     process = load.arrival if point.kind == "rate" else None
     return {
@@ -22,7 +23,7 @@ def card_of(load: Load, seed: int, point: LoadPoint, made: Workload) -> dict[str
         "sha256": made.sha256,
         "exact_lengths": made.exact,
         "alike_chars": made.alike_chars,
-        **describe(made.asked, warmup_requests(load, point), times),
+        **describe(made.asked, warmup_requests(scenario, point), times),
     }
 
 
@@ -35,10 +36,8 @@ class Workloads:
     def __init__(self, scenario: Scenario, repeats: int, seed: int, counter: TokenCounter | None) -> None:
         texts = TextMaker(counter)
         self.exact = texts.exact
-        self._points = load_points(scenario.load)
-        counts = {
-            point: scenario.load.requests + warmup_requests(scenario.load, point) for point in self._points
-        }
+        self._scenario, self._points = scenario, load_points(scenario.load)
+        counts = {point: scenario.load.requests + warmup_requests(scenario, point) for point in self._points}
         self._made: dict[tuple[LoadPoint, int], Workload] = {
             (point, repeat): generate(
                 scenario.prompts, counts[point], seed_for(seed, "prompts", point.label, repeat), texts
@@ -50,9 +49,11 @@ class Workloads:
     def of(self, cell: Cell) -> Workload:
         return self._made[cell.load, cell.repeat]
 
-    def cards(self, load: Load, seed: int) -> dict[str, dict[str, Any]]:
+    def cards(self, seed: int) -> dict[str, dict[str, Any]]:
         """Of the first repeat, by load point: what its requests are."""
-        return {point.label: card_of(load, seed, point, self._made[point, 0]) for point in self._points}
+        return {
+            point.label: card_of(self._scenario, seed, point, self._made[point, 0]) for point in self._points
+        }
 
     def sha256(self) -> str:
         """Of the first repeat at every load point: equal for runs that differ in --repeats only."""

@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
-from harness.plan import LoadPoint, backend_order, load_points, make_plan, seed_for
-from harness.spec.scenario import Load
+from harness.plan import LoadPoint, backend_order, load_points, make_plan, seed_for, warmup_requests
+from harness.spec.scenario import Load, load_scenario
 
 LOAD = Load(requests=8, concurrency=(1, 8))
 
@@ -56,3 +58,19 @@ def test_seeds_differ_by_dimension_and_place_and_never_change():
     }
     assert len(seeds) == 4
     assert seed_for(0, "prompts", "c1", 0) == 10503820596088161946
+
+
+@pytest.mark.parametrize(
+    ("name", "concurrency", "asked", "made"),
+    [
+        ("fixed-length", 8, 4, 8),
+        ("shared-prefix", 8, 4, 16),  # of chats with two turns
+        ("shared-prefix", 1, 20, 20),
+        ("shared-prefix", 8, 0, 0),
+    ],
+)
+def test_a_whole_first_wave_is_warm_up(name, concurrency, asked, made):
+    scenario = load_scenario(name, {"prompts.turns": 2} if name == "shared-prefix" else {})
+    scenario = replace(scenario, load=replace(scenario.load, warmup_requests=asked))
+    assert warmup_requests(scenario, LoadPoint("concurrency", concurrency)) == made
+    assert warmup_requests(scenario, LoadPoint("rate", concurrency)) == asked

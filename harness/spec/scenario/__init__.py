@@ -14,7 +14,7 @@ from harness.spec.scenario.definition import (
     parse_scenario,
     with_profile,
 )
-from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay
+from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, turns_of
 from harness.spec.scenario.load import Load, Segment
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
 from harness.spec.scenario.verdict import Verdict
@@ -37,5 +37,6 @@ __all__ = [
     "Verdict",
     "load_scenario",
     "parse_scenario",
+    "turns_of",
     "with_profile",
 ]

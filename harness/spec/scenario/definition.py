@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, has_sessions
+from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, turns_of
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.synthetic import Structured
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
@@ -119,7 +119,7 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     made = build(GENERATORS[generator], prompts, f"{where}:prompts")
     made.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": made}, where)
-    check_load(scenario.load, f"{where}:load", sessions=has_sessions(made))
+    check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
     check_verdict(scenario.verdict, f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo")
     if isinstance(made, Structured) and scenario.request.exact_output:

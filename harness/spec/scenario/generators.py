@@ -83,9 +83,9 @@ Prompts = (
 )
 
 
-def has_sessions(prompts: Prompts) -> bool:
-    """Whether requests wait for the answers of others."""
-    return isinstance(prompts, SharedPrefix | Agent) and prompts.turns > 1
+def turns_of(prompts: Prompts) -> int:
+    """Requests of a session, each of which waits for the answer before it; 1: none waits for another."""
+    return prompts.turns if isinstance(prompts, SharedPrefix | Agent) else 1
 
 
 def _name(kind: type[Prompts]) -> str:
