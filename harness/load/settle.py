@@ -30,9 +30,6 @@ class Exchange:
     failure: Outcome | None = None  # what the transport saw; None: the answer came whole
     error: str = ""
 
-    def answer_began(self) -> bool:
-        return self.answer is not None and bool(self.answer.stamps)
-
 
 @dataclass(frozen=True, slots=True)
 class Settled:

@@ -9,7 +9,6 @@ from harness.metrics.latency import measured
 from harness.record import GENERATED, UNKNOWN, EventKind, Outcome, Records
 
 Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 NS_PER_MS = 1e6
 
 # Events that hold a choice: role-only and empty deltas, text, and the finish chunk. A usage block without
