@@ -42,9 +42,7 @@ def summarise_cell(
     records, steady = _steady(records, facts)
     requests = records.requests
     hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
-    if steady.get("removed") and asked is not None and hit_source == "usage":  # counters are of all requests
-        ideal = prefix.ideal_hit_rate(asked, requests["seq"][latency.answered(requests)])
-        facts = {**facts, "workload": {**facts["workload"], "ideal_hit_rate": ideal}}
+    facts = {**facts, "workload": {**facts["workload"], **_reuse(requests, asked, hit_source)}}
     nulls: dict[str, str] = {}
 
     def statistics(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
@@ -103,6 +101,19 @@ def summarise_cell(
         "client": facts["client"],
         "conditions": fairness.conditions(records, facts, hit_rate, asked),
         "nulls": nulls,
+    }
+
+
+def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | None) -> dict[str, float]:
+    """What cell.json says of the whole workload, of the requests that the hit rate is about."""
+    measured = requests["seq"][latency.answered(requests)]
+    if asked is None or not len(measured):
+        return {}
+    counted = slice(None) if hit_source == "counters" else measured
+    return {
+        "content_tokens_mean": float(prefix.reusable(asked)[1][measured].mean()),
+        "ideal_hit_rate": prefix.ideal_hit_rate(asked, counted),
+        "shared_share": prefix.ideal_hit_rate(asked, counted, warm=True),
     }
 
 
