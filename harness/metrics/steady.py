@@ -79,6 +79,8 @@ def steady_state(
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
     if in_stretches or load["kind"] == "trace" or load.get("profile"):
         return records, {"state": "not tested", "why": "the load itself changes over time"}
+    if load["kind"] == "concurrency" and chosen.sum() <= load["value"]:
+        return records, {"state": "not tested", "why": "all requests are sent at once"}
     courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
     cuts = {course.name: course.cut() for course in courses}
     start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])

@@ -98,3 +98,11 @@ def test_a_load_that_changes_by_itself_is_not_tested():
         assert steady_state(one_after_another([10] * 20), load)[1]["state"] == "not tested"
     assert steady_state(records(), CLOSED)[1]["state"] == "unknown"
     assert steady_state(one_after_another([10] * 5), CLOSED)[1]["why"] == "too few requests to tell"
+
+
+def test_a_batch_that_is_sent_at_once_has_no_steady_part():
+    rows = [{"intended": 0, "texts": [100 * (index // 8 + 1), 100 * (index // 8 + 2)]} for index in range(48)]
+    made = records(*rows)
+    tagged, found = steady_state(made, {"kind": "concurrency", "value": 48})
+    assert (found["state"], found["why"]) == ("not tested", "all requests are sent at once")
+    assert (tagged.requests["phase"] == Phase.MEASURE).all()
