@@ -274,6 +274,7 @@ class Variant:
     track: str = ""
     request: Fields = field(default_factory=dict)  # added to [dialect] extra
     prefix_cache: bool | None = None
+    tokens_per_event: Literal["one", "several"] | None = None  # in place of [dialect.habits]
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,9 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         env={**definition.engine.env, **change.env},
     )
     cache, dialect = definition.prefix_cache, definition.dialect
+    habits = dialect.habits
+    if change.tokens_per_event is not None:
+        habits = dataclasses.replace(habits, tokens_per_event=change.tokens_per_event)
     if change.prefix_cache is not None:
         cache = dataclasses.replace(cache, enabled=change.prefix_cache)
     return dataclasses.replace(
@@ -130,7 +133,7 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         engine=engine,
         process=process,
         compose=compose,
-        dialect=dataclasses.replace(dialect, extra={**dialect.extra, **change.request}),
+        dialect=dataclasses.replace(dialect, habits=habits, extra={**dialect.extra, **change.request}),
         prefix_cache=cache,
     )
 

@@ -76,6 +76,12 @@ def test_a_variant_changes_declared_keys_only():
     assert big.engine.args == ("--model", "{model}", "--size", "{size}", "--big")
     assert big.engine.values == {"size": 9}
     assert big.dialect.extra == {"a": 1, "b": 2}
+    assert big.dialect.habits == definition.dialect.habits
+    drafting = apply_variant(load_backend("vllm"), "spec-ngram").dialect.habits
+    assert (drafting.tokens_per_event, load_backend("vllm").dialect.habits.tokens_per_event) == (
+        "several",
+        "one",
+    )
     bare = apply_variant(definition, "bare")
     assert bare.engine.args == ("{model}", "--size", "{size}")
     assert bare.process.args == ("--quiet",)
