@@ -49,9 +49,9 @@ def e2e_ms(requests: NDArray[np.void]) -> Floats:
 
 
 def tpot_ms(requests: NDArray[np.void]) -> Floats:
-    """(last text event - first) / (output tokens - 1); answers of one token have none."""
+    """(last text event - first) / (output tokens - 1); answers of one token or in one event have none."""
     rows = requests[answered(requests)]
-    rows = rows[(rows["output_tokens"] >= 2) & (rows["first_text_ns"] != UNKNOWN)]
+    rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
     spans: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / _NS_PER_MS / (rows["output_tokens"] - 1)
     return spans
 

@@ -17,7 +17,8 @@ def test_ttft_counts_from_the_intended_send_and_service_from_the_actual():
 
 
 def test_tpot_divides_by_tokens_not_by_events():
-    made = records({"texts": [10, 30, 50], "tokens": 5}, {"texts": [10], "tokens": 1})
+    whole = {"texts": [10], "tokens": 4}  # in one event: no time between tokens was seen
+    made = records({"texts": [10, 30, 50], "tokens": 5}, {"texts": [10], "tokens": 1}, whole)
     assert latency.tpot_ms(made.requests).tolist() == [10]
 
 
