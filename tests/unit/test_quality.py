@@ -86,7 +86,7 @@ def cell(*requests):
         for i, (_, _, more) in enumerate(requests)
     ]
     made = records(*rows)
-    made.requests["text_events"] = 1
+    made.requests["text_events"] = 2
     texts = [text for _, text, _ in requests]
     for place, text in enumerate(texts):
         said = np.flatnonzero(made.events["seq"] == place)
