@@ -30,11 +30,10 @@ def base_image() -> str:
             _run(*ROOT, "debootstrap", "--variant=minbase", f"--include={include}", "bookworm", str(root))
             useless = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale")
             left_out = [f"--exclude=./{path}/*" for path in useless]
-            tar = subprocess.Popen(
-                [*ROOT, "tar", "-C", str(root), *left_out, "-c", "."], stdout=subprocess.PIPE
-            )
-            _run("docker", "import", "-", BASE, stdin=tar.stdout)
-            assert tar.wait() == 0
+            packed = [*ROOT, "tar", "-C", str(root), *left_out, "-c", "."]
+            with subprocess.Popen(packed, stdout=subprocess.PIPE) as tar:
+                _run("docker", "import", "-", BASE, stdin=tar.stdout)
+            assert tar.returncode == 0
             _run(*ROOT, "rm", "-rf", str(root))
     return BASE
 
@@ -42,7 +41,7 @@ def base_image() -> str:
 def llamacpp_image() -> str:
     """The server of the wheel that the process launch installs too, behind llama-server's command line."""
     process = load_backend("llamacpp").process
-    (requirement,) = process.install.requirements
+    requirement, *_ = process.install.requirements  # the others convert weights
     shim = paths.CHECKOUT / "harness" / "engines" / "shims" / "llama_server.py"
 
     def fill(context: Path) -> None:
