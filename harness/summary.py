@@ -110,9 +110,10 @@ def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | No
     if asked is None or not len(measured):
         return {}
     counted = slice(None) if hit_source == "counters" else measured
+    shared, content = prefix.reusable(asked)
     return {
-        "content_tokens_mean": float(prefix.reusable(asked)[1][measured].mean()),
-        "ideal_hit_rate": prefix.ideal_hit_rate(asked, counted),
+        "content_tokens_mean": float(content[measured].mean()),
+        "ideal_hit_rate": prefix.share(shared, content, counted),
         "shared_share": prefix.ideal_hit_rate(asked, counted, warm=True),
     }
 

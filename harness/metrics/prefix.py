@@ -50,7 +50,11 @@ def reusable(
 
 def ideal_hit_rate(asked: Asked, of: slice | Counts = slice(None), *, warm: bool = False) -> float:
     """Share of the content tokens of the requests at `of`; the others fill the cache only."""
-    shared, total = reusable(asked, warm=warm)
+    return share(*reusable(asked, warm=warm), of)
+
+
+def share(shared: Counts, total: Counts, of: slice | Counts) -> float:
+    """Of what `reusable` gives, over the requests at `of`."""
     return float(shared[of].sum() / max(total[of].sum(), 1))
 
 
