@@ -50,6 +50,8 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         yield Finding("prefix cache", "", refusal(first), None)
         return
     seen, share = prompt.send()
+    if share is not None and share < _HIT and declared.enabled is not False:
+        seen, share = prompt.send()  # what was asked beside the first sending may have taken its slot
     if share is None:
         then = "the cache state of cells cannot be verified"
         yield Finding("prefix cache", _on(declared.enabled), "cached tokens are not told", None, then)
@@ -82,7 +84,8 @@ def _salt(prompt: LongPrompt) -> Finding:
 
 def _reset(prompt: LongPrompt, before: float | None) -> Finding:
     server = prompt.asker.server
-    if server.definition.prefix_cache.reset is None:
+    declared = server.definition.prefix_cache.reset
+    if declared is None:
         return Finding(
             "cache reset", "none", "not asked", None, "cold cells restart the engine, or are salted"
         )
@@ -97,7 +100,8 @@ def _reset(prompt: LongPrompt, before: float | None) -> Finding:
     gone = share <= _MISS
     then = "" if gone else "cells are not cold by it: their hit rate is held against a cold start's"
     seen = f"{before:.0%} cached before, {share:.0%} after {done.how}"
-    return Finding("cache reset", "works", seen, gone, then, matters=not gone)
+    holds = None if declared.leaves and not gone else gone  # what is left was declared too
+    return Finding("cache reset", "works", seen, holds, then, matters=holds is False)
 
 
 def _on(enabled: bool | None) -> str:

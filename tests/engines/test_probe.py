@@ -32,12 +32,19 @@ def test_llamacpp_is_as_declared_and_ignores_what_it_does_not_know(start):
         found = examine(engine)
         assert differing(found) == []
         seen = topics(found)
-        for topic in ("structured: json_schema", "structured: choice", "structured: grammar", "cache reset"):
+        for topic in ("structured: json_schema", "structured: choice", "structured: grammar"):
             assert seen[topic], topic
         misspoken(engine, regex={"structured_outputs": {"regex": "{regex}"}})
         ((topic, seen),) = differing(examine(engine, tools=False, thorough=False))
     assert topic == "structured: regex"
     assert seen.startswith("accepted and ignored: ")
+
+
+def test_llamacpp_is_emptied_where_no_prompts_are_kept_in_host_memory(start):
+    with start("llamacpp@no-host-cache") as engine:
+        found = examine(engine, shapes=(), tools=False, thorough=False)
+    assert differing(found) == []
+    assert topics(found)["cache reset"]
 
 
 def test_vllm_is_as_declared_and_ignores_its_own_former_fields(start):

@@ -1,5 +1,8 @@
 """A trace on the real llama.cpp: its lengths to the token, and what its requests share found in the cache."""
 
+import itertools
+
+import numpy as np
 from runs import bench_run
 
 from harness.metrics.prefix import reusable
@@ -17,7 +20,18 @@ def test_the_example_trace_is_replayed_to_the_token(tmp_path):
     assert (rows["intended_ns"] == (asked.numbers["at_ns"] - asked.numbers["at_ns"][0]) // 4).all()
     template = rows["prompt_tokens"] - asked.numbers["content_tokens"]
     assert len(set(template.tolist())) == 1, "every prompt is as long as the trace says"
+    found = rows["cached_tokens"]
+    most = [shared_with_any(asked.shared, i) for i in range(len(asked))]
+    assert (found - np.array(most) <= template[0] + 16).all(), "no request finds much more than it shares"
     ideal, _ = reusable(asked)
-    late = rows["cached_tokens"] - ideal > template[0] + 16
-    assert late.mean() < 0.1, "no request finds much more than it shares"
-    assert rows["cached_tokens"].sum() > 0.3 * ideal.sum()
+    assert found.sum() > 0.3 * ideal.sum()
+
+
+def shared_with_any(paths, i):
+    """Tokens, whichever request came first: a server may take a burst in any order."""
+    return max(same_tokens(paths[i], other) for other in (*paths[:i], *paths[i + 1 :]))
+
+
+def same_tokens(one, other):
+    equal = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(part.tokens for part, _ in equal)

@@ -124,6 +124,11 @@ def test_a_reset_that_answers_200_and_empties_nothing_is_caught(plain):
     one = finding(probed(plain, definition(prefix_cache=lying)), "cache reset")
     assert one.holds is False
     assert one.seen.startswith("99% cached before, 99% after GET /health")
+    lying["reset"]["leaves"] = "most of it"
+    one = finding(probed(plain, definition(prefix_cache=lying)), "cache reset")
+    assert (one.holds, one.matters) == (None, False), "what it leaves was declared"
+    assert one.seen.endswith("99% after GET /health; leaves most of it")
+    assert "not cold" in one.then
     refused = {"enabled": True, "reset": {"path": "/nowhere"}}
     one = finding(probed(plain, definition(prefix_cache=refused)), "cache reset")
     assert "answered 404" in one.seen
