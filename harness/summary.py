@@ -73,7 +73,7 @@ def summarise_cell(
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
-        "requests": _counts(requests, facts),
+        "requests": _counts(requests, facts, steady),
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
@@ -123,13 +123,18 @@ def _steady(records: Records, facts: Mapping[str, Any]) -> tuple[Records, dict[s
     return steady_state(records, facts["load"], in_stretches=in_stretches)
 
 
-def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the measured phase; warm-up requests are counted apart. `unsent`: of all, never due."""
+def _counts(
+    requests: NDArray[np.void], facts: Mapping[str, Any], steady: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Of the measured phase; warm-up requests are counted apart, those that the steady-state rule took too.
+
+    `unsent`: of all, never due.
+    """
     rows = requests[requests["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
     return {
-        "planned": facts["planned"],
+        "planned": facts["planned"] - steady.get("removed", 0),
         "unsent": facts["unsent"],
         "sent": int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
         "ok": ok,

@@ -11,7 +11,7 @@ from harness.doctor.loads import Load
 from harness.doctor.machine import SPARE_DESCRIPTORS, allow_connections, machine_facts, machine_hints
 from harness.doctor.measure import Measured, measure
 from harness.doctor.result import SCHEMA
-from harness.doctor.verdict import Verdict, conclude
+from harness.doctor.verdict import Verdict, conclude, faults
 from harness.errors import SetupError
 
 
@@ -20,6 +20,7 @@ class Examination:
     machine: dict[str, Any]
     server_core: int | None
     measured: Sequence[Measured]
+    repeated: Sequence[Measured]  # what came of a load before it was measured once more
     left_out: Sequence[Load]
     verdict: Verdict
 
@@ -31,13 +32,17 @@ class Examination:
             "verdict": asdict(self.verdict) | {"fit_to_measure": self.verdict.fit_to_measure},
             **self.machine,
             "server_core": self.server_core,
-            "loads": [asdict(one) | {"title": one.load.title} for one in self.measured],
+            "loads": _titled(self.measured),
+            "repeated": _titled(self.repeated),
             "left_out": [load.title for load in self.left_out],
         }
 
 
 def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
-    """Loads that the limit of open files does not allow are left out; SetupError when it allows none."""
+    """Loads that the limit of open files does not allow are left out; SetupError when it allows none.
+
+    A load with faults is measured once more: a limit shows again, a moment's stall of the machine does not.
+    """
     machine = machine_facts()
     allowed = allow_connections(max(load.connections for load in loads))
     fitting = [load for load in loads if load.connections <= allowed]
@@ -47,14 +52,24 @@ def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
             where="the limit of open files (ulimit -n)",
             hint="raise the hard limit, e.g. `ulimit -Hn 65536` as root",
         )
-    measured = []
+    measured, repeated = [], []
     with shared_out() as core:
         for number, load in enumerate(fitting, 1):
             say(f"{load.title}: load {number} of {len(fitting)}")
-            measured.append(measure(load, core))
+            one = measure(load, core)
+            if list(faults(one)):
+                say(f"{load.title}: {one.verdict}, once more")
+                repeated.append(one)
+                one = measure(load, core)
+            measured.append(one)
     left_out = [load for load in loads if load.connections > allowed]
     hints = machine_hints(machine)
     if left_out:
         needed = max(load.connections for load in left_out) + SPARE_DESCRIPTORS
         hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
-    return Examination(machine, core, measured, left_out, conclude(measured, left_out, hints))
+    verdict = conclude(measured, left_out, hints, repeated)
+    return Examination(machine, core, measured, repeated, left_out, verdict)
+
+
+def _titled(measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    return [asdict(one) | {"title": one.load.title} for one in measured]

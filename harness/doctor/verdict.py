@@ -44,8 +44,16 @@ class Verdict:
         return self.exact_streams >= MIN_STREAMS
 
 
-def conclude(measured: Sequence[Measured], left_out: Sequence[Load], hints: Sequence[str]) -> Verdict:
-    """`measured` with the lightest load first; `hints` are about the machine, whatever was measured."""
+def conclude(
+    measured: Sequence[Measured],
+    left_out: Sequence[Load],
+    hints: Sequence[str],
+    repeated: Sequence[Measured] = (),
+) -> Verdict:
+    """`measured` with the lightest load first; `hints` are about the machine, whatever was measured.
+
+    `repeated`: what was found of some of these loads the first time.
+    """
     reaches = tuple(_reaches(measured))
     on_time = list(takewhile(lambda one: one.on_time(EXACT_MS), _of("rate", measured)))
     return Verdict(
@@ -57,7 +65,7 @@ def conclude(measured: Sequence[Measured], left_out: Sequence[Load], hints: Sequ
         tried_per_s=max((one.load.value for one in _of("rate", measured)), default=0),
         streams_per_worker=_per_worker(_holding(measured, EXACT_MS)),
         arrivals_per_worker=_per_worker(on_time),
-        limits=tuple(_limits(measured, left_out)),
+        limits=(*_limits(measured, left_out), *_repeats(repeated)),
         hints=tuple(dict.fromkeys([*_hints(measured), *hints])),
     )
 
@@ -105,9 +113,9 @@ def _sentence(reaches: Sequence[Reach], on_time: Measured | None) -> str:
 
 def _limits(measured: Sequence[Measured], left_out: Sequence[Load]) -> Iterator[str]:
     for one in measured:
-        faults = list(_faults(one))
-        if faults:
-            yield f"{one.load.title}: {one.verdict}: {'; '.join(faults)}"
+        found = list(faults(one))
+        if found:
+            yield f"{one.load.title}: {one.verdict}: {'; '.join(found)}"
     late = [one.load.title for one in measured if _server_late(one)]
     if late:
         yield (
@@ -118,7 +126,12 @@ def _limits(measured: Sequence[Measured], left_out: Sequence[Load]) -> Iterator[
         yield f"{load.title}: left out, the limit of open files is too low"
 
 
-def _faults(one: Measured) -> Iterator[str]:
+def _repeats(repeated: Sequence[Measured]) -> Iterator[str]:
+    for one in repeated:
+        yield f"{one.load.title}: measured twice; the first time {one.verdict}: {'; '.join(faults(one))}"
+
+
+def faults(one: Measured) -> Iterator[str]:
     for reason in one.reasons:
         yield f"{reason['code']} {reason['measured']} (limit {reason['limit']})"
     if one.errors is not None and one.errors.p99_ms > EXACT_MS:

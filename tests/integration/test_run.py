@@ -38,7 +38,7 @@ def test_two_backends_are_measured_on_the_same_bytes(here):
     assert by_repeat[0] != by_repeat[1]
     for cell in result["cells"]:
         removed = cell["steady_state"]["removed"]
-        assert cell["requests"]["ok"] == 16 - removed
+        assert cell["requests"]["ok"] == cell["requests"]["planned"] == 16 - removed
         assert cell["ttft_ms"]["p50"] == pytest.approx(400, abs=30)
         assert cell["prefix_cache_source"] == "usage"
         assert cell["requests"]["warmup"] == 16 + removed  # the first wave of chats, not the two asked for

@@ -24,7 +24,7 @@ MACHINE = {
 
 
 def text(measured, machine=MACHINE, core=0):
-    return as_text(Examination(machine, core, measured, [], conclude(measured, [], ["a hint"])))
+    return as_text(Examination(machine, core, measured, [], [], conclude(measured, [], ["a hint"])))
 
 
 def test_table_machine_verdict_and_hints():

@@ -86,6 +86,13 @@ def test_loads_left_out_are_named():
     assert verdict.limits == ("1,024 streams, gap 50 ms: left out, the limit of open files is too low",)
 
 
+def test_what_a_load_was_the_first_time_is_told_and_not_held_against_it():
+    verdict = conclude([streams(8), streams(256)], [], [], repeated=[streams(8, 5.0)])
+    assert verdict.exact_streams == 256
+    (limit,) = verdict.limits
+    assert limit == "8 streams, gap 20 ms: measured twice; the first time VALID: 5.00 ms off at p99"
+
+
 def test_a_worker_carries_its_heaviest_good_load_as_often_as_fits_half_a_core():
     quarter = {"client": {"send_lag_ms": {"p99": 0.3}, "busy_share": 0.25}}
     idle = {"client": {"send_lag_ms": {"p99": 0.3}, "busy_share": 0.01}}
