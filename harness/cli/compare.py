@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SpecError
 
 EPILOG = """Each backend is held against the same backend of the baseline run (the first RUN, or --baseline);
 of a single run, its backends against each other. Runs whose conditions differ in what matters (requests,
@@ -43,6 +43,12 @@ def main(arguments: argparse.Namespace) -> int:
     runs = opened(arguments.runs, arguments.out)
     floor = None if arguments.floor is None else arguments.floor / 100
     document = compare_runs(runs, _baseline(arguments), force=arguments.force, floor=floor)
+    if len(runs) == 1 and not document["pairs"]:
+        raise SpecError(
+            "one backend of one run has nothing to be compared with",
+            where=str(arguments.runs[0]),
+            hint="name a second run, or one with several backends",
+        )
     if arguments.json:
         print(json.dumps(document, indent=1))
     else:

@@ -1,5 +1,6 @@
 """What differs between the conditions of two measurements, from their manifests, and whether it decides."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,6 +11,8 @@ NOT_GIVEN = "not given"
 
 # Of a start or a shell, not of the engine.
 _INCIDENTAL = {"--port", "--host", "PATH", "PWD", "OLDPWD", "HOME", "SHLVL", "TMPDIR", "BENCH_CACHE", "_"}
+# The folder that a process gets for as long as it runs.
+_SCRATCH = re.compile(r"[^\s=]*/bench-engine-\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,8 @@ def _values(side: Side) -> dict[str, str]:
 
 
 def _environment(side: Side) -> dict[str, str]:
-    return {key: str(value) for key, value in (_walk(side.backend, ("engine", "env")) or {}).items()}
+    variables = _walk(side.backend, ("engine", "env")) or {}
+    return {key: _SCRATCH.sub("{scratch}", str(value)) for key, value in variables.items()}
 
 
 def _options(side: Side) -> dict[str, str]:
@@ -136,7 +140,8 @@ def _options(side: Side) -> dict[str, str]:
     found: dict[str, str] = {}
     name = ""
     for word in _walk(side.backend, ("engine", "command")) or ():
-        text = PurePosixPath(word).name if "/" in word else str(word)
+        text = _SCRATCH.sub("{scratch}", str(word))
+        text = PurePosixPath(text).name if "/" in text else text
         if text.startswith("-") and not text[1:2].isdigit():
             name, equals, value = text.partition("=")
             found[name], name = value, "" if equals else name

@@ -154,6 +154,22 @@ def test_flags_and_versions_are_told_and_do_not_decide():
     ]
 
 
+def test_the_folder_of_one_start_is_no_difference():
+    def side(name):
+        command = [
+            "serve",
+            "--slots",
+            f"/tmp/bench-engine-{name}",
+            f"--config=/tmp/bench-engine-{name}/made.json",
+        ]
+        engine = {"command": command, "env": {"KEPT": f"/tmp/bench-engine-{name}/kept", "THREADS": name}}
+        return Side(manifest(backends__vllm__engine=engine), "vllm")
+
+    assert [one.text for one in differences(side("m4or61wb"), side("wdga4t5j"))] == [
+        "variable THREADS: m4or61wb | wdga4t5j"
+    ]
+
+
 def test_other_weights_are_part_of_the_question_about_two_engines():
     made = manifest(backends__tgi__track="q4")
     (told,) = [one for one in differences(Side(made, "vllm"), Side(made, "tgi")) if one.what == "weights"]
@@ -194,6 +210,12 @@ def test_a_run_with_itself_and_with_a_slower_one(stored, capsys):
     assert command(old, new) == ExitCode.OK
     assert command(old, new, "--fail-on", "slower") == ExitCode.LIMIT_FAILED
     assert "Slower: llamacpp ttft_ms.p50 at c4" in capsys.readouterr().out
+
+
+def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
+    alone = make_run(tmp_path, Shape(TWO[:1], repeats=2, concurrency=(4,))).path
+    assert command(alone) == ExitCode.USAGE
+    assert "one backend of one run has nothing to be compared with" in capsys.readouterr().err
 
 
 def test_an_old_schema_has_a_clear_word(stored, tmp_path, capsys):
