@@ -44,7 +44,7 @@ def test_intervals_over_runs_are_taken_where_there_are_enough():
     chart = made(*cells, estimates=[{**estimate, "runs": 3}])["ttft-load-concurrency"]
     (enough,) = main(chart)["llamacpp"].points
     assert (enough.low, enough.x, enough.high) == (8.0, 11.0, 14.0)
-    assert chart.bars == "95 % interval over runs"
+    assert chart.bars == "95 % interval over runs, around their geometric mean"
 
 
 def test_nothing_known_is_no_chart():

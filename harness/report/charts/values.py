@@ -11,7 +11,7 @@ from harness.report.view import Json, Row
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 
-INTERVAL, RANGE = "95 % interval over runs", "range of the repeats"
+INTERVAL, RANGE = "95 % interval over runs, around their geometric mean", "range of the repeats"
 
 
 @dataclass(frozen=True, slots=True)

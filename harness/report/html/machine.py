@@ -62,7 +62,7 @@ def _used(source: Source) -> Html | None:
     owners = [source.index(cell["label"]) for cell in cells]
     on_gpus = any((cell.get("gpu") or {}).get("engine_gpus") for cell in cells)
     no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
-    made = table("What limited each cell, and what it used", head, rows, owners)
+    made = table("What limited each cell, and what it used", head, rows, owners, class_="used")
     return join([tag("p", EXPLAINED), *no_gpu, made])
 
 
