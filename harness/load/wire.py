@@ -53,9 +53,11 @@ def render(url: str, headers: Mapping[str, str], bodies: Sequence[bytes], seqs: 
 
 
 def secrets(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Credentials of the job, longest first, which an error text must not repeat."""
-    found = {httpx.URL(url).password}
-    for name, value in headers.items():
+    """Credentials of the job and of its proxy, longest first, which an error text must not repeat."""
+    proxy = httpx.URL(proxy_for(url) or "")
+    found = {httpx.URL(url).password, proxy.password}
+    said = {**build_request(url, headers, b"").headers, **proxy_authorization(proxy)}
+    for name, value in said.items():
         if name.lower() in {"authorization", "proxy-authorization", "cookie"} or "key" in name.lower():
             found |= {value, value.rpartition(" ")[2]}
     return tuple(sorted((text for text in found if text), key=len, reverse=True))
