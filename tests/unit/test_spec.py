@@ -97,6 +97,11 @@ def test_an_override_of_a_key_that_does_not_exist_is_refused():
         load_scenario("fixed-length", {"load.requests.x": 3})
 
 
+def test_a_value_from_the_command_line_is_not_blamed_on_the_file():
+    with pytest.raises(SpecError, match=r"^load\.requests, as given: must be at least 1, not 0$"):
+        load_scenario("fixed-length", {"load.requests": 0})
+
+
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(SpecError, match="unknown scenario 'shared-prefx'") as caught:
         load_scenario("shared-prefx")

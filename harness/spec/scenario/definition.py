@@ -74,7 +74,13 @@ def load_scenario(
     table = with_profile(files.read_toml(path), profile, str(path))
     for dotted, value in (overrides or {}).items():
         table = files.override(table, dotted, value)
-    return parse_scenario(table, str(path))
+    try:
+        return parse_scenario(table, str(path))
+    except SpecError as error:
+        key = (error.where or "").removeprefix(f"{path}:")
+        if key not in (overrides or {}):
+            raise
+        raise SpecError(error.what, where=f"{key}, as given", hint=error.hint) from None
 
 
 def with_profile(table: Mapping[str, Any], profile: Profile, where: str) -> dict[str, Any]:
