@@ -28,23 +28,15 @@ def opened(names: Sequence[str], results: Path) -> list[Run]:
 
 def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> dict[str, Samples]:
     """Read where a declared percentile is null in a cell: only then are requests pooled."""
-    declared = (summary.get("verdict_rules") or {}).get("metrics", ())
+    declared = summary["verdict_rules"].get("metrics", ())
     if all(number_at(cell, metric) is not None for cell in summary["cells"] for metric in declared):
         return {}
     return {cell: cell_samples(*folder.read_cell(cell)) for cell in folder.cells()}
 
 
 def _run(name: str, folder: RunFolder) -> Run:
-    manifest, summary = folder.read_json("manifest.json"), folder.read_json("summary.json")
-    try:
-        run = Run(name, manifest, summary["cells"], _samples(folder, summary))
-        known = {(cell["label"], cell["load"]["kind"], cell["workload_sha256"]) for cell in run.cells}
-    except (KeyError, TypeError) as error:
-        raise SpecError(
-            f"not what this version writes: {error} is missing",
-            where=str(folder.path),
-            hint="`bench report` derives the summary again from the records",
-        ) from None
-    if not known:
+    manifest, summary = folder.read_json("manifest.json"), folder.read_summary()
+    run = Run(name, manifest, summary["cells"], _samples(folder, summary))
+    if not run.cells:
         raise SpecError("no cell of this run was measured", where=str(folder.path))
     return run

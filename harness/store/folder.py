@@ -15,7 +15,7 @@ from typing import Any
 from harness.asked import Asked
 from harness.errors import SpecError
 from harness.record import Records
-from harness.store import atomic, columns, samples
+from harness.store import atomic, columns, samples, schema
 from harness.telemetry import Telemetry
 
 SCHEMA = 1
@@ -62,6 +62,18 @@ class RunFolder:
             found = value.get("schema") if isinstance(value, dict) else None
             raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=str(path))
         return value
+
+    def read_summary(self) -> dict[str, Any]:
+        """Of any origin: SpecError for one that summary.schema.json does not describe."""
+        summary = self.read_json("summary.json")
+        found = schema.fault(summary)
+        if found is not None:
+            raise SpecError(
+                f"not what this version writes: {found}",
+                where=str(self.path / "summary.json"),
+                hint="`bench report` derives it again from the records",
+            )
+        return summary
 
     def write_asked(self, name: str, asked: Asked) -> str:
         """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""

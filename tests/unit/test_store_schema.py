@@ -1,0 +1,84 @@
+"""summary.json is what its schema says: as written here, as published, and as read from elsewhere."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+from report_runs import TWO, Shape, make_run
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.store import RunFolder
+from harness.store.schema import fault, schema
+
+PUBLISHED = sorted(Path(__file__).parents[2].glob("results/published/*/summary.json"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("runs"), Shape(TWO, repeats=3, concurrency=(1, 4)))
+
+
+@pytest.fixture
+def summary(made):
+    return copy.deepcopy(made.read_json("summary.json"))
+
+
+def undescribed(value, node, where=""):
+    """Keys that a table with named keys has and the schema does not name."""
+    if "$ref" in node:
+        node = schema()["$defs"][node["$ref"].rpartition("/")[2]]
+    if isinstance(value, dict) and "properties" in node:
+        for key, below in value.items():
+            if key in node["properties"]:
+                yield from undescribed(below, node["properties"][key], f"{where}.{key}")
+            else:
+                yield f"{where}.{key}"
+    elif isinstance(value, list):
+        for below in value:
+            yield from undescribed(below, node.get("items", {}), f"{where}[]")
+
+
+def test_the_schema_is_one():
+    Draft202012Validator.check_schema(schema())
+
+
+def test_every_key_that_is_written_is_described(summary):
+    assert fault(summary) is None
+    assert set(undescribed(summary, schema())) == set()
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
+def test_published_runs_keep_to_it(path):
+    assert fault(json.loads(path.read_text(encoding="utf-8"))) is None
+
+
+def test_a_key_that_is_not_known_is_no_fault(summary):
+    summary["later"] = summary["cells"][0]["later"] = 1
+    assert fault(summary) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (lambda one: one.update(cells=3), "cells: 3 is not of type 'array'"),
+        (lambda one: one["cells"][1].pop("validity"), "cells[1]: 'validity' is a required property"),
+        (lambda one: one["cells"][0].update(ttft_ms="x"), "cells[0].ttft_ms: 'x' is not of type 'object'"),
+        (
+            lambda one: one["cells"][0]["load"].update(kind="waves"),
+            "cells[0].load.kind: 'waves' is not one of",
+        ),
+    ],
+    ids=["no list", "a key less", "another type", "a word too many"],
+)
+def test_what_is_wrong_is_named_in_one_line(made, summary, change, where, tmp_path, capsys):
+    change(summary)
+    changed = RunFolder(tmp_path)
+    changed.write_json("manifest.json", made.read_json("manifest.json"))
+    changed.write_json("summary.json", summary)
+    assert main(["compare", str(made.path), str(changed.path)]) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert f"{tmp_path}/summary.json: not what this version writes: {where}" in error
+    assert "hint: `bench report` derives it again" in error
