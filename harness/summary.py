@@ -256,6 +256,6 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
-    manifest = folder.read_json("manifest.json")
+    manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
     return summary | {"warnings": [*summary["warnings"], *unreadable]}

@@ -111,7 +111,7 @@ def _starts(prepared: Prepared) -> float | None:
 
 def _manifest(folder: RunFolder) -> Mapping[str, Any]:
     try:
-        backends: Mapping[str, Any] = folder.read_json("manifest.json")["backends"]
+        backends: Mapping[str, Any] = folder.read_manifest()["backends"]
     except SpecError:
         return {}
     return backends

@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
     path = history_path(arguments.out)
     for name in arguments.runs:
         folder = open_run(name, arguments.out)
-        append_history(path, entries(folder.read_json("manifest.json"), summarise_folder(folder)))
+        append_history(path, entries(folder.read_manifest(), summarise_folder(folder)))
     history = read_history(path)
     found = drifts(history, arguments.floor / 100)
     if arguments.json:

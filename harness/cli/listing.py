@@ -148,7 +148,7 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
     for path in sorted(arguments.out.glob("*/manifest.json")):
         folder = RunFolder(path.parent)
         try:
-            manifest = folder.read_json("manifest.json")
+            manifest = folder.read_manifest()
         except SpecError as error:
             rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
             continue

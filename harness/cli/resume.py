@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store import open_run
 
     folder = open_run(arguments.run, arguments.out)
-    stored = folder.read_json("manifest.json")
+    stored = folder.read_manifest()
     if stored["state"] == "complete":
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
     prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))

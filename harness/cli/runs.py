@@ -35,7 +35,7 @@ def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> dict[str, Samples
 
 
 def _run(name: str, folder: RunFolder) -> Run:
-    manifest, summary = folder.read_json("manifest.json"), folder.read_summary()
+    manifest, summary = folder.read_manifest(), folder.read_summary()
     run = Run(name, manifest, summary["cells"], _samples(folder, summary))
     if not run.cells:
         raise SpecError("no cell of this run was measured", where=str(folder.path))

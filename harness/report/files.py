@@ -95,7 +95,7 @@ def _raw_files(folder: RunFolder) -> list[str]:
 
 def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
     try:
-        manifest = folder.read_json("manifest.json")
+        manifest = folder.read_manifest()
     except SpecError as error:
         return {}, [_warning("no-manifest", str(error), "the conditions of this run are not known")]
     return manifest, []

@@ -73,7 +73,7 @@ class Manifest:
     @classmethod
     def resumed(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
         """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
-        content = folder.read_json("manifest.json")
+        content = folder.read_manifest()
         if content["scenario_sha256"] != files.fingerprint(prepared.scenario):
             raise _changed(f"scenario '{prepared.scenario.name}'", folder)
         for label, ref in zip(prepared.labels, prepared.backends, strict=True):

@@ -63,17 +63,21 @@ class RunFolder:
             raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=str(path))
         return value
 
+    def read_manifest(self) -> dict[str, Any]:
+        """Of any origin: SpecError for one that manifest.schema.json does not describe."""
+        return self._described("manifest")
+
     def read_summary(self) -> dict[str, Any]:
         """Of any origin: SpecError for one that summary.schema.json does not describe."""
-        summary = self.read_json("summary.json")
-        found = schema.fault(summary)
+        return self._described("summary", "`bench report` derives it again from the records")
+
+    def _described(self, kind: schema.Document, hint: str | None = None) -> dict[str, Any]:
+        document = self.read_json(f"{kind}.json")
+        found = schema.fault(document, kind)
         if found is not None:
-            raise SpecError(
-                f"not what this version writes: {found}",
-                where=str(self.path / "summary.json"),
-                hint="`bench report` derives it again from the records",
-            )
-        return summary
+            where = str(self.path / f"{kind}.json")
+            raise SpecError(f"not what this version writes: {found}", where=where, hint=hint)
+        return document
 
     def write_asked(self, name: str, asked: Asked) -> str:
         """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""

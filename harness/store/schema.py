@@ -1,19 +1,21 @@
-"""Whether a document is what summary.schema.json says."""
+"""Whether a document of a run is what its schema says."""
 
 import json
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
+
+Document = Literal["manifest", "summary"]
 
 _CHARS = 200
 
 
-def fault(summary: Any) -> str | None:
-    """The gravest, as `where: what`; None of a summary that is as it should be. Unknown keys are no fault."""
+def fault(document: Any, kind: Document) -> str | None:
+    """The gravest, as `where: what`; None where all is as it should be. Unknown keys are no fault."""
     from jsonschema import Draft202012Validator  # 0.3 s to import
     from jsonschema.exceptions import best_match
 
-    found = best_match(Draft202012Validator(schema()).iter_errors(summary))
+    found = best_match(Draft202012Validator(schema(kind)).iter_errors(document))
     if found is None:
         return None
     what = found.message if len(found.message) <= _CHARS else f"{found.message[:_CHARS]}…"
@@ -21,7 +23,7 @@ def fault(summary: Any) -> str | None:
 
 
 @cache
-def schema() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("summary.schema.json").read_text(encoding="utf-8")
-    document: dict[str, Any] = json.loads(text)
-    return document
+def schema(kind: Document) -> dict[str, Any]:
+    text = resources.files(__package__).joinpath(f"{kind}.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -127,7 +127,9 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
         "manifest.json",
         {
             "run": folder.run_id,
+            "created_utc": "2026-11-20T08:00:00+00:00",
             "state": "complete",
+            "backends": {"x": {}},
             "warnings": [],
             "workload_sha256": "0" * 64,
             "scenario": {"scenario": {"name": "demo", "purpose": "p"}},

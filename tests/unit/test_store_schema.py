@@ -1,7 +1,6 @@
-"""summary.json is what its schema says: as written here, as published, and as read from elsewhere."""
+"""Manifest and summary are what their schemas say: as written here, as published, as read from elsewhere."""
 
 import copy
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from harness.errors import ExitCode
 from harness.store import RunFolder
 from harness.store.schema import fault, schema
 
-PUBLISHED = sorted(Path(__file__).parents[2].glob("results/published/*/summary.json"))
+PUBLISHED = sorted(Path(__file__).parents[2].glob("results/published/*/manifest.json"))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +28,7 @@ def summary(made):
 def undescribed(value, node, where=""):
     """Keys that a table with named keys has and the schema does not name."""
     if "$ref" in node:
-        node = schema()["$defs"][node["$ref"].rpartition("/")[2]]
+        node = schema("summary")["$defs"][node["$ref"].rpartition("/")[2]]
     if isinstance(value, dict) and "properties" in node:
         for key, below in value.items():
             if key in node["properties"]:
@@ -41,23 +40,26 @@ def undescribed(value, node, where=""):
             yield from undescribed(below, node.get("items", {}), f"{where}[]")
 
 
-def test_the_schema_is_one():
-    Draft202012Validator.check_schema(schema())
+@pytest.mark.parametrize("kind", ["manifest", "summary"])
+def test_the_schema_is_one(kind):
+    Draft202012Validator.check_schema(schema(kind))
 
 
 def test_every_key_that_is_written_is_described(summary):
-    assert fault(summary) is None
-    assert set(undescribed(summary, schema())) == set()
+    assert fault(summary, "summary") is None
+    assert set(undescribed(summary, schema("summary"))) == set()
 
 
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.parent.name)
 def test_published_runs_keep_to_it(path):
-    assert fault(json.loads(path.read_text(encoding="utf-8"))) is None
+    run = RunFolder(path.parent)
+    assert set(run.read_manifest()) <= set(schema("manifest")["properties"])
+    assert run.read_summary()["cells"]
 
 
 def test_a_key_that_is_not_known_is_no_fault(summary):
     summary["later"] = summary["cells"][0]["later"] = 1
-    assert fault(summary) is None
+    assert fault(summary, "summary") is None
 
 
 @pytest.mark.parametrize(
@@ -82,3 +84,25 @@ def test_what_is_wrong_is_named_in_one_line(made, summary, change, where, tmp_pa
     error = capsys.readouterr().err
     assert f"{tmp_path}/summary.json: not what this version writes: {where}" in error
     assert "hint: `bench report` derives it again" in error
+
+
+@pytest.mark.parametrize("change", [lambda one: one.clear(), lambda one: one.update(scenario=3)])
+def test_a_manifest_that_is_none_is_told_by_every_command(made, change, tmp_path, capsys):
+    manifest = made.read_manifest()
+    change(manifest)
+    changed = RunFolder(tmp_path / "changed")
+    changed.path.mkdir()
+    changed.write_json("manifest.json", manifest)
+    changed.write_json("summary.json", made.read_json("summary.json"))
+    here = ["--out", str(tmp_path)]
+    commands = (
+        ["compare", str(made.path), "changed"],
+        ["report", "changed"],
+        ["history", "changed"],
+        ["resume", "changed"],
+    )
+    for command in commands:
+        assert main([*command, *here]) == ExitCode.USAGE
+        assert "changed/manifest.json: not what this version writes: " in capsys.readouterr().err
+    assert main(["list", "runs", *here]) == ExitCode.OK
+    assert "unreadable" in capsys.readouterr().out
