@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -40,6 +40,14 @@ def spawn(
     return process, here
 
 
+def follow(number: signal.Signals) -> Callable[[], None]:
+    """A `preexec_fn`, safe without threads: the child gets this signal when its parent dies. Linux only."""
+    if sys.platform != "linux":
+        return lambda: None
+    libc = ctypes.CDLL(None)
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
 def peak_rss_bytes() -> int:
     """Of this process since it began. ru_maxrss would begin with what its parent had reached."""
     try:
@@ -60,7 +68,6 @@ def open_descriptors() -> int | None:
 def settle(parent: int) -> None:
     """In the child, before anything else."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    follow(signal.SIGKILL)()
     if os.getppid() != parent:  # it died before the kernel knew that we want to follow
         sys.exit(1)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.child import follow
 from harness.compare.history import Drift, drifts, entries
 from harness.errors import ExitCode, SpecError
 from harness.nightly.suite import Entry, Suite
@@ -57,7 +58,9 @@ class Night:
 
 def spend(suite: Suite, out: Path, note: Callable[[str], None], extra: Sequence[str] = ()) -> Night:
     """`extra`: flags for every run. Runs that no longer fit the budget are left out and said."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a cancelled job ends as by Ctrl-C
+    # A cancelled job ends as by Ctrl-C; a shell that puts one into the background makes it deaf to that.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.default_int_handler)
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes
     steps: list[Step] = []
     interrupted = False
@@ -82,7 +85,11 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
     began = time.monotonic()
     # In a session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
     process = subprocess.Popen(
-        [*command, "--json"], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [*command, "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=follow(signal.SIGINT),
     )
     late = False
     try:

@@ -78,7 +78,9 @@ def test_a_spent_budget_leaves_runs_out(tmp_path, capsys):
     assert "left out" in capsys.readouterr().out
 
 
-def test_an_interrupted_night_ends_its_run_and_says_so(tmp_path):
+@pytest.fixture
+def lasting(tmp_path):
+    """One whose only run is under way, and would go on for long; started as by a shell in the background."""
     suite = tmp_path / "mine.toml"
     suite.write_text(
         '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
@@ -86,22 +88,39 @@ def test_an_interrupted_night_ends_its_run_and_says_so(tmp_path):
         encoding="utf-8",
     )
     out = tmp_path / "results"
-    night = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "harness", "nightly", str(suite), "--out", str(out)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not list(out.glob("*/logs/*.log")) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        time.sleep(2)
-        night.send_signal(signal.SIGINT)
-        text, _ = night.communicate(timeout=60)
-    finally:
-        night.kill()
-    assert night.returncode == 130
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    ) as night:
+        try:
+            deadline = time.monotonic() + 60
+            while not list(out.glob("*/logs/*.log")) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(2)
+            yield night
+        finally:
+            night.kill()
+
+
+def state(tmp_path):
+    (manifest,) = tmp_path.glob("results/*/manifest.json")
+    return json.loads(manifest.read_text(encoding="utf-8"))["state"]
+
+
+def test_an_interrupted_night_ends_its_run_and_says_so(lasting, tmp_path):
+    lasting.send_signal(signal.SIGINT)
+    text, _ = lasting.communicate(timeout=60)
+    assert lasting.returncode == 130
     assert "1 of 1 runs are missing." in text
-    (manifest,) = out.glob("*/manifest.json")
-    assert json.loads(manifest.read_text(encoding="utf-8"))["state"] == "interrupted"
+    assert state(tmp_path) == "interrupted"
+
+
+def test_a_killed_night_ends_its_run_too(lasting, tmp_path):
+    lasting.kill()
+    deadline = time.monotonic() + 60
+    while state(tmp_path) == "running" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert state(tmp_path) == "interrupted"

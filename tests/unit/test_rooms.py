@@ -70,7 +70,7 @@ ALLOWED = {
         "telemetry",
     },
     "report": {"compare", "dotted", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
-    "nightly": {"compare", "errors", "paths", "report", "spec", "store"},
+    "nightly": {"child", "compare", "errors", "paths", "report", "spec", "store"},
     "run": {
         "compare",
         "record",
