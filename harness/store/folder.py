@@ -65,18 +65,18 @@ class RunFolder:
 
     def read_manifest(self) -> dict[str, Any]:
         """Of any origin: SpecError for one that manifest.schema.json does not describe."""
-        return self._described("manifest")
+        return self._described("manifest.json", "manifest")
 
     def read_summary(self) -> dict[str, Any]:
         """Of any origin: SpecError for one that summary.schema.json does not describe."""
-        return self._described("summary", "`bench report` derives it again from the records")
+        return self._described("summary.json", "summary", "`bench report` derives it again from the records")
 
-    def _described(self, kind: schema.Document, hint: str | None = None) -> dict[str, Any]:
-        document = self.read_json(f"{kind}.json")
+    def _described(self, name: str, kind: schema.Document, hint: str | None = None) -> dict[str, Any]:
+        document = self.read_json(name)
         found = schema.fault(document, kind)
         if found is not None:
-            where = str(self.path / f"{kind}.json")
-            raise SpecError(f"not what this version writes: {found}", where=where, hint=hint)
+            what = f"not what this version writes: {found}"
+            raise SpecError(what, where=str(self.path / name), hint=hint)
         return document
 
     def write_asked(self, name: str, asked: Asked) -> str:
@@ -146,7 +146,8 @@ class RunFolder:
         return sorted(path.parent.name for path in self.path.glob("cells/*/cell.json"))
 
     def read_cell(self, cell: str) -> tuple[Records, dict[str, Any]]:
-        facts = self.read_json(f"cells/{cell}/cell.json")
+        """Records and the content of cell.json. SpecError where either is not as it was written."""
+        facts = self._described(f"cells/{cell}/cell.json", "cell")
         try:
             return columns.read_records(self.cell_path(cell)), facts
         except (OSError, ValueError, KeyError) as error:

@@ -5,13 +5,13 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-Document = Literal["manifest", "summary"]
+Document = Literal["manifest", "summary", "cell"]
 
 _CHARS = 200
 
 
 def fault(document: Any, kind: Document) -> str | None:
-    """The gravest, as `where: what`; None where all is as it should be. Unknown keys are no fault."""
+    """The gravest, with where it is; None where all is as it should be. Unknown keys are no fault."""
     from jsonschema import Draft202012Validator  # 0.3 s to import
     from jsonschema.exceptions import best_match
 
@@ -19,7 +19,8 @@ def fault(document: Any, kind: Document) -> str | None:
     if found is None:
         return None
     what = found.message if len(found.message) <= _CHARS else f"{found.message[:_CHARS]}…"
-    return f"{found.json_path.removeprefix('$').removeprefix('.') or 'the document'}: {what}"
+    where = found.json_path.removeprefix("$").removeprefix(".")
+    return f"{where}: {what}" if where else what
 
 
 @cache

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from harness.store import RunFolder
+from harness.store.schema import fault
 
 _DEFINITION = """
 [backend]
@@ -90,5 +91,9 @@ def run_folder():
 
 
 def summary():
-    """Held to its schema."""
-    return RunFolder(run_folder()).read_summary()
+    """Of a run whose documents are all as their schemas say."""
+    run = RunFolder(run_folder())
+    run.read_manifest()
+    for cell in run.cells():
+        assert fault(run.read_json(f"cells/{cell}/cell.json"), "cell") is None
+    return run.read_summary()

@@ -36,12 +36,12 @@ def test_records_come_back_as_they_were(folder):
 def test_long_cells_are_written_in_pieces(folder, monkeypatch):
     monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
     made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
-    folder.write_cell("000-x", made, {})
+    folder.write_cell("000-x", made, facts())
     equal(made, folder.read_cell("000-x")[0])
 
 
 def test_a_cell_without_requests_can_be_stored(folder):
-    folder.write_cell("000-x", records(), {})
+    folder.write_cell("000-x", records(), facts())
     assert len(folder.read_cell("000-x")[0].requests) == 0
 
 
@@ -109,7 +109,7 @@ def test_folders_that_are_not_runs(tmp_path, folder):
 
 
 def test_a_damaged_cell_says_which(folder):
-    folder.write_cell("000-x", records(*ROWS), {})
+    folder.write_cell("000-x", records(*ROWS), facts())
     (folder.cell_path("000-x") / "events.parquet").write_bytes(b"PAR1")
     with pytest.raises(SpecError, match="records cannot be read"):
         folder.read_cell("000-x")

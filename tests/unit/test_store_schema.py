@@ -1,6 +1,7 @@
 """Manifest and summary are what their schemas say: as written here, as published, as read from elsewhere."""
 
 import copy
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def undescribed(value, node, where=""):
             yield from undescribed(below, node.get("items", {}), f"{where}[]")
 
 
-@pytest.mark.parametrize("kind", ["manifest", "summary"])
+@pytest.mark.parametrize("kind", ["manifest", "summary", "cell"])
 def test_the_schema_is_one(kind):
     Draft202012Validator.check_schema(schema(kind))
 
@@ -54,7 +55,9 @@ def test_every_key_that_is_written_is_described(summary):
 def test_published_runs_keep_to_it(path):
     run = RunFolder(path.parent)
     assert set(run.read_manifest()) <= set(schema("manifest")["properties"])
-    assert run.read_summary()["cells"]
+    for cell in run.read_summary()["cells"]:
+        _, facts = run.read_cell(cell["cell"])
+        assert set(undescribed(facts, schema("cell"))) == set()
 
 
 def test_a_key_that_is_not_known_is_no_fault(summary):
@@ -106,3 +109,14 @@ def test_a_manifest_that_is_none_is_told_by_every_command(made, change, tmp_path
         assert "changed/manifest.json: not what this version writes: " in capsys.readouterr().err
     assert main(["list", "runs", *here]) == ExitCode.OK
     assert "unreadable" in capsys.readouterr().out
+
+
+def test_a_cell_that_is_none_costs_nothing_but_itself(made, tmp_path, capsys):
+    changed = tmp_path / "changed"
+    shutil.copytree(made.path, changed)
+    first, *_ = sorted(changed.glob("cells/*/cell.json"))
+    first.write_text('{"schema": 1}', encoding="utf-8")
+    assert main(["report", str(changed)]) == ExitCode.OK
+    assert "cell.json: not what this version writes" in " ".join(capsys.readouterr().out.split())
+    cells = RunFolder(changed).read_summary()["cells"]
+    assert {cell["cell"] for cell in cells} == {*made.cells()} - {first.parent.name}
