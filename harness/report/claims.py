@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from harness.plan import LoadPoint
 from harness.report.text import counted, listing, number, plain
@@ -80,9 +81,12 @@ def _entry(entry: Json, width: int) -> Iterator[str]:
 
 def here(entries: Sequence[Json]) -> list[str]:
     """Under which conditions all of them were held against this run: `hardware: a CPU`."""
-    said = dict.fromkeys(text for entry in entries for text in entry["differs"] if UNSTATED in text)
-    parts = (text.split(UNSTATED) for text in said)
-    return [f"{what}: {found}" for what, found in parts]
+    said: dict[str, dict[str, None]] = {}
+    for text in chain.from_iterable(entry["differs"] for entry in entries):
+        what, unstated, found = text.partition(UNSTATED)
+        if unstated:
+            said.setdefault(what, {}).update(dict.fromkeys(found.split(", ")))
+    return [f"{what}: {', '.join(found)}" for what, found in said.items()]
 
 
 def conditions(entry: Json) -> list[str]:

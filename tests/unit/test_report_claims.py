@@ -71,6 +71,12 @@ def test_what_was_left_unsaid_is_said_once():
     assert "not stated: hardware and model\n          the weights are not the same\n" in text
 
 
+def test_a_version_that_several_claims_are_about_is_said_once():
+    one, two = "versions not stated; here vllm 0.32", "versions not stated; here llamacpp 1, vllm 0.32"
+    text = terminal([entry(differs=[one]), entry(differs=[two])], 100)
+    assert "Here: versions: vllm 0.32, llamacpp 1." in text
+
+
 def test_one_and_none():
     assert counts([entry()]) == "1 published claim is about this run: 1 reproduced."
     assert counts([]).startswith("No claim")
