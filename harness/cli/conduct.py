@@ -20,10 +20,11 @@ def conduct(prepared: Prepared, begin: Callable[[Ui], Run], *, as_json: bool) ->
         for launch in prepared.launches:
             ui.note(launch.why)
         run = begin(ui)
-        run.execute()
-        if run.cells:
-            ui.stage("report")
-            report.build(run.folder)
+        with run.folder.held():
+            run.execute()
+            if run.cells:
+                ui.stage("report")
+                report.build(run.folder)
     finally:
         ui.close()
     _show(run, as_json=as_json)

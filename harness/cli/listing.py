@@ -152,10 +152,11 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
         except SpecError as error:
             rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
             continue
+        dead = manifest["state"] == "running" and folder.is_held is False
         rows.append(
             {
                 "run": folder.run_id,
-                "state": manifest["state"],
+                "state": "killed" if dead else manifest["state"],
                 "scenario": manifest["scenario"]["scenario"]["name"],
                 "backends": ", ".join(manifest["backends"]),
             }

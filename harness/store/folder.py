@@ -3,10 +3,13 @@
 Written cell by cell: a crash loses the cell in flight and nothing else.
 """
 
+import fcntl
 import gzip
 import json
+import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,6 +43,27 @@ class RunFolder:
     @property
     def run_id(self) -> str:
         return self.path.name
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """By one process at a time, until it leaves or ends in any way. SpecError while another holds it."""
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            if _lock(folder) is False:
+                raise SpecError("is being measured by another bench", where=str(self.path))
+            yield
+        finally:
+            os.close(folder)
+
+    @property
+    def is_held(self) -> bool | None:
+        """By any process, this one included; None on a file system without locks."""
+        folder = os.open(self.path, os.O_RDONLY)
+        try:
+            got = _lock(folder)
+        finally:
+            os.close(folder)
+        return None if got is None else not got
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         atomic.write_json(self.path / name, {"schema": SCHEMA, **value})
@@ -159,6 +183,17 @@ class RunFolder:
             return samples.read_telemetry(self.cell_path(cell))
         except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
+
+
+def _lock(descriptor: int) -> bool | None:
+    """None where there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
 
 
 def open_run(name: str, results: Path) -> RunFolder:

@@ -290,13 +290,17 @@ def test_failures_are_counted_by_kind(here, fault, outcome):
     assert cell["requests"]["ok"] + cell["requests"]["failed"] == 16
 
 
-def interrupt(process, when, number=signal.SIGINT):
-    """Sends the signal once the file or the text that `when` waits for is there."""
+def reach(process, when):
     deadline = time.monotonic() + 60
     while not when():
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.05)
+
+
+def interrupt(process, when, number=signal.SIGINT):
+    """Sends the signal once the file or the text that `when` waits for is there."""
+    reach(process, when)
     process.send_signal(number)
     return process.communicate(timeout=60)
 
@@ -364,6 +368,26 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(here):
     assert result["cells"][0] == before
     assert result["cells"][1]["workload_sha256"] == before["workload_sha256"]
     assert "nothing is missing" in bench("resume", run, code=2).stderr
+
+
+def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
+    process = subprocess.Popen(
+        command("run", "--scenario", "fixed-length", "--backends", "calm", "--repeats", "2", *SMALL),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    reach(process, lambda: list(Path("results").glob("*/cells/000-*/cell.json")))
+    process.send_signal(signal.SIGSTOP)
+    try:
+        run = run_folder().name
+        assert "is still being measured" in bench("resume", run, code=2).stderr
+        assert "running" in bench("list", "runs").stdout
+    finally:
+        process.kill()
+        process.wait()
+    assert "killed" in bench("list", "runs").stdout
+    bench("resume", run)
+    assert [cell["cell"] for cell in summary()["cells"]] == ["000-calm-c8-r0", "001-calm-c8-r1"]
 
 
 def test_an_interruption_while_the_engine_starts(here):
