@@ -26,8 +26,7 @@ def here(here):
 
 def test_two_backends_are_measured_on_the_same_bytes(here):
     define("other")
-    shared_prefix = ("run", "--scenario", "shared-prefix", "--repeats", "2", *SMALL)
-    done = bench(*shared_prefix, "--backends", "calm,other", code=0)
+    done = bench("run", "--scenario", "shared-prefix", "--backends", "calm,other", "--repeats", "2", *SMALL)
     assert "SIMULATED" in done.stdout
     result = summary()
     assert result["state"] == "complete"
@@ -363,7 +362,7 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(here):
 
     bench("resume", run)
     result = summary()
-    assert result["state"] != "interrupted"
+    assert result["state"] == "complete"
     assert [cell["cell"] for cell in result["cells"]] == ["000-calm-c8-r0", "001-other-c8-r0"]
     assert result["cells"][0] == before
     assert result["cells"][1]["workload_sha256"] == before["workload_sha256"]
