@@ -10,6 +10,7 @@ from harness.errors import SpecError
 Kind = Literal["workloads", "backends", "compose"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+SCRATCH_PREFIX = "bench-engine-"  # of the folder that an engine has for as long as it runs
 
 
 def shipped(kind: Kind) -> Path:

@@ -159,7 +159,7 @@ def _history(prepared: Prepared) -> dict[tuple[str, str, str, float], list[float
 
 def _cells(folder: RunFolder) -> Sequence[dict[str, Any]]:
     try:
-        cells: list[dict[str, Any]] = folder.read_json("summary.json")["cells"]
+        cells: list[dict[str, Any]] = folder.read_summary()["cells"]
     except SpecError:
         return ()
     return cells

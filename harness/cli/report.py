@@ -66,7 +66,7 @@ def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> No
     from harness.peers import recompute
     from harness.report import peers
 
-    summary, tool = folder.read_json("summary.json"), KNOWN[name]
+    summary, tool = folder.read_summary(), KNOWN[name]
     views = {cell: recompute([tool], *folder.read_cell(cell))[name] for cell in folder.cells()}
     if as_json:
         print(json.dumps(peers.as_json(summary, tool, views), indent=1))

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from harness.paths import SCRATCH_PREFIX
+
 Json = Mapping[str, Any]
 NOT_GIVEN = "not given"
 
 # Of a start or a shell, not of the engine.
 _INCIDENTAL = {"--port", "--host", "PATH", "PWD", "OLDPWD", "HOME", "SHLVL", "TMPDIR", "BENCH_CACHE", "_"}
-# The folder that a process gets for as long as it runs.
-_SCRATCH = re.compile(r"[^\s=]*/bench-engine-\w+")
+_SCRATCH = re.compile(rf"[^\s=]*/{SCRATCH_PREFIX}\w+")
 
 
 @dataclass(frozen=True, slots=True)

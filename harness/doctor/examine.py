@@ -57,7 +57,7 @@ def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
         for number, load in enumerate(fitting, 1):
             say(f"{load.title}: load {number} of {len(fitting)}")
             one = measure(load, core)
-            if list(faults(one)):
+            if any(faults(one)):
                 say(f"{load.title}: {one.verdict}, once more")
                 repeated.append(one)
                 one = measure(load, core)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness import paths
 from harness.engines import leftovers
 from harness.engines.cache import Say
 from harness.engines.command import HOST, build_command
@@ -30,7 +31,7 @@ def start_process(
     """Gone when the block is left. `weights_for` gets the engine's environment, which converts them."""
     env = install_engine(definition, say) if needs_install(definition) else None
     weights = weights_for(env)
-    with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=paths.SCRATCH_PREFIX) as scratch:
         command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
         for name, text in command.files.items():
             Path(scratch, name).write_text(text, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import httpx
 
@@ -54,10 +55,10 @@ def render(url: str, headers: Mapping[str, str], bodies: Sequence[bytes], seqs: 
 
 def secrets(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
     """Credentials of the job and of its proxy, longest first, which an error text must not repeat."""
-    proxy = httpx.URL(proxy_for(url) or "")
-    found = {httpx.URL(url).password, proxy.password}
-    said = {**build_request(url, headers, b"").headers, **proxy_authorization(proxy)}
-    for name, value in said.items():
+    places = [httpx.URL(url), httpx.URL(proxy_for(url) or "")]
+    found = {place.password for place in places}
+    said = [*headers.items(), *chain.from_iterable(proxy_authorization(place).items() for place in places)]
+    for name, value in said:
         if name.lower() in {"authorization", "proxy-authorization", "cookie"} or "key" in name.lower():
             found |= {value, value.rpartition(" ")[2]}
     return tuple(sorted((text for text in found if text), key=len, reverse=True))

@@ -147,7 +147,7 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
     for step in steps:
         if step.folder is not None and step.state == "measured":
             folder = RunFolder(step.folder)
-            append_history(path, entries(folder.read_manifest(), folder.read_json("summary.json")))
+            append_history(path, entries(folder.read_manifest(), folder.read_summary()))
             tonight.add(folder.run_id)
     floor = suite.gate.floor_percent / 100
     return [one for one in drifts(_history(path), floor) if one.series.entries[-1]["run"] in tonight]

@@ -107,4 +107,4 @@ def _table(step: Step) -> Iterator[str]:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    return RunFolder(folder).read_json("summary.json")
+    return RunFolder(folder).read_summary()

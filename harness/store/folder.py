@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import secrets
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,23 +48,16 @@ class RunFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """By one process at a time, until it leaves or ends in any way. SpecError while another holds it."""
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            if _lock(folder) is False:
+        with _locked(self.path, fcntl.LOCK_EX) as got:
+            if got is False:
                 raise SpecError("is being measured by another bench", where=str(self.path))
             yield
-        finally:
-            os.close(folder)
 
     @property
     def is_held(self) -> bool | None:
         """By any process, this one included; None on a file system without locks."""
-        folder = os.open(self.path, os.O_RDONLY)
-        try:
-            got = _lock(folder)
-        finally:
-            os.close(folder)
-        return None if got is None else not got
+        with _locked(self.path, fcntl.LOCK_SH) as got:
+            return None if got is None else not got
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         atomic.write_json(self.path / name, {"schema": SCHEMA, **value})
@@ -185,15 +179,27 @@ class RunFolder:
             raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
 
-def _lock(descriptor: int) -> bool | None:
-    """None where there are no locks."""
+@contextmanager
+def _locked(folder: Path, kind: int) -> Iterator[bool | None]:
+    """Whether it could be had; None where there are no locks. Those who only ask have it for a moment."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
+        yield _lock(descriptor, kind, tries=20 if kind == fcntl.LOCK_EX else 1)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, kind: int, tries: int) -> bool | None:
+    for _ in range(tries):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            return None
+        else:
+            return True
+    return False
 
 
 def open_run(name: str, results: Path) -> RunFolder:

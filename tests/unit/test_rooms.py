@@ -37,7 +37,7 @@ ALLOWED = {
     "traps": {"findings", "metrics", "record"},
     "checks": {"asked", "fairness", "findings", "metrics", "record", "surroundings", "traps"},
     "stats": set(),
-    "compare": {"dotted", "errors", "fairness", "metrics", "plan", "spec", "stats"},
+    "compare": {"dotted", "errors", "fairness", "metrics", "paths", "plan", "spec", "stats"},
     "facts": {"load"},
     "doctor": {
         "checks",

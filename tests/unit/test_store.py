@@ -1,5 +1,8 @@
 import errno
+import fcntl
 import json
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -106,6 +109,19 @@ def test_folders_that_are_not_runs(tmp_path, folder):
     (folder.path / "manifest.json").write_text(json.dumps({"schema": 99}))
     with pytest.raises(SpecError, match="schema 99 is not 1"):
         folder.read_json("manifest.json")
+
+
+def test_a_folder_is_held_by_one_and_who_asks_takes_it_from_nobody(folder):
+    with folder.held():
+        assert folder.is_held
+        with pytest.raises(SpecError, match="is being measured by another bench"), folder.held():
+            pass
+    assert folder.is_held is False
+    asking = os.open(folder.path, os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    threading.Timer(0.05, os.close, [asking]).start()
+    with folder.held():
+        assert folder.is_held
 
 
 def test_a_damaged_cell_says_which(folder):

@@ -70,7 +70,7 @@ def start_container(
     if gpus and (unseen := await_free(gpus, gpu_wait_s, say)):
         remarks.append(f"whether another process uses the GPU was not seen: {unseen}")
     project = f"bench-{definition.name}-{secrets.token_hex(4)}"
-    with tempfile.TemporaryDirectory(prefix="bench-engine-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=paths.SCRATCH_PREFIX) as scratch:
         folder = Path(scratch)
         fill, mounts = _weights_fill(definition, weights)
         files = _write_files(definition, fill, folder)
