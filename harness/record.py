@@ -27,8 +27,11 @@ class Outcome(IntEnum):
     CONNECT_FAILED = 6
     RESET = 7
     TIMEOUT = 8
-    CANCELLED = 9  # ours: never due, interrupted, or lost with a worker; says nothing about the server
-    DROPPED = 10  # never sent: the in-flight cap was reached and the schedule says drop
+    CANCELLED = 9  # a person stopped the run; says nothing about the server
+    DROPPED = 10  # never sent: the in-flight cap was reached and the schedule says drop, or the window closed
+    ABORTED = 11  # the server ended it with finish reason "abort" or "error"
+    UNFINISHED = 12  # a stream that ended without the finish reason or [DONE] that this engine promises
+    LOST = 13  # with a load worker that died
 
 
 class Phase(IntEnum):
@@ -61,7 +64,9 @@ REQUEST_DTYPE = np.dtype(
         ("outcome", "u1"),
         ("http_status", "<i2"),
         ("intended_ns", "<i8"),  # open loop: the schedule; closed loop: when the slot became free
-        ("sent_ns", "<i8"),  # first byte of the request handed to the socket
+        ("sent_ns", "<i8"),  # first byte of the first attempt handed to the socket
+        ("start_ns", "<i8"),  # response times count from here: `intended_ns`; in a closed loop `sent_ns`
+        ("attempts", "<i2"),  # how often it was sent
         ("connect_ns", "<i8"),  # time this request waited for a connection; 0 on a warm one
         ("headers_ns", "<i8"),
         ("first_text_ns", "<i8"),
@@ -72,6 +77,9 @@ REQUEST_DTYPE = np.dtype(
         ("output_tokens", "<i4"),
         ("output_chars", "<i4"),
         ("text_events", "<i4"),
+        ("first_tokens", "<i4"),  # tokens that the server had counted by the first text event
+        ("retransmits", "<i4"),  # TCP segments of the request sent again (TCP_INFO)
+        ("out_of_order", "<i4"),  # TCP segments of the answer that arrived out of order: one was lost before
         ("wire_bytes", "<i8"),
     ]
 )
@@ -116,6 +124,13 @@ def content(events: NDArray[np.void], text: str) -> str:
         return text
     starts = ends - said["text_chars"]
     return "".join(text[a:b] for a, b in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True))
+
+
+def response_start(requests: NDArray[np.void], *, closed_loop: bool) -> NDArray[np.int64]:
+    """`start_ns`: in a closed loop nobody intended a time, so only what was never sent counts from it."""
+    sent: NDArray[np.int64] = requests["sent_ns"]
+    intended: NDArray[np.int64] = requests["intended_ns"]
+    return np.where(sent != UNKNOWN, sent, intended) if closed_loop else intended
 
 
 def empty_requests(count: int) -> NDArray[np.void]:

@@ -50,7 +50,7 @@ def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) ->
     true = _true_records(records, ledger, t0_ns)
     if true is None:
         return None
-    rows["intended_ns"] = rows["sent_ns"]
+    rows["start_ns"] = rows["sent_ns"]
     pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
     return Errors(*(Spread.of(measured - happened) for measured, happened in pairs))
 
@@ -75,7 +75,7 @@ def _true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) 
     writes = [np.asarray(ledger[at]["write_ns"], np.int64) - t0_ns for at in place.tolist()]
     if any(len(times) != count for times, count in zip(writes, rows["text_events"].tolist(), strict=True)):
         return None
-    rows["intended_ns"] = rows["sent_ns"] = received[place] - t0_ns
+    rows["start_ns"] = rows["sent_ns"] = received[place] - t0_ns
     rows["first_text_ns"] = [times[0] for times in writes]
     rows["last_text_ns"] = [times[-1] for times in writes]
     text = records.events[np.isin(records.events["kind"], GENERATED)]

@@ -102,7 +102,7 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
     rows["phase"] = np.where(seqs < job.warmup_requests, Phase.WARMUP, Phase.MEASURE)
     rows["end_ns"] = lost_at - t0
     if isinstance(schedule, OpenLoop) and worker.share.job.sessions is None:
-        rows["intended_ns"] = schedule.intended_ns
+        rows["intended_ns"] = rows["start_ns"] = schedule.intended_ns
         return rows[schedule.intended_ns <= lost_at - t0]
     return rows[: worker.pulse.sent if worker.pulse is not None else 0]
 

@@ -50,6 +50,7 @@ class Settler:
     secrets: tuple[str, ...]
     warmup_requests: int
     worker: int
+    closed_loop: bool
 
     def settle(self, exchange: Exchange) -> Settled:
         answer, parsed, body = exchange.answer, Parsed(), b""
@@ -78,6 +79,8 @@ class Settler:
             status or UNKNOWN,
             exchange.intended - self.t0,
             sent,
+            sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
+            UNKNOWN if sent == UNKNOWN else 1,
             exchange.connect,
             int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
             first,
@@ -88,6 +91,9 @@ class Settler:
             parsed.output_tokens,
             len(text),
             len(generated),
+            UNKNOWN,
+            UNKNOWN,
+            UNKNOWN,
             answer.wire_bytes if answer is not None else 0,
         )
         ttft = first - sent if first != UNKNOWN else UNKNOWN

@@ -127,7 +127,14 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     t0: int = pipe.recv()
     spill = Spill(share.folder)
     stamps_to_times = clock.to_monotonic_many if clock is not None else _as_array
-    settler = Settler(t0, stamps_to_times, secrets(job.url, job.headers), job.warmup_requests, share.worker)
+    settler = Settler(
+        t0,
+        stamps_to_times,
+        secrets(job.url, job.headers),
+        job.warmup_requests,
+        share.worker,
+        closed_loop=isinstance(job.schedule, ClosedLoop),
+    )
     tally = Tally(settler, spill)
     work = _make_work(job, t0)
     settle: Callable[[Exchange], object] = tally.settle

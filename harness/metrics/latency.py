@@ -1,4 +1,4 @@
-"""Per-request latencies in milliseconds, from the two clocks a request has: intended and sent.
+"""Per-request latencies in milliseconds, from the two clocks a request has: start and sent.
 
 Only requests of Phase.MEASURE are looked at. A latency that was never reached (failed, dropped, timed
 out) is +inf: a failure can push a percentile up or out of reach, never down.
@@ -34,8 +34,8 @@ def _span_ms(requests: NDArray[np.void], start: str, stop: str) -> Floats:
 
 
 def ttft_ms(requests: NDArray[np.void]) -> Floats:
-    """First event with generated text minus intended send."""
-    return _span_ms(requests, "intended_ns", "first_text_ns")
+    """First event with generated text minus the intended send; in a closed loop minus the actual one."""
+    return _span_ms(requests, "start_ns", "first_text_ns")
 
 
 def ttft_service_ms(requests: NDArray[np.void]) -> Floats:
@@ -44,8 +44,8 @@ def ttft_service_ms(requests: NDArray[np.void]) -> Floats:
 
 
 def e2e_ms(requests: NDArray[np.void]) -> Floats:
-    """Last event with generated text minus intended send."""
-    return _span_ms(requests, "intended_ns", "last_text_ns")
+    """Last event with generated text minus the intended send; in a closed loop minus the actual one."""
+    return _span_ms(requests, "start_ns", "last_text_ns")
 
 
 def tpot_ms(requests: NDArray[np.void]) -> Floats:

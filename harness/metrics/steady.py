@@ -135,7 +135,7 @@ def _latency(requests: NDArray[np.void]) -> Course | None:
     rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
     if not len(rows):
         return None
-    took = (rows["last_text_ns"] - rows["intended_ns"]) / 1e6
+    took = (rows["last_text_ns"] - rows["start_ns"]) / 1e6
     batches = np.array_split(np.arange(len(rows)), min(MOST_BATCHES, len(rows)))
     return Course(
         "e2e_ms",

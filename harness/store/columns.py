@@ -22,10 +22,12 @@ from harness.record import (
     Outcome,
     Phase,
     Records,
+    response_start,
 )
 from harness.store.atomic import storage_error
 
 _CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": EventKind}
+_ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order")  # with 0.2
 _TEXTS = ("text", "finish_reason", "error")
 
 # Events are written this many at a time, so that a long cell never stands in memory whole.
@@ -46,12 +48,15 @@ def write_records(records: Records, folder: Path) -> None:
     )
 
 
-def read_records(folder: Path) -> Records:
+def read_records(folder: Path, *, closed_loop: bool) -> Records:
     """Raises FileNotFoundError for a cell that was never finished."""
     requests = read_frame(folder / "requests.parquet")
     events = read_frame(folder / "events.parquet")
+    rows = _array(requests, REQUEST_DTYPE)
+    if "start_ns" not in requests:  # written before 0.2
+        rows["start_ns"] = response_start(rows, closed_loop=closed_loop)
     return Records(
-        requests=_array(requests, REQUEST_DTYPE),
+        requests=rows,
         events=_array(events, EVENT_DTYPE),
         texts=requests["text"].tolist(),
         finish_reasons=requests["finish_reason"].tolist(),
@@ -75,6 +80,9 @@ def _frame(rows: NDArray[np.void]) -> pd.DataFrame:
 def _array(frame: pd.DataFrame, dtype: np.dtype[np.void]) -> NDArray[np.void]:
     rows = np.zeros(len(frame), dtype)
     for name in dtype.names or ():
+        if name not in frame and name in _ADDED:
+            rows[name] = UNKNOWN
+            continue
         column = frame[name]
         if name in _CODES:
             codes = {code.name.lower(): int(code) for code in _CODES[name]}

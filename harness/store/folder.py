@@ -167,7 +167,8 @@ class RunFolder:
         """Records and the content of cell.json. SpecError where either is not as it was written."""
         facts = self._described(f"cells/{cell}/cell.json", "cell")
         try:
-            return columns.read_records(self.cell_path(cell)), facts
+            closed_loop = facts["load"]["kind"] == "concurrency"
+            return columns.read_records(self.cell_path(cell), closed_loop=closed_loop), facts
         except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
 

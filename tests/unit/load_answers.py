@@ -57,7 +57,7 @@ def play(
     if not answer.complete and failure is None:
         failure = Outcome.MALFORMED if answer.problem else Outcome.TRUNCATED if answer.framed() else None
     answer.close()
-    settler = Settler(0, lambda taken: np.asarray(taken, np.int64), ("sk-secret",), 0, 0)
+    settler = Settler(0, lambda taken: np.asarray(taken, np.int64), ("sk-secret",), 0, 0, closed_loop=False)
     exchange = Exchange(3, 0, 0, 0, 0, arrivals[-1], answer, failure, answer.problem)
     return settler.settle(exchange)
 

@@ -15,7 +15,7 @@ def records(*rows):
         sent, texts = row.get("sent", row.get("intended", 0)), row.get("texts", [])
         requests[seq]["outcome"] = row.get("outcome", Outcome.OK)
         requests[seq]["phase"] = row.get("phase", Phase.MEASURE)
-        requests[seq]["intended_ns"] = row.get("intended", sent or 0) * MS
+        requests[seq]["intended_ns"] = requests[seq]["start_ns"] = row.get("intended", sent or 0) * MS
         if sent is not None:
             requests[seq]["sent_ns"] = sent * MS
         for position, moment in enumerate(texts):

@@ -135,6 +135,7 @@ def make_records(
         failing = seq in engine.failing
         end = stamps[0] if failing else stamps[-1] + MS
         row["intended_ns"], row["sent_ns"], row["headers_ns"], row["end_ns"] = intended, sent, sent + MS, end
+        row["start_ns"], row["attempts"] = sent if closed else intended, 1
         row["connect_ns"], row["prompt_tokens"] = 0, PREFIX + QUESTION + seq % 5
         if failing:
             row["outcome"], row["http_status"] = Outcome.HTTP_ERROR, 500
