@@ -137,6 +137,6 @@ def _answer(one: Mapping[str, Any], unit: str) -> str:
 
 
 def _answer_of_before(one: Mapping[str, Any], unit: str) -> str:
-    """Of a summary that is older than confirmations, whose middle was never measured."""
+    """Of a summary that is older than long probes, whose middle was never measured."""
     low, _, high = ("?" if end is None else f"{end:.3g}" for end in one["interval"])
-    return f"between {low} and {high} {unit}, unconfirmed: measured before confirmations, measure it again"
+    return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

@@ -265,7 +265,7 @@ def test_a_summary_from_before_long_probes_is_not_read_as_an_answer():
         "searches": 3,
         "saturated_from": None,
     }
-    assert words(old).startswith("a: between 47.8 and 92.6 requests/s, unconfirmed")
+    assert words(old).startswith("a: between 47.8 and 92.6 requests/s, not confirmed")
 
 
 def test_a_run_walks_through_short_and_long_probes_and_goes_on_where_it_was_cut_off():
