@@ -9,7 +9,7 @@ from harness.errors import SpecError
 from harness.plan import Cell, warmup_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
-from harness.store import RunFolder
+from harness.store import RunFolder, stored_runs
 from harness.traces import Trace, window
 
 
@@ -95,8 +95,8 @@ def describe(prepared: Prepared) -> Description:
 def _starts(prepared: Prepared) -> float | None:
     """From the last start of each backend in an earlier run, launched in the same way."""
     took: dict[tuple[str, str], float] = {}
-    for path in sorted(prepared.options.out.glob("*/manifest.json")):
-        for label, backend in _manifest(RunFolder(path.parent)).items():
+    for folder in stored_runs(prepared.options.out):
+        for label, backend in _manifest(folder).items():
             engine = backend.get("engine") or {}
             if engine.get("startup_s") is not None:
                 took[label, engine["launch"]["mode"]] = engine["startup_s"]
@@ -148,8 +148,8 @@ def _planned(
 def _history(prepared: Prepared) -> dict[tuple[str, str, str, float], list[float]]:
     """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
     seconds: dict[tuple[str, str, str, float], list[float]] = {}
-    for path in sorted(prepared.options.out.glob(f"*-{prepared.scenario.name}-*")):
-        for cell in _cells(RunFolder(path)):
+    for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
+        for cell in _cells(folder):
             requests = cell["requests"]["ok"] + cell["requests"]["warmup"]
             if requests:
                 key = (cell["label"], cell["launch"], cell["load"]["kind"], cell["load"]["value"])
