@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from harness.engines.machine import Machine
+from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
 from harness.plan import Cell, warmup_requests
 from harness.run.prepare import Prepared
@@ -26,6 +28,7 @@ class PlannedCell:
 class Description:
     prepared: Prepared
     cells: tuple[PlannedCell, ...]
+    missing: tuple[Lack, ...]  # on this machine
     starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
 
     @property
@@ -49,6 +52,7 @@ class Description:
             "cells": [asdict(cell) for cell in self.cells],
             "expected_s": self.expected_s,
             "expected_starts_s": self.starts_s,
+            "missing": [asdict(lack) for lack in self.missing],
         }
 
     def as_text(self) -> str:
@@ -75,6 +79,7 @@ class Description:
                 *lines,
                 "",
                 f"{most}{len(self.cells)} cells, {measured} of load, and {starts} engine start(s){took}",
+                *(f"warning: {lack}" for lack in self.missing),
             ]
         )
 
@@ -87,8 +92,12 @@ def _sized(prepared: Prepared) -> str:
 def describe(prepared: Prepared) -> Description:
     history = _history(prepared)
     cells = [cell for block in prepared.plan for cell in block.cells]
+    machine = Machine(api_key_env=prepared.options.api_key_env)
     return Description(
-        prepared, tuple(_planned(prepared, cell, history) for cell in cells), _starts(prepared)
+        prepared,
+        tuple(_planned(prepared, cell, history) for cell in cells),
+        tuple(lacks(prepared.engines, machine)),
+        _starts(prepared),
     )
 
 
