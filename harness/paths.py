@@ -1,6 +1,7 @@
 """The only place that knows where shipped definitions, caches and results lie."""
 
 import os
+import stat
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -8,6 +9,7 @@ from typing import Literal
 from harness.errors import SpecError
 
 Kind = Literal["workloads", "backends", "compose"]
+Entry = Literal["file", "folder", "other"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SCRATCH_PREFIX = "bench-engine-"  # of the folder that an engine has for as long as it runs
@@ -37,10 +39,19 @@ def definitions(kind: Kind) -> dict[str, Path]:
     return found
 
 
+def entry(path: Path) -> Entry | None:
+    """What is at `path`, links followed; None also where it may not be seen, or no file can be named so."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return None
+    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+
 def data_file(name: str) -> Path:
     """A file that a scenario names: from the working directory, else beside the scenarios."""
     places = (Path(name), Path.cwd() / "workloads" / name, shipped("workloads") / name)
-    return next((place for place in places if place.exists()), places[0])
+    return next((place for place in places if entry(place)), places[0])
 
 
 def cache_dir() -> Path:

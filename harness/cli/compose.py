@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from harness.errors import ExitCode, SpecError
+from harness.errors import ExitCode, SetupError, SpecError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,10 @@ def main(arguments: argparse.Namespace) -> int:
         return ExitCode.OK
     for name, text in made.items():
         path = arguments.write / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise SetupError(f"cannot be written: {error}", where=f"--write {arguments.write}") from error
         print(path)
     return ExitCode.OK

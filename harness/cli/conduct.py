@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from harness import report
 from harness.cli.output import progress_display, wants_color
+from harness.engines.machine import Machine
+from harness.engines.preflight import require
 from harness.errors import ExitCode, SetupError
 from harness.report.table import terminal
 from harness.run.execute import Run
@@ -19,6 +21,12 @@ def conduct(prepared: Prepared, begin: Callable[[Ui], Run], *, as_json: bool) ->
     try:
         for launch in prepared.launches:
             ui.note(launch.why)
+        ui.stage("checking what the backends need")
+        options = prepared.options
+        require(
+            prepared.engines,
+            Machine(ui.stage, gpu_wait_s=options.gpu_wait_s, api_key_env=options.api_key_env),
+        )
         run = begin(ui)
         with run.folder.held():
             run.execute()

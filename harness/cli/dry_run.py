@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from harness.engines.machine import Machine
+from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
 from harness.plan import MOST_LONGER, Cell, all_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
-from harness.store import RunFolder
+from harness.store import RunFolder, stored_runs
 from harness.traces import Trace, window
 
 
@@ -26,6 +28,7 @@ class PlannedCell:
 class Description:
     prepared: Prepared
     cells: tuple[PlannedCell, ...]
+    missing: tuple[Lack, ...]  # on this machine
     starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
 
     @property
@@ -49,6 +52,7 @@ class Description:
             "cells": [asdict(cell) for cell in self.cells],
             "expected_s": self.expected_s,
             "expected_starts_s": self.starts_s,
+            "missing": [asdict(lack) for lack in self.missing],
         }
 
     def as_text(self) -> str:
@@ -74,6 +78,7 @@ class Description:
                 *lines,
                 "",
                 f"{self._amount(measured)}, and {starts} engine start(s){took}",
+                *(f"warning: {lack}" for lack in self.missing),
             ]
         )
 
@@ -104,16 +109,20 @@ def _sized(prepared: Prepared) -> str:
 def describe(prepared: Prepared) -> Description:
     history = _history(prepared)
     cells = [cell for block in prepared.plan for cell in block.cells]
+    machine = Machine(api_key_env=prepared.options.api_key_env)
     return Description(
-        prepared, tuple(_planned(prepared, cell, history) for cell in cells), _starts(prepared)
+        prepared,
+        tuple(_planned(prepared, cell, history) for cell in cells),
+        tuple(lacks(prepared.engines, machine)),
+        _starts(prepared),
     )
 
 
 def _starts(prepared: Prepared) -> float | None:
     """From the last start of each backend in an earlier run, launched in the same way."""
     took: dict[tuple[str, str], float] = {}
-    for path in sorted(prepared.options.out.glob("*/manifest.json")):
-        for label, backend in _manifest(RunFolder(path.parent)).items():
+    for folder in stored_runs(prepared.options.out):
+        for label, backend in _manifest(folder).items():
             engine = backend.get("engine") or {}
             if engine.get("startup_s") is not None:
                 took[label, engine["launch"]["mode"]] = engine["startup_s"]
@@ -165,8 +174,8 @@ def _planned(
 def _history(prepared: Prepared) -> dict[tuple[str, str, str, float], list[float]]:
     """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
     seconds: dict[tuple[str, str, str, float], list[float]] = {}
-    for path in sorted(prepared.options.out.glob(f"*-{prepared.scenario.name}-*")):
-        for cell in _cells(RunFolder(path)):
+    for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
+        for cell in _cells(folder):
             requests = cell["requests"]["ok"] + cell["requests"]["warmup"]
             if requests:
                 key = (cell["label"], cell["launch"], cell["load"]["kind"], cell["load"]["value"])

@@ -142,11 +142,10 @@ def _models(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _runs(arguments: argparse.Namespace) -> list[Row]:
-    from harness.store import RunFolder
+    from harness.store import stored_runs
 
     rows = []
-    for path in sorted(arguments.out.glob("*/manifest.json")):
-        folder = RunFolder(path.parent)
+    for folder in stored_runs(arguments.out):
         try:
             manifest = folder.read_manifest()
         except SpecError as error:

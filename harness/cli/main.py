@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), None)
     try:
+        _check_text(given)
         parsed = _parser(command).parse_args(given)
         if not parsed.command:
             _parser(None).print_help()
@@ -66,6 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output went away (`bench list | head`); Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """All of them can be printed and stored: Python hands on bytes that are not UTF-8 as lone surrogates."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise SpecError("is not UTF-8 text", where=ascii(word), hint="rename the file") from None
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:

@@ -41,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from harness.nightly import load_suite, page, spend
-    from harness.store.atomic import write_bytes
+    from harness.store.atomic import storage_error, write_bytes
 
     suite = load_suite(arguments.suite)
     if arguments.budget is not None:
@@ -53,7 +53,10 @@ def main(arguments: argparse.Namespace) -> int:
     text = page(night)
     print(text, end="")
     kept = arguments.out / "nightly" / f"{began}-{suite.suite.name}.md"
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise storage_error(error, kept) from error
     write_bytes(kept, text.encode())
     _append(arguments.page, text)
     return night.exit_code
@@ -65,5 +68,5 @@ def _append(page: Path | None, text: str) -> None:
     try:
         with page.open("a", encoding="utf-8") as file:
             file.write(text)
-    except OSError as error:
-        raise SetupError(f"cannot be written: {error.strerror}", where=str(page)) from error
+    except (OSError, ValueError) as error:
+        raise SetupError(f"cannot be written: {error}", where=str(page)) from error

@@ -1,6 +1,7 @@
 """What goes where: results to stdout, everything else to stderr. Colour only on a terminal that wants it."""
 
 import os
+import re
 import sys
 import threading
 import time
@@ -13,6 +14,8 @@ from harness.plan import Cell
 # A terminal line is redrawn at most this often; a log gets a line of a stage that goes on this often.
 REDRAW_S = 0.1
 LOG_EVERY_S = 10.0
+LONG_WORD = 200  # characters; longer ones in an error are cut in their middle
+_LONG_WORD = re.compile(rf"\S{{{LONG_WORD},}}")
 
 
 def wants_color(stream: TextIO) -> bool:
@@ -21,9 +24,15 @@ def wants_color(stream: TextIO) -> bool:
 
 def print_error(error: BenchError) -> None:
     red, plain = ("\x1b[31m", "\x1b[0m") if wants_color(sys.stderr) else ("", "")
-    print(f"{red}error:{plain} {error}", file=sys.stderr)
+    print(f"{red}error:{plain} {_readable(str(error))}", file=sys.stderr)
     if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
+        print(f"hint: {_readable(error.hint)}", file=sys.stderr)
+
+
+def _readable(text: str) -> str:
+    """What a terminal can show of names as they were given: any bytes, and of any length."""
+    shown = "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+    return _LONG_WORD.sub(lambda word: f"{word[0][: LONG_WORD // 2]}…{word[0][-LONG_WORD // 4 :]}", shown)
 
 
 class PlainLines:

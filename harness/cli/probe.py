@@ -68,19 +68,23 @@ def _engine(
 ) -> "AbstractContextManager[EngineSession]":
     from harness import paths
     from harness.engines.launch import resolve_launch
+    from harness.engines.machine import Machine
     from harness.engines.models import find_model
+    from harness.engines.preflight import Planned, require
     from harness.engines.session import open_engine
     from harness.engines.simulate import simulated
 
     choice = resolve_launch(ref, arguments.launch)
     if choice.mode == "simulate":
         ref = simulated(ref, ())
+    model = find_model(arguments.model)
+    require([Planned(ref, ref.label, choice, *model, {})], Machine(say, api_key_env=arguments.api_key_env))
     logs = paths.cache_dir() / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     return open_engine(
         ref,
         choice,
-        *find_model(arguments.model),
+        *model,
         log_path=logs / f"probe-{ref.label}.log",
         progress=say,
         api_key_env=arguments.api_key_env,

@@ -30,7 +30,9 @@ def main(arguments: argparse.Namespace) -> int:
     from harness import paths
     from harness.cli.output import progress_display
     from harness.engines.launch import resolve_launch
+    from harness.engines.machine import Machine
     from harness.engines.models import find_model
+    from harness.engines.preflight import Planned, require
     from harness.engines.session import open_engine
     from harness.run.interrupts import Interrupts
     from harness.spec.backend_refs import parse_backend_list
@@ -49,6 +51,8 @@ def main(arguments: argparse.Namespace) -> int:
     ui = progress_display()
     ui.note(choice.why)
     try:
+        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait)
+        require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
         with (
             Interrupts(),
             open_engine(

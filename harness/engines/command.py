@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.install import EngineEnv
-from harness.engines.weights import Weights
+from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
 from harness.spec.backend import Backend, Value
 from harness.spec.models import Model
@@ -28,7 +28,6 @@ _PASSED = re.compile(
     r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|VLLM_\w+|GGML_\w+|LLAMA_\w+)"
 )
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_HUB_TOKEN = "HF_TOKEN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _passed_on(hub: bool) -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if _PASSED.fullmatch(name) and (not _SECRET.search(name) or (hub and name == _HUB_TOKEN))
+        if _PASSED.fullmatch(name) and (not _SECRET.search(name) or (hub and name == HUB_TOKEN))
     }
 
 

@@ -51,17 +51,36 @@ def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
             return uses
         if not uses:
             return None
-        text = "; ".join(map(str, uses))
         if time.monotonic() >= deadline:
-            raise SetupError(
-                f"another process computes on it: {text}",
-                where=f"GPU {', '.join(gpus)}",
-                hint="stop it, wait for it with --gpu-wait S, or choose another with CUDA_VISIBLE_DEVICES",
-            )
+            raise in_use(gpus, uses)
         if time.monotonic() - told >= 5 * _POLL_S:
             told = time.monotonic()
-            say(f"waiting for a free GPU, {deadline - told:.0f} s more: {text}")
+            say(f"waiting for a free GPU, {deadline - told:.0f} s more: {'; '.join(map(str, uses))}")
         time.sleep(_POLL_S)
+
+
+def in_use(gpus: Sequence[str], uses: Sequence[Use]) -> SetupError:
+    return SetupError(
+        f"another process computes on it: {'; '.join(map(str, uses))}",
+        where=f"GPU {', '.join(gpus)}",
+        hint="stop it, wait for it with --gpu-wait S, or choose another with CUDA_VISIBLE_DEVICES",
+    )
+
+
+def gpu_count() -> int | None:
+    """NVIDIA GPUs of this machine; None where the driver does not say."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        return int(pynvml.nvmlDeviceGetCount())
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:

@@ -42,6 +42,11 @@ def needs_install(definition: Backend) -> bool:
     return definition.process is not None and definition.process.install is not None
 
 
+def size_mb(definition: Backend) -> int:
+    """Of the finished environment, as its definition says."""
+    return _recipe(definition).size_mb
+
+
 def installed(definition: Backend) -> EngineEnv | None:
     if not needs_install(definition):
         return None

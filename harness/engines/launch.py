@@ -6,11 +6,12 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.spec.backend import Backend, BackendRef
+from harness.spec.models import Model, choose_track
 
 Mode = Literal["auto", "compose", "process", "attach", "simulate"]
 Device = Literal["auto", "cuda", "rocm", "cpu"]
 
-_DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
+DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,15 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
     if mode == "process":
         return _process(ref, "because --launch process was given")
     return _auto(ref, device)
+
+
+def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Model) -> str | None:
+    """Of the weights it is to serve; None where it brings its own model. Raises SpecError for one without."""
+    header = ref.definition.backend
+    if choice.mode == "attach" or header.weights == "none":
+        return None
+    convert = choice.mode == "process"
+    return choose_track(model_name, model, header.weights, header.default_track, convert=convert)[0]
 
 
 def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
@@ -89,7 +99,10 @@ def _compose(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
 
 
 def _device(definition: Backend, asked: Device) -> str:
-    """The one asked for, else the first that is on this machine and that the engine has an image for."""
+    """The one asked for, else the first that is on this machine and that the engine has an image for.
+
+    Where there is none, the first that it has an image for: the check before the start says what is missing.
+    """
     with_image = definition.devices
     if asked != "auto":
         if asked not in with_image:
@@ -99,17 +112,9 @@ def _device(definition: Backend, asked: Device) -> str:
                 hint=f"it has one for: {', '.join(with_image)}",
             )
         return asked
-    present = _present(definition)
-    if not present:
-        raise SpecError(
-            f"backend '{definition.name}' has images for {' and '.join(with_image)} only, "
-            "and no such device is on this machine",
-            where="--backends",
-            hint=f"run it where there is one, and attach with {definition.name}=http://HOST:PORT",
-        )
-    return present[0]
+    return next(iter(_present(definition)), with_image[0])
 
 
 def _present(definition: Backend) -> list[str]:
     """Devices of this machine that there is an image for, the fastest first."""
-    return [one for one in definition.devices if one == "cpu" or _DEVICE_FILES[one].exists()]
+    return [one for one in definition.devices if one == "cpu" or DEVICE_FILES[one].exists()]

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,15 +42,28 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
         note.unlink(missing_ok=True)
 
 
+def stale() -> bool:
+    """Whether a dead harness left something that the next start clears."""
+    return any(not _alive(told) for _, told in _notes())
+
+
+def _notes() -> Iterator[tuple[Path, dict[str, Any]]]:
+    for note in sorted(_folder().glob("*.json")):
+        try:
+            yield note, json.loads(note.read_text(encoding="utf-8"))
+        except (FileNotFoundError, json.JSONDecodeError):  # its harness is just removing or writing it
+            continue
+
+
+def _alive(told: Mapping[str, Any]) -> bool:
+    return told["bench_born"] is not None and born(told["bench"]) == told["bench_born"]
+
+
 def clear(say: Say) -> list[str]:
     """Kills what dead harnesses left running; sentences for the record, about live neighbours too."""
     remarks = []
-    for note in sorted(_folder().glob("*.json")):
-        try:
-            told = json.loads(note.read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):  # its harness is just removing or writing it
-            continue
-        if told["bench_born"] is not None and born(told["bench"]) == told["bench_born"]:
+    for note, told in _notes():
+        if _alive(told):
             if told["bench"] != os.getpid():
                 remarks.append(
                     f"another bench (pid {told['bench']}) runs {told['label']} on this machine "

@@ -25,20 +25,21 @@ def find_model(given: str | None) -> tuple[str, Model]:
 
 def local_model(path: str) -> tuple[str, Model]:
     """The model of `--model PATH`: a GGUF file (HF engines get it converted) or a Hugging Face folder."""
-    place = Path(path).expanduser().resolve()
-    if place.is_dir():
+    place = _resolved(path)
+    found = paths.entry(place)
+    if found == "folder":
         if not (place / "config.json").is_file():
             raise SpecError(
                 "no config.json in this folder",
                 where=f"--model {path}",
                 hint="give a Hugging Face model folder or a .gguf file",
             )
-        config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+        config = _config(place / "config.json", path)
         track = Track(
             "hf", str(config.get("dtype") or config.get("torch_dtype") or "unknown"), path=str(place)
         )
         tracks, context = {"local": track}, config.get("max_position_embeddings")
-    elif place.is_file():
+    elif found == "file":
         with place.open("rb") as handle:
             if handle.read(4) != b"GGUF":
                 raise SpecError("not a GGUF file", where=f"--model {path}")
@@ -50,9 +51,26 @@ def local_model(path: str) -> tuple[str, Model]:
         context = None
     else:
         raise SetupError("no such file or folder", where=f"--model {path}")
-    return place.stem if place.is_file() else place.name, Model(
+    return place.stem if found == "file" else place.name, Model(
         title=str(place), licence="unknown", context_tokens=context, tracks=tracks
     )
+
+
+def _resolved(given: str) -> Path:
+    try:
+        return Path(given).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # no such home, a NUL, a circle of links
+        raise SpecError(f"cannot be a path: {error}", where=f"--model {given}") from None
+
+
+def _config(file: Path, given: str) -> dict[str, Any]:
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise SpecError(f"config.json cannot be read: {error}", where=f"--model {given}") from None
+    if not isinstance(config, dict):
+        raise SpecError("config.json is not a JSON object", where=f"--model {given}")
+    return config
 
 
 def ensure_weights(

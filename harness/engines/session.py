@@ -12,7 +12,7 @@ from harness.engines.cache import Say
 from harness.engines.command import HOST, SERVED_NAME, configured
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
-from harness.engines.launch import LaunchChoice
+from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
 from harness.engines.prepare import first_name, hello, prepare
@@ -24,7 +24,7 @@ from harness.engines.watch import tail
 from harness.engines.weights import Weights
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, BackendRef, Value
-from harness.spec.models import Model, choose_track
+from harness.spec.models import Model
 
 
 class EngineSession(Server):
@@ -113,7 +113,8 @@ def _start(
     port = _port(definition)
 
     def weights_for(env: EngineEnv | None) -> Weights | None:
-        return _weights(definition, choice, model_name, model, env, say) if serves_weights else None
+        track = track_of(ref, choice, model_name, model)
+        return ensure_weights(model_name, model, track, env, say) if track else None
 
     starting = (
         start_container(
@@ -191,21 +192,6 @@ def _about_model(name: str, model: Model) -> dict[str, Any]:
         "context_tokens": model.context_tokens,
         "parameters_millions": model.parameters_millions,
     }
-
-
-def _weights(
-    definition: Backend,
-    choice: LaunchChoice,
-    model_name: str,
-    model: Model,
-    env: EngineEnv | None,
-    say: Say,
-) -> Weights:
-    header = definition.backend
-    track, _ = choose_track(
-        model_name, model, header.weights, header.default_track, convert=choice.mode == "process"
-    )
-    return ensure_weights(model_name, model, track, env, say)
 
 
 def _port(definition: Backend) -> int:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+HUB_TOKEN = "HF_TOKEN"  # environment variable that engines which fetch weights themselves read
+
 
 @dataclass(frozen=True, slots=True)
 class Weights:

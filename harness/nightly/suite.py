@@ -85,7 +85,7 @@ def load_suite(name: str) -> Suite:
     path = Path(name) if name.endswith(".toml") else known.get(name)
     if path is None:
         raise SpecError(f"unknown suite '{name}'", hint=nearest(name, known))
-    if not path.is_file():
+    if paths.entry(path) != "file":
         raise SpecError("no such file", where=name)
     made = build(Suite, read_toml(path), f"{path}:")
     if not made.run:

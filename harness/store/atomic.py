@@ -31,15 +31,15 @@ def write_json(path: Path, value: Any) -> None:
     write_bytes(path, text.encode() + b"\n")
 
 
-def storage_error(error: OSError, path: Path) -> StorageError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(
             "no space left on the disk",
             where=str(path),
             hint="free space or choose another folder with --out; cells already written are kept",
         )
     return StorageError(
-        f"cannot be written: {error.strerror or error}",
+        f"cannot be written: {getattr(error, 'strerror', None) or error}",
         where=str(path),
         hint="choose another folder with --out",
     )

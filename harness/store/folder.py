@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness import paths
 from harness.asked import Asked
 from harness.errors import SpecError
 from harness.record import Records
@@ -37,7 +38,7 @@ class RunFolder:
         try:
             (path / "cells").mkdir(parents=True)
             (path / "logs").mkdir()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise atomic.storage_error(error, path) from error
         return cls(path)
 
@@ -74,7 +75,7 @@ class RunFolder:
                 f"has no {name}: not a run folder, or the run stopped before its first cell",
                 where=str(self.path),
             ) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
             found = value.get("schema") if isinstance(value, dict) else None
@@ -203,14 +204,40 @@ def _lock(descriptor: int, kind: int, tries: int) -> bool | None:
     return False
 
 
+def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
+    """Those under `results` that have a manifest, by name; none where that is no folder."""
+    try:
+        return [RunFolder(path.parent) for path in sorted(results.glob(f"{pattern}/manifest.json"))]
+    except (OSError, ValueError):
+        return []
+
+
 def open_run(name: str, results: Path) -> RunFolder:
     """A path, or the name (or a unique beginning of it) of a run under `results`."""
+    hint = f"`bench list runs` shows what is in {results}"
+    if not name:
+        raise SpecError("the name of a run is empty", where="RUN", hint=hint)
     direct = Path(name)
-    if direct.is_dir():
+    found = paths.entry(direct)
+    if found == "folder":
         return RunFolder(direct)
-    matches = sorted(path for path in results.glob(f"{name}*") if path.is_dir()) if name else []
+    matches = _beginning_with(direct, results)
     if len(matches) == 1:
         return RunFolder(matches[0])
     if matches:
         raise SpecError(f"fits several runs: {', '.join(path.name for path in matches)}", where=name)
-    raise SpecError("no such run", where=name, hint=f"`bench list runs` shows what is in {results}")
+    what = "no such run" if found is None else "is a file, not the folder of a run"
+    raise SpecError(what, where=name, hint=hint)
+
+
+def _beginning_with(name: Path, results: Path) -> list[Path]:
+    """Folders under `results` by the beginning of their name, in which nothing is a wildcard."""
+    if name.is_absolute():
+        return []
+    try:
+        beside = list((results / name).parent.iterdir())
+    except (OSError, ValueError):
+        return []
+    return sorted(
+        path for path in beside if path.name.startswith(name.name) and paths.entry(path) == "folder"
+    )

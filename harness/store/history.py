@@ -23,7 +23,7 @@ def read_history(path: Path) -> list[Entry]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {error}", where=str(path)) from None
     return [_entry(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 

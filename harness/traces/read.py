@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from harness import paths
 from harness.errors import SpecError
 from harness.traces.recorded import read_recorded
 from harness.traces.rows import BadRow, Row, Source, assemble, number
@@ -30,7 +31,7 @@ Rows = Iterator[tuple[int, Row | BadRow]]
 
 def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace:
     """`block_tokens`: of the blocks of JSON lines, which do not say. Raises SpecError for other files."""
-    if path.is_dir():
+    if paths.entry(path) == "folder":
         if named not in ("auto", "run"):
             raise SpecError(f"is a folder, and so not of format '{named}'", where=str(path))
         return read_recorded(path)
@@ -58,8 +59,8 @@ def read_text(path: Path) -> tuple[bytes, str]:
         raise SpecError("no such file", where=str(path)) from None
     except UnicodeDecodeError as error:
         raise SpecError(f"is not UTF-8 text: {error.reason} at byte {error.start}", where=str(path)) from None
-    except OSError as error:
-        raise SpecError(f"cannot be read: {error.strerror}", where=str(path)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
 
 def json_lines(text: str) -> Iterator[tuple[int, Any]]:

@@ -1,6 +1,7 @@
 """The Docker daemon, spoken to through Docker's own library, which is loaded on first use."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ PROJECT = "com.docker.compose.project"
 OURS = "llm-servebench."
 
 _TIMEOUT_S = 60
+_REFUSED = (401, 403, 404)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -54,6 +56,17 @@ class Daemon:
                 return dict(self.client.api.inspect_image(name))
             except docker.errors.ImageNotFound:
                 return None
+
+    def refusal(self, name: str) -> str | None:
+        """Why the image's registry does not give it; None where it does, or cannot be asked."""
+        import docker
+
+        with _answering(self.host):
+            try:
+                self.client.api.inspect_distribution(name)
+            except docker.errors.APIError as error:
+                return str(error.explanation or error) if error.status_code in _REFUSED else None
+        return None
 
     def pull(self, name: str) -> Iterator[dict[str, Any]]:
         """Docker's progress events; one with `error` where it fails."""
@@ -137,10 +150,16 @@ def _answering(host: str | None) -> Iterator[None]:
                 hint="add the user to the group 'docker', or use rootless Docker",
             ) from error
         raise SetupError(
-            f"no Docker daemon answers: {error}",
+            f"no Docker daemon answers: {_cause(error)}",
             where=where,
             hint="start it (`systemctl start docker`), name it with DOCKER_HOST, or use --launch process",
         ) from error
+
+
+def _cause(error: Exception) -> str:
+    """Docker's library wraps what the system said in up to three exceptions."""
+    system = re.search(r"\(\d+, '([^']+)'\)", str(error))
+    return system[1] if system else str(error)
 
 
 def _host() -> str | None:

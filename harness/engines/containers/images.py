@@ -32,6 +32,24 @@ def image_name(definition: Backend, device: str) -> tuple[str, bool]:
     return named or f"{declared.name}:{declared.tag}", bool(named)
 
 
+def check_offered(daemon: Daemon, definition: Backend, device: str) -> None:
+    """Raises SetupError for an image that is not here and that its registry refuses. Pulls nothing.
+
+    A registry that cannot be asked is no refusal: Docker may pull through a mirror that this does not see.
+    """
+    name, _ = image_name(definition, device)
+    if daemon.image(name) is None and (refusal := daemon.refusal(name)):
+        raise _unobtainable(definition, name, refusal)
+
+
+def _unobtainable(definition: Backend, name: str, why: str) -> SetupError:
+    return SetupError(
+        f"image {name} is not on this machine and cannot be pulled: {why}",
+        where=definition.name,
+        hint=f"name one that is here with {image_variable(definition)}=NAME, or load one with `docker load`",
+    )
+
+
 def ensure_image(daemon: Daemon, definition: Backend, device: str, say: Say) -> FoundImage:
     """Raises SetupError when it is neither here nor to be had."""
     name, overridden = image_name(definition, device)
@@ -62,12 +80,7 @@ def _pull(daemon: Daemon, definition: Backend, name: str, say: Say) -> None:
                 here, total = (sum(layer[part] for layer in layers.values()) / 1e9 for part in (0, 1))
                 say(f"{what} ({last - began:.0f} s): {here:.1f} of {total:.1f} GB")
     except SetupError as error:
-        variable = image_variable(definition)
-        raise SetupError(
-            f"image {name} is not on this machine and cannot be pulled: {error.what}",
-            where=definition.name,
-            hint=f"name one that is here with {variable}=NAME, or load one with `docker load`",
-        ) from error
+        raise _unobtainable(definition, name, error.what) from error
     say(f"{definition.name}: {name} pulled in {time.monotonic() - began:.0f} s")
 
 

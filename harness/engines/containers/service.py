@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.engines.command import common_fill, filled, model_args
+from harness.engines.weights import HUB_TOKEN
 from harness.errors import SpecError
 from harness.spec.backend import Backend, Image
 
@@ -55,7 +56,7 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         name: placed(value) for name, value in {**engine.env, **compose.env, **image.env}.items()
     }
     if hub:
-        environment["HF_TOKEN"] = None  # passed on from the environment of Compose where it is set there
+        environment[HUB_TOKEN] = None  # passed on from the environment of Compose where it is set there
     if device == "rocm":
         environment["HIP_VISIBLE_DEVICES"] = None
     made: dict[str, Any] = {"image": f"${{{image_variable(definition)}:-{image.name}:{image.tag}}}"}

@@ -1,0 +1,103 @@
+"""What this machine has that engines need: asked without downloading, starting or creating anything."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness import paths
+from harness.engines import leftovers
+from harness.engines.cache import Say
+from harness.engines.command import HOST
+from harness.engines.containers.compose_tool import find_compose
+from harness.engines.containers.daemon import Daemon
+from harness.engines.containers.images import check_offered
+from harness.engines.gpus import await_free, gpu_count, gpu_uses, in_use
+from harness.engines.install import installed
+from harness.engines.launch import DEVICE_FILES
+from harness.engines.ports import check_port
+from harness.engines.server import Server, api_key
+from harness.spec.backend import Backend
+
+
+class Machine:
+    """Methods called `check_…` raise SetupError for what is not here.
+
+    With `say`, a GPU in use is waited for as at the start of an engine; without, it is told at once.
+    """
+
+    def __init__(
+        self, say: Say | None = None, *, gpu_wait_s: float = 0.0, api_key_env: str | None = None
+    ) -> None:
+        self._say, self._gpu_wait_s, self._api_key_env = say, gpu_wait_s, api_key_env
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    @cached_property
+    def _daemon(self) -> Daemon:
+        daemon = Daemon()
+        daemon.check_here()
+        return daemon
+
+    def check_compose(self) -> None:
+        find_compose()
+
+    def check_docker(self) -> None:
+        assert self._daemon
+
+    def check_image(self, definition: Backend, device: str) -> None:
+        check_offered(self._daemon, definition, device)
+
+    def has_device(self, device: str) -> bool:
+        return DEVICE_FILES[device].exists()
+
+    def gpu_count(self) -> int | None:
+        """NVIDIA GPUs; None: cannot be told."""
+        return gpu_count()
+
+    def check_gpus_free(self, gpus: Sequence[str]) -> None:
+        if leftovers.stale():  # stopped before the first engine starts
+            return
+        if self._say:
+            await_free(gpus, self._gpu_wait_s, self._say)
+        elif isinstance(uses := gpu_uses(gpus), list) and uses:
+            raise in_use(gpus, uses)
+
+    def check_port(self, port: int) -> None:
+        if not leftovers.stale():
+            check_port(HOST, port)
+
+    def check_server(self, definition: Backend, url: str) -> None:
+        server = Server(definition, url, "", api_key(self._api_key_env))
+        try:
+            server.check_reachable()
+        finally:
+            server.close()
+
+    def has_program(self, name: str) -> bool:
+        return shutil.which(name) is not None
+
+    def makes_environments(self) -> bool:
+        """Some systems keep Python's venv in a package of its own."""
+        return find_spec("venv") is not None and find_spec("ensurepip") is not None
+
+    def is_installed(self, definition: Backend) -> bool:
+        return installed(definition) is not None
+
+    def has_file(self, path: str) -> bool:
+        return paths.entry(Path(path)) is not None
+
+    @property
+    def cache(self) -> Path:
+        return paths.cache_dir()
+
+    def cache_free_bytes(self) -> int | None:
+        """On the file system where the cache is, or will be; None where it cannot be written."""
+        place = next((one for one in (self.cache, *self.cache.parents) if one.exists()), None)
+        if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            return None
+        return shutil.disk_usage(place).free

@@ -1,0 +1,181 @@
+"""What a set of engines needs and this machine lacks: all of it told before the first download."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.engines.command import configured
+from harness.engines.gpus import chosen_gpus
+from harness.engines.install import needs_install, size_mb
+from harness.engines.launch import LaunchChoice, track_of
+from harness.engines.machine import Machine
+from harness.engines.weights import HUB_TOKEN
+from harness.errors import SetupError
+from harness.spec.backend import Backend, BackendRef, Value
+from harness.spec.models import Model
+
+MB = 1_000_000  # as [process.install] size_mb counts
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One engine as it is to be started or attached to."""
+
+    ref: BackendRef
+    label: str
+    choice: LaunchChoice
+    model_name: str
+    model: Model
+    values: dict[str, Value]  # overrides of [engine.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    labels: tuple[str, ...]  # of the backends that need it
+    what: str
+    then: str  # what to do
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.labels)}: {self.what}" + (f" → {self.then}" if self.then else "")
+
+
+def require(planned: Sequence[Planned], machine: Machine) -> None:
+    """Raises one SetupError with everything that is missing for any of them."""
+    found = lacks(planned, machine)
+    if found:
+        raise SetupError(
+            "\n  ".join(["this machine lacks what the backends need:", *map(str, found)]),
+            hint="nothing was downloaded or started; supply what is missing, "
+            "or leave those backends out of --backends",
+        )
+
+
+def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+    """In the order of the backends; the same thing missing for several is one entry."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in planned:
+        for error in _missing(one, machine):
+            labels = found.setdefault((error.what, error.hint or ""), [])
+            if one.label not in labels:
+                labels.append(one.label)
+    listed = [Lack(tuple(labels), what, then) for (what, then), labels in found.items()]
+    return listed + _disk(planned, machine)
+
+
+def _missing(one: Planned, machine: Machine) -> Iterator[SetupError]:
+    mode, url = one.choice.mode, one.ref.url
+    definition = configured(one.ref.definition, None, one.values)
+    if mode == "attach" and url:
+        for error in _raised(lambda: machine.check_server(definition, url)):
+            yield SetupError(str(error), hint=error.hint)  # with the address
+    if mode not in ("compose", "process"):
+        return
+    if mode == "compose":
+        yield from _container(definition, one.choice.device, machine)
+        yield from _gpus(definition, one.choice.device, machine)
+    else:
+        yield from _process(definition, machine)
+    yield from _weights(one, machine)
+    port = definition.engine.values.get("port")
+    if port is not None:
+        yield from _raised(lambda: machine.check_port(int(port)))
+
+
+def _raised(check: Callable[[], None]) -> Iterator[SetupError]:
+    try:
+        check()
+    except SetupError as error:
+        yield error
+
+
+def _container(definition: Backend, device: str, machine: Machine) -> Iterator[SetupError]:
+    yield from _raised(machine.check_compose)
+    silent = list(_raised(machine.check_docker))
+    yield from silent
+    if not silent:
+        yield from _raised(lambda: machine.check_image(definition, device))
+
+
+def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupError]:
+    if device == "cpu":
+        return
+    if not machine.has_device(device):
+        vendor = {"cuda": "NVIDIA", "rocm": "AMD"}[device]
+        attach = f"run it where there is one, and attach with {definition.name}=http://HOST:PORT"
+        yield SetupError(f"needs an {vendor} GPU ({device}), and this machine has none", hint=attach)
+        return
+    if device != "cuda":
+        return
+    wanted = int(definition.engine.values.get("tensor_parallel", 1))
+    gpus, here = chosen_gpus(wanted), machine.gpu_count()
+    beyond = [gpu for gpu in gpus if here is not None and gpu.isdigit() and int(gpu) >= here]
+    if len(gpus) < wanted or beyond:
+        seen = f"{here} on this machine" if beyond else f"{len(gpus)} in CUDA_VISIBLE_DEVICES"
+        yield SetupError(
+            f"needs {wanted} GPU(s) ({', '.join(gpus)}), and there are {seen}",
+            hint="lower --engine-set tensor_parallel=N, or change CUDA_VISIBLE_DEVICES",
+        )
+    else:
+        yield from _raised(lambda: machine.check_gpus_free(gpus))
+
+
+def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
+    if needs_install(definition):
+        if not machine.is_installed(definition) and not machine.makes_environments():
+            yield SetupError(
+                "its environment cannot be made: this Python has no venv with pip",
+                hint="install the package python3-venv of this system",
+            )
+        return
+    assert definition.process is not None
+    program = definition.process.program[0]
+    if "{" not in program and not machine.has_program(program):
+        yield SetupError(
+            f"the program {program} is not installed",
+            hint=f"install it from {definition.backend.homepage}, or attach with {definition.name}=URL",
+        )
+
+
+def _weights(one: Planned, machine: Machine) -> Iterator[SetupError]:
+    track_name = track_of(one.ref, one.choice, one.model_name, one.model)
+    if track_name is None:
+        return
+    track = one.model.tracks[track_name]
+    if track.convert_from and not needs_install(one.ref.definition):
+        yield SetupError(
+            f"{track.quantisation} weights of {one.model_name} are made in an environment that it has not",
+            hint="choose another track or --model",
+        )
+    while track.convert_from:
+        track = one.model.tracks[track.convert_from]
+    if track.path and not machine.has_file(track.path):
+        yield SetupError(
+            f"the weights of {one.model_name} are not at {track.path}", hint="give --model another path"
+        )
+    if track.gated and not machine.environment.get(HUB_TOKEN):
+        yield SetupError(
+            f"{track.repo} needs an accepted licence and a token, and {HUB_TOKEN} is not set",
+            hint=f"accept the licence in the model hub, then export {HUB_TOKEN}",
+        )
+
+
+def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+    """Of the environments that are to be built, which are the sizes that are known."""
+    building = {
+        one.ref.definition.name: one
+        for one in planned
+        if one.choice.mode == "process"
+        and needs_install(one.ref.definition)
+        and not machine.is_installed(one.ref.definition)
+    }
+    if not building:
+        return []
+    labels = tuple(one.label for one in building.values())
+    needed_mb = sum(size_mb(one.ref.definition) for one in building.values())
+    free = machine.cache_free_bytes()
+    then = "free some space, or name another folder with BENCH_CACHE"
+    if free is None:
+        return [Lack(labels, f"the cache folder {machine.cache} cannot be written", then)]
+    if free >= needed_mb * MB:
+        return []
+    what = f"{needed_mb} MB are to be installed in {machine.cache}, where {free // MB} MB are free"
+    return [Lack(labels, what, then)]
