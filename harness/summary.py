@@ -26,7 +26,7 @@ from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
 from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
-from harness.metrics.steady import steady_state
+from harness.metrics.steady import ramp_warnings, steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
 from harness.telemetry import Telemetry
@@ -39,14 +39,15 @@ def summarise_cell(
     records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
 ) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
-    records, steady = _steady(records, facts)
-    requests = records.requests
+    requests, steady = records.requests, _steady(records, facts)
     hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
     facts = {**facts, "workload": {**facts["workload"], **_reuse(requests, asked, hit_source)}}
     nulls: dict[str, str] = {}
 
-    def statistics(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
-        described, reasons = describe(values)
+    def statistics(
+        name: str, values: NDArray[np.float64], *, independent: bool = True
+    ) -> dict[str, float | None]:
+        described, reasons = describe(values, independent=independent)
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
@@ -73,11 +74,11 @@ def summarise_cell(
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
-        "requests": _counts(requests, facts, steady),
+        "requests": _counts(requests, facts),
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
-        "itl_ms": statistics("itl_ms", latency.itl_ms(records)),
+        "itl_ms": statistics("itl_ms", latency.itl_ms(records), independent=False),
         "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
         "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
         **rates,
@@ -118,23 +119,23 @@ def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | No
     }
 
 
-def _steady(records: Records, facts: Mapping[str, Any]) -> tuple[Records, dict[str, Any]]:
-    in_stretches = bool(facts["workload"].get("in_stretches"))
-    return steady_state(records, facts["load"], in_stretches=in_stretches)
+def _steady(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
+    workload = facts["workload"]
+    return steady_state(
+        records,
+        facts["load"],
+        in_stretches=bool(workload.get("in_stretches")),
+        cold_misses=bool(workload["cold_cache"] and workload["ideal_hit_rate"]),
+    )
 
 
-def _counts(
-    requests: NDArray[np.void], facts: Mapping[str, Any], steady: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Of the measured phase; warm-up requests are counted apart, those that the steady-state rule took too.
-
-    `unsent`: of all, never due.
-    """
+def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the measured phase; warm-up requests are counted apart. `unsent`: of all, never due."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
     return {
-        "planned": facts["planned"] - steady.get("removed", 0),
+        "planned": facts["planned"],
         "unsent": facts["unsent"],
         "sent": int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
         "ok": ok,
@@ -158,9 +159,9 @@ def _output_tokens(records: Records) -> dict[str, Any]:
     }
 
 
-def cell_samples(records: Records, facts: Mapping[str, Any]) -> Samples:
-    """What percentiles over several runs are made of, less what `summarise_cell` takes for warm-up."""
-    return samples(_steady(records, facts)[0])
+def folder_samples(folder: RunFolder) -> dict[str, Samples]:
+    """What percentiles over several runs are made of, by cell."""
+    return {name: samples(folder.read_cell(name)[0]) for name in folder.cells()}
 
 
 def summarise_run(
@@ -212,17 +213,7 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
                 "hint": "add --repeats 5 before calling one backend faster",
             }
         )
-    ramps = [cell for cell in cells if cell["steady_state"]["state"] == "ramp kept"]
-    if ramps:
-        found.append(
-            {
-                "code": "ramp-kept",
-                "text": f"in {len(ramps)} of {len(cells)} cells {ramps[0]['steady_state']['why']}"
-                + (f" ({ramps[0]['cell']})" if len(ramps) > 1 else ""),
-                "hint": "ask for more requests, or for more load.warmup_requests",
-            }
-        )
-    return [*found, *surroundings.gaps(cells)]
+    return [*found, *ramp_warnings(cells), *surroundings.gaps(cells)]
 
 
 def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,7 +243,7 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
             facts |= {"prices": prices or facts.get("prices")}
             asked, telemetry = folder.read_asked(facts), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, asked, telemetry))
-            pooled[name] = cell_samples(records, facts)
+            pooled[name] = samples(records)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
