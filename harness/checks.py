@@ -75,6 +75,7 @@ def _findings(
     yield from _arrivals(records, facts["load"], asked)
     yield from list(_merged(records, facts["client"])) or design.merged(records)
     yield from _requests(records, asked)
+    yield from design.too_short(records, facts)
     yield from _engine(facts)
     yield from _lengths(records, facts, asked)
     yield from _cache(records, facts, hit_rate)

@@ -1,4 +1,4 @@
-"""What the way of measuring leaves in doubt: too few answers, idle or lockstep slots, a ramp, merged events."""
+"""Doubts that the way of measuring leaves: too few answers, idle or lockstep slots, a ramp, merged events."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

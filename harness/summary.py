@@ -13,8 +13,10 @@ from harness.compare.capacity import capacity
 from harness.errors import SpecError
 from harness.metrics import (
     arrivals,
+    bundling,
     cache,
     classes,
+    enough,
     latency,
     lengths,
     prefix,
@@ -24,8 +26,10 @@ from harness.metrics import (
 )
 from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
+from harness.metrics.lockstep import synchrony
 from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
+from harness.metrics.slots import slot_time
 from harness.metrics.steady import ramp_warnings, steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
@@ -88,7 +92,10 @@ def summarise_cell(
         "window_s": window.seconds if window else None,
         "makespan_s": throughput.makespan_s(requests),
         "window_kind": window.kind if window else None,
+        **_loop(requests, facts, nulls),
+        "sample": enough.amount(requests, facts.get("minimum")).as_json(),
         "output_tokens": _output_tokens(records),
+        "events_per_arrival": bundling.merged_gaps(records)[1],
         "prefix_cache_hit_rate": hit_rate,
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
@@ -116,6 +123,25 @@ def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | No
         "content_tokens_mean": float(content[measured].mean()),
         "ideal_hit_rate": prefix.share(shared, content, counted),
         "shared_share": prefix.ideal_hit_rate(asked, counted, warm=True),
+    }
+
+
+def _loop(requests: NDArray[np.void], facts: Mapping[str, Any], nulls: dict[str, str]) -> dict[str, Any]:
+    """How the slots of a closed loop fared; null, with the reason in `nulls`, for an open one."""
+    load = facts["load"]
+    slots = slot_time(requests, load)
+    together, why = synchrony(requests, load)
+    idle, reasons = describe(slots.idle_ms) if slots else (None, {})
+    nulls.update({f"slot_idle_ms.{key}": reason for key, reason in reasons.items()})
+    if slots is None:
+        no_slots = "an open loop has no slots" if load["kind"] != "concurrency" else "no request was sent"
+        nulls.update(dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots))
+    if together is None:
+        nulls["synchrony"] = why
+    return {
+        "slot_idle_ms": idle,
+        "slot_idle_share": slots.share if slots else None,
+        "synchrony": together.as_json() if together else None,
     }
 
 
@@ -159,7 +185,7 @@ def _output_tokens(records: Records) -> dict[str, Any]:
     }
 
 
-def folder_samples(folder: RunFolder) -> dict[str, Samples]:
+def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
     """What percentiles over several runs are made of, by cell."""
     return {name: samples(folder.read_cell(name)[0]) for name in folder.cells()}
 

@@ -26,7 +26,7 @@ def opened(names: Sequence[str], results: Path) -> list[Run]:
     return runs
 
 
-def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> dict[str, Samples]:
+def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> Mapping[str, Samples]:
     """Read where a declared percentile is null in a cell: only then are requests pooled."""
     declared = summary["verdict_rules"].get("metrics", ())
     if all(number_at(cell, metric) is not None for cell in summary["cells"] for metric in declared):

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from harness.metrics.latency import Floats, measured
 from harness.record import UNKNOWN
 
-NO_SLOTS = "an open loop has no slots"
-
 
 @dataclass(frozen=True, slots=True)
 class SlotTime:

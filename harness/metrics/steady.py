@@ -103,9 +103,7 @@ def steady_state(
     }
 
 
-def _state(
-    courses: list[Course], drifts: dict[str, float | None], ramp: str | None
-) -> dict[str, str | None]:
+def _state(courses: list[Course], drifts: dict[str, float | None], ramp: str | None) -> dict[str, str | None]:
     drifting = [f"{name} changes by {share:+.0%} over it" for name, share in drifts.items() if share]
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):
         return {"state": "unknown", "why": "too few requests to tell"}

@@ -4,7 +4,7 @@ import hashlib
 from typing import Any
 
 from harness.metrics.card import describe
-from harness.plan import Cell, LoadPoint, load_points, seed_for, warmup_requests
+from harness.plan import Cell, LoadPoint, load_points, seed_for, start_of, warmup_requests
 from harness.prompts.generate import generate
 from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
@@ -19,7 +19,12 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
     times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.asked)
     process = load.arrival if point.kind == "rate" else None
     return {
-        "load": {"kind": point.kind, "value": point.value, "process": process},
+        "load": {
+            "kind": point.kind,
+            "value": point.value,
+            "process": process,
+            "start": start_of(scenario, point),
+        },
         "sha256": made.sha256,
         "exact_lengths": made.exact,
         "alike_chars": made.alike_chars,
