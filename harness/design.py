@@ -27,8 +27,9 @@ def findings(records: Records, facts: Json, steady: Json) -> Iterator[Finding]:
 
 
 def too_short(records: Records, facts: Json) -> Iterator[Finding]:
+    """Where nothing was answered, `too-few-samples` says all there is to say."""
     found = amount(records.requests, facts.get("minimum"))
-    if found.is_enough:
+    if found.is_enough or not found.answers:
         return
     needed = found.requests_needed
     yield Finding(

@@ -75,7 +75,7 @@ def _card_row(one: Json) -> list[str]:
     turns = f"{sessions['count']} of up to {sessions['turns_max']} turns" if sessions.get("count") else "none"
     blocks = _percent(sharing.get("block_hit_rate"))
     return [
-        f"{one['requests']} + {one['warmup_requests']} to warm up{_start(one['load'])}",
+        f"{one['requests']} + {one['warmup_requests']} to warm up{_start(one.get('load') or {})}",
         _histogram(one["input_tokens"]),
         _histogram(one["output_tokens"]),
         turns,
