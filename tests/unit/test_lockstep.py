@@ -23,13 +23,8 @@ def of(sends_s, slots):
 
 def bursts(slots, waves, groups, seed=1):
     random = np.random.default_rng(seed)
-    return np.array(
-        [
-            k + slot % groups / groups + random.uniform(0, LATE_S)
-            for k in range(waves)
-            for slot in range(slots)
-        ]
-    )
+    places = np.arange(slots) % groups / groups
+    return (np.arange(waves)[:, None] + places + random.uniform(0, LATE_S, (waves, slots))).ravel()
 
 
 @pytest.mark.parametrize("slots", [3, 8, 32, 256])
