@@ -40,6 +40,7 @@ bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.exactness
 	$(BIN)/python -m tests.bench.verdict_study
 	$(BIN)/python -m tests.bench.coverage
+	$(BIN)/python -m tests.bench.upper_bounds
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 	$(BIN)/python -m tests.bench.planning

@@ -51,7 +51,7 @@ def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
 
 @pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 119 * 30 / (130 * 40))])
 def test_the_ideal_is_that_of_the_requests_that_the_hit_rate_is_of(usage, ideal):
-    """Eleven to warm up, whose prefixes are new, then quick ones that share one; counters are of all requests."""
+    """Eleven to warm up, whose prefixes are new, then ones that share one; counters are of all requests."""
     counted = {"prompt": 40, **({"cached": 30} if usage else {})}
     took = [400] * 10 + [100, 104, 96] * 40
     begin = np.cumsum([0, *took])
