@@ -15,7 +15,7 @@ $(VENV)/ready: pyproject.toml
 	@touch $@
 
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
-	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 4 --repeats 3 --requests 16 --no-agreement
+	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 4 --repeats 3 --requests 16 --set load.min_answers=16 --set load.min_seconds=1 --no-agreement
 
 test: $(VENV)/ready ## unit and integration tests
 	$(BIN)/python -m pytest
@@ -41,6 +41,7 @@ bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.verdict_study
 	$(BIN)/python -m tests.bench.capacity_study --times 13
 	$(BIN)/python -m tests.bench.coverage
+	$(BIN)/python -m tests.bench.upper_bounds
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 	$(BIN)/python -m tests.bench.planning

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from harness import surroundings, traps
+from harness import design, surroundings, traps
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.findings import Finding
@@ -59,6 +59,7 @@ def judge(
         *_findings(records, facts, hit_rate, asked),
         *surroundings.findings(records, facts, watched or {}),
         *_steady(steady or {}),
+        *design.findings(records, facts, steady or {}),
         *traps.findings(records, facts, answered or {}),
     ]
     verdicts = {finding.verdict for finding in findings}
@@ -72,8 +73,9 @@ def _findings(
     yield from _client(facts["client"])
     yield from _schedule(records, facts)
     yield from _arrivals(records, facts["load"], asked)
-    yield from _merged(records, facts["client"])
+    yield from list(_merged(records, facts["client"])) or design.merged(records)
     yield from _requests(records, asked)
+    yield from design.too_short(records, facts)
     yield from _engine(facts)
     yield from _lengths(records, facts, asked)
     yield from _cache(records, facts, hit_rate)
@@ -153,6 +155,9 @@ def _tail(lag_ms: Mapping[str, Any]) -> tuple[str, float | None]:
 
 
 def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
+    """Of open loops: in a closed one nobody intended a time, and an idle slot is told by `slot-idle`."""
+    if facts["load"]["kind"] == "concurrency":
+        return
     percentile, lag_ms = _tail(facts["client"]["send_lag_ms"])
     ttft = ttft_ms(records.requests)
     median = float(np.median(ttft)) if len(ttft) else float("inf")
@@ -165,8 +170,6 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
             f"{limit_ms:.1f} ms",
             "requests left late: lower the load, add --workers, or free the client's core",
         )
-    if facts["load"]["kind"] == "concurrency":
-        return
     sent = records.requests[records.requests["sent_ns"] != UNKNOWN]
     if len(sent) >= 2 * MIN_SAMPLES:
         # Against the rate of the schedule itself: a Poisson draw rarely has the nominal one.

@@ -98,6 +98,16 @@ def all_requests(scenario: Scenario, point: LoadPoint, probe: Probe | None = Non
     return measured_requests(scenario.load, point, probe) + warmup_requests(scenario, point)
 
 
+def start_of(scenario: Scenario, point: LoadPoint) -> Literal["spread", "together"] | None:
+    """How the slots of a closed loop begin: over the time of one answer, or all at once. None: no slots.
+
+    Spread only where the whole first wave is warm-up: until all have begun, fewer requests are in flight.
+    """
+    if point.kind != "concurrency":
+        return None
+    return "spread" if scenario.load.start == "spread" and scenario.load.warmup_requests else "together"
+
+
 def most_requests(scenario: Scenario, probe: Probe | None = None) -> int:
     """Of any load point, warm-up included."""
     return max(

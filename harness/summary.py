@@ -13,8 +13,10 @@ from harness.compare.capacity import capacity
 from harness.errors import SpecError
 from harness.metrics import (
     arrivals,
+    bundling,
     cache,
     classes,
+    enough,
     latency,
     lengths,
     prefix,
@@ -25,9 +27,11 @@ from harness.metrics import (
 from harness.metrics.backlog import backlog
 from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
+from harness.metrics.lockstep import synchrony
 from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
-from harness.metrics.steady import steady_state
+from harness.metrics.slots import slot_time
+from harness.metrics.steady import ramp_warnings, steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
 from harness.telemetry import Telemetry
@@ -40,15 +44,16 @@ def summarise_cell(
     records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
 ) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
-    queue = backlog(records.requests, facts["load"])  # before the rule that takes a growing queue for a ramp
-    records, steady = _steady(records, facts)
-    requests = records.requests
+    requests, steady = records.requests, _steady(records, facts)
+    queue = backlog(requests, facts["load"])
     hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
     facts = {**facts, "workload": {**facts["workload"], **_reuse(requests, asked, hit_source)}}
     nulls: dict[str, str] = {}
 
-    def statistics(name: str, values: NDArray[np.float64]) -> dict[str, float | None]:
-        described, reasons = describe(values)
+    def statistics(
+        name: str, values: NDArray[np.float64], *, independent: bool = True
+    ) -> dict[str, float | None]:
+        described, reasons = describe(values, independent=independent)
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
@@ -75,11 +80,11 @@ def summarise_cell(
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
-        "requests": _counts(requests, facts, steady),
+        "requests": _counts(requests, facts),
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
-        "itl_ms": statistics("itl_ms", latency.itl_ms(records)),
+        "itl_ms": statistics("itl_ms", latency.itl_ms(records), independent=False),
         "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
         "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
         **rates,
@@ -91,7 +96,10 @@ def summarise_cell(
         "window_s": window.seconds if window else None,
         "makespan_s": throughput.makespan_s(requests),
         "window_kind": window.kind if window else None,
+        **_loop(requests, facts, nulls),
+        "sample": enough.amount(requests, facts.get("minimum")).as_json(),
         "output_tokens": _output_tokens(records),
+        "events_per_arrival": bundling.merged_gaps(records)[1],
         "prefix_cache_hit_rate": hit_rate,
         "prefix_cache_source": hit_source,
         "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
@@ -122,23 +130,42 @@ def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | No
     }
 
 
-def _steady(records: Records, facts: Mapping[str, Any]) -> tuple[Records, dict[str, Any]]:
-    in_stretches = bool(facts["workload"].get("in_stretches"))
-    return steady_state(records, facts["load"], in_stretches=in_stretches)
+def _loop(requests: NDArray[np.void], facts: Mapping[str, Any], nulls: dict[str, str]) -> dict[str, Any]:
+    """How the slots of a closed loop fared; null, with the reason in `nulls`, for an open one."""
+    load = facts["load"]
+    slots = slot_time(requests, load)
+    together, why = synchrony(requests, load)
+    idle, reasons = describe(slots.idle_ms) if slots else (None, {})
+    nulls.update({f"slot_idle_ms.{key}": reason for key, reason in reasons.items()})
+    if slots is None:
+        no_slots = "an open loop has no slots" if load["kind"] != "concurrency" else "no request was sent"
+        nulls.update(dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots))
+    if together is None:
+        nulls["synchrony"] = why
+    return {
+        "slot_idle_ms": idle,
+        "slot_idle_share": slots.share if slots else None,
+        "synchrony": together.as_json() if together else None,
+    }
 
 
-def _counts(
-    requests: NDArray[np.void], facts: Mapping[str, Any], steady: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Of the measured phase; warm-up requests are counted apart, those that the steady-state rule took too.
+def _steady(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
+    workload = facts["workload"]
+    return steady_state(
+        records,
+        facts["load"],
+        in_stretches=bool(workload.get("in_stretches")),
+        cold_misses=bool(workload["cold_cache"] and workload["ideal_hit_rate"]),
+    )
 
-    `unsent`: of all, never due.
-    """
+
+def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the measured phase; warm-up requests are counted apart. `unsent`: of all, never due."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
     return {
-        "planned": facts["planned"] - steady.get("removed", 0),
+        "planned": facts["planned"],
         "unsent": facts["unsent"],
         "sent": int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
         "ok": ok,
@@ -162,9 +189,9 @@ def _output_tokens(records: Records) -> dict[str, Any]:
     }
 
 
-def cell_samples(records: Records, facts: Mapping[str, Any]) -> Samples:
-    """What percentiles over several runs are made of, less what `summarise_cell` takes for warm-up."""
-    return samples(_steady(records, facts)[0])
+def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
+    """What percentiles over several runs are made of, by cell."""
+    return {name: samples(folder.read_cell(name)[0]) for name in folder.cells()}
 
 
 def summarise_run(
@@ -216,17 +243,7 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
                 "hint": "add --repeats 5 before calling one backend faster",
             }
         )
-    ramps = [cell for cell in cells if cell["steady_state"]["state"] == "ramp kept"]
-    if ramps:
-        found.append(
-            {
-                "code": "ramp-kept",
-                "text": f"in {len(ramps)} of {len(cells)} cells {ramps[0]['steady_state']['why']}"
-                + (f" ({ramps[0]['cell']})" if len(ramps) > 1 else ""),
-                "hint": "ask for more requests, or for more load.warmup_requests",
-            }
-        )
-    return [*found, *surroundings.gaps(cells)]
+    return [*found, *ramp_warnings(cells), *surroundings.gaps(cells)]
 
 
 def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,7 +273,7 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
             facts |= {"prices": prices or facts.get("prices")}
             asked, telemetry = folder.read_asked(facts), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, asked, telemetry))
-            pooled[name] = cell_samples(records, facts)
+            pooled[name] = samples(records)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})

@@ -10,7 +10,7 @@ from harness.compare.observed import Samples
 from harness.dotted import number_at
 from harness.errors import SpecError
 from harness.store import RunFolder, open_run
-from harness.summary import cell_samples
+from harness.summary import folder_samples
 
 
 def opened(names: Sequence[str], results: Path) -> list[Run]:
@@ -26,12 +26,12 @@ def opened(names: Sequence[str], results: Path) -> list[Run]:
     return runs
 
 
-def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> dict[str, Samples]:
+def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> Mapping[str, Samples]:
     """Read where a declared percentile is null in a cell: only then are requests pooled."""
     declared = summary["verdict_rules"].get("metrics", ())
     if all(number_at(cell, metric) is not None for cell in summary["cells"] for metric in declared):
         return {}
-    return {cell: cell_samples(*folder.read_cell(cell)) for cell in folder.cells()}
+    return folder_samples(folder)
 
 
 def _run(name: str, folder: RunFolder) -> Run:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from harness.metrics.latency import Floats, e2e_ms, itl_ms, ttft_ms
+from harness.metrics.latency import Floats, e2e_ms, event_gaps_ms, ttft_ms
 from harness.record import GENERATED, Outcome, Records
 
 LedgerRecord = Mapping[str, Any]  # one of `records` in the server's /truth
@@ -56,7 +56,7 @@ def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) ->
 
 
 def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
-    return ttft_ms(records.requests), itl_ms(records), e2e_ms(records.requests)
+    return ttft_ms(records.requests), event_gaps_ms(records), e2e_ms(records.requests)
 
 
 def _true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:

@@ -113,7 +113,13 @@ def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
     """What `judge` looks at in the cell.json of a run."""
     return {
         "client": client,
-        "load": {"kind": load.kind, "arrival": "poisson" if load.kind == "rate" else None},
+        "load": {
+            "kind": load.kind,
+            "value": load.value,
+            "arrival": "poisson" if load.kind == "rate" else None,
+            "start_declared": "together",  # equal answers stay in step, and exactness is what is asked
+        },
+        "minimum": {"seconds": 0.0, "answers": 1},
         "workload": {"output_tokens": load.tokens, "exact_output": True, "cold_cache": False},
     }
 

@@ -18,6 +18,7 @@ class ClosedLoop:
 
     concurrency: int
     think_ns: NDArray[np.int64] | None = None  # one per request, waited before it is sent; None: no wait
+    spread: bool = False  # slots begin one after another, over one expected answer time
 
 
 @dataclass(frozen=True, slots=True)

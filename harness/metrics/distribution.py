@@ -21,25 +21,54 @@ def highest_percentile(samples: int) -> int:
     return max((p for p in PERCENTILES if samples >= samples_needed(p)), default=50)
 
 
-def describe(values: NDArray[np.float64]) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Statistics and, for each that is null, why. Infinite values are requests that never got there."""
+def upper_rank(percentile: float, samples: int) -> int | None:
+    """Rank from 1 of the value that bounds the percentile from above at 95 %; None for too few samples.
+
+    The smallest order statistic that exceeds the percentile with that probability: the number of samples
+    below the percentile is binomial, whatever the distribution (David and Nagaraja 2003, 7.1).
+    """
+    if samples < samples_needed(percentile):
+        return None
+    share, counts = percentile / 100, np.arange(samples + 1)
+    ratios = (samples - counts[:-1]) / counts[1:] * (share / (1 - share))
+    logs = samples * math.log1p(-share) + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+    return int(np.searchsorted(np.cumsum(np.exp(logs)), CONFIDENCE)) + 1
+
+
+def describe(
+    values: NDArray[np.float64], *, independent: bool = True
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """Statistics and, for each that is null, why. Infinite values are requests that never got there.
+
+    `p99_upper` and the like are one-sided 95 % confidence bounds; they need samples that are `independent`.
+    """
     statistics: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
-    finite = values[np.isfinite(values)]
+    ordered = np.sort(values)
+    finite = ordered[np.isfinite(ordered)]
     lost = len(values) - len(finite)
+    never = f"{lost} of {len(values)} requests never got there"
     statistics["mean"] = float(finite.mean()) if len(finite) else None
     if not len(finite):
         reasons["mean"] = "no request has this value"
     for percentile in PERCENTILES:
         name, needed = f"p{percentile}", samples_needed(percentile)
-        statistics[name] = None
-        if len(values) < needed:
-            reasons[name] = f"{len(values)} samples; {name} needs {needed}"
+        upper = f"{name}_upper"
+        statistics[name] = statistics[upper] = None
+        rank = upper_rank(percentile, len(values))
+        if rank is None:
+            reasons[name] = reasons[upper] = f"{len(values)} samples; {name} needs {needed}"
             continue
         # 'higher' keeps an infinite neighbour infinite where interpolation would give NaN.
-        value = float(np.quantile(values, percentile / 100, method="linear" if not lost else "higher"))
+        value = float(np.quantile(ordered, percentile / 100, method="linear" if not lost else "higher"))
         if math.isinf(value):
-            reasons[name] = f"{lost} of {len(values)} requests never got there"
+            reasons[name] = never
         else:
             statistics[name] = value
+        if not independent:
+            reasons[upper] = "gaps of one answer are not independent of each other"
+        elif rank > len(finite):
+            reasons[upper] = never
+        else:
+            statistics[upper] = float(ordered[rank - 1])
     return statistics, reasons

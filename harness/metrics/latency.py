@@ -48,22 +48,47 @@ def e2e_ms(requests: NDArray[np.void]) -> Floats:
     return _span_ms(requests, "start_ns", "last_text_ns")
 
 
+def first_tokens(requests: NDArray[np.void]) -> NDArray[np.int64]:
+    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be told.
+
+    Where the server did not count them, they are known of answers with an event for each token. A last
+    token without text, the end of the answer, has none.
+    """
+    tokens, events = requests["output_tokens"], requests["text_events"]
+    one_each = (events == tokens) | (events == tokens - 1)
+    uncounted = np.where(one_each & (tokens != UNKNOWN), 1, UNKNOWN)
+    return np.where(requests["first_tokens"] != UNKNOWN, requests["first_tokens"], uncounted)
+
+
 def tpot_ms(requests: NDArray[np.void]) -> Floats:
-    """(last text event - first) / (output tokens - 1); answers of one token or in one event have none."""
+    """(last text event - first) / (output tokens - tokens of the first event).
+
+    Answers of one token or in one event have none. A first event of unknown tokens is taken for one token.
+    """
     rows = requests[answered(requests)]
     rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
-    spans: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / _NS_PER_MS / (rows["output_tokens"] - 1)
+    first = first_tokens(rows)
+    later = rows["output_tokens"] - np.where(first == UNKNOWN, 1, first)
+    rows, later = rows[later > 0], later[later > 0]
+    spans: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / _NS_PER_MS / later
     return spans
 
 
-def itl_ms(records: Records) -> Floats:
-    """Gaps between successive text-carrying events of one request, pooled over requests.
-
-    An event may carry several tokens; the gap is then one gap, not spread over them.
-    """
+def event_gaps_ms(records: Records) -> Floats:
+    """Gaps between successive text-carrying events of one request, pooled; 0 for events of one arrival."""
     requests, events = records.requests, records.events
     wanted = requests["seq"][answered(requests)]
     text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
     same_request = text["seq"][1:] == text["seq"][:-1]
     gaps: Floats = (np.diff(text["stamp_ns"]) / _NS_PER_MS)[same_request]
     return gaps
+
+
+def itl_ms(records: Records) -> Floats:
+    """Gaps between successive arrivals of text of one request, pooled over requests.
+
+    Events that share a stamp came in one piece and are one arrival, and an event may carry several tokens:
+    the gap is then one gap, not spread over them.
+    """
+    gaps = event_gaps_ms(records)
+    return gaps[gaps > 0]

@@ -1,19 +1,18 @@
-"""Where the steady part of a cell begins: after fixed warm-up, by MSER on latency and on output speed.
+"""Where the steady part of a cell begins: after declared warm-up, by MSER on latency and on output speed.
 
-MSER (White 1997) cuts where the standard error of what is left is smallest. A cut is taken only where the
-part before it plainly differs, and costs no percentile; the rest is then tested for a slope.
+MSER (White 1997) cuts where the standard error of what is left is smallest. A ramp is told only where the
+part before the cut plainly differs; the rest is then tested for a slope. No request leaves the statistics.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.metrics.distribution import highest_percentile
-from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.record import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
 
@@ -65,68 +64,52 @@ class Course:
 
 
 def steady_state(
-    records: Records, load: Mapping[str, Any], *, in_stretches: bool = False
-) -> tuple[Records, dict[str, Any]]:
-    """Records with the requests before the steady part tagged as warm-up, and the cell's `steady_state`.
+    records: Records, load: Mapping[str, Any], *, in_stretches: bool = False, cold_misses: bool = False
+) -> dict[str, Any]:
+    """The cell's `steady_state`: only what it looks like, since every measured request stays in the figures.
 
-    `in_stretches`: other requests at one time than at another, as the workload means it.
-    Times are seconds from the cell's t0. `removed`: measured requests that are warm-up by the rule.
+    A cut of its own would leave a cell with other requests than those it is compared with. `ramp_requests`
+    says how many measured requests were sent before the steady part, and so how many more of warm-up all
+    cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
+    `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
+    Times are seconds from the cell's t0.
     """
     requests = records.requests
     chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)
     if not chosen.any():
-        return records, {"state": "unknown", "why": "no measured request was sent"}
+        return {"state": "unknown", "why": "no measured request was sent"}
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
     if in_stretches or load["kind"] == "trace" or load.get("profile"):
-        return records, {"state": "not tested", "why": "the load itself changes over time"}
+        return {"state": "not tested", "why": "the load itself changes over time"}
     if load["kind"] == "concurrency" and chosen.sum() <= load["value"]:
-        return records, {"state": "not tested", "why": "all requests are sent at once"}
+        return {"state": "not tested", "why": "all requests are sent at once"}
     courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
     cuts = {course.name: course.cut() for course in courses}
     start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
-    early = chosen & (requests["sent_ns"] < start)
-    refusal = _refusal(requests, chosen, early)
+    ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
     drifts = {course.name: course.drift(cuts[course.name]) for course in courses}
-    found = {
+    why = f"the first {ramp} of {chosen.sum()} measured requests differ from the rest" if ramp else None
+    return {
         "fixed_s": begin / 1e9,
-        "start_s": (begin if refusal else start) / 1e9,
+        "start_s": start / 1e9,
         "end_s": last_send / 1e9,
         "drained_s": float(requests["end_ns"].max()) / 1e9,
         "cuts": cuts,
-        "removed": 0 if refusal else int(early.sum()),
+        "removed": 0,
+        "ramp_requests": ramp,
+        "cold_misses": cold_misses,
         "drift": drifts,
-        **_state(courses, drifts, early, refusal),
+        **_state(courses, drifts, why),
     }
-    if refusal or not early.any():
-        return records, found
-    tagged = requests.copy()
-    tagged["phase"][early] = Phase.WARMUP
-    return replace(records, requests=tagged), found
 
 
-def _state(
-    courses: list[Course], drifts: dict[str, float | None], early: NDArray[np.bool_], refusal: str | None
-) -> dict[str, str | None]:
+def _state(courses: list[Course], drifts: dict[str, float | None], ramp: str | None) -> dict[str, str | None]:
     drifting = [f"{name} changes by {share:+.0%} over it" for name, share in drifts.items() if share]
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):
         return {"state": "unknown", "why": "too few requests to tell"}
     if drifting:
         return {"state": "not steady", "why": "; ".join(drifting)}
-    if refusal:
-        return {"state": "ramp kept", "why": refusal}
-    return {"state": "steady", "why": None}
-
-
-def _refusal(requests: NDArray[np.void], chosen: NDArray[np.bool_], early: NDArray[np.bool_]) -> str | None:
-    """Why what plainly is warm-up cannot be removed."""
-    if not early.any():
-        return None
-    count, before = int(early.sum()), int(chosen.sum())
-    if (requests["outcome"][early] != Outcome.OK).any():
-        return f"the first {count} measured requests differ from the rest, and some of them failed"
-    if highest_percentile(before - count) < highest_percentile(before):
-        return f"the first {count} of {before} measured requests differ from the rest: too few would be left"
-    return None
+    return {"state": "ramp kept" if ramp else "steady", "why": ramp}
 
 
 def _latency(requests: NDArray[np.void]) -> Course | None:
@@ -158,3 +141,23 @@ def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
     found, _ = np.histogram(inside, edges)
     return Course("output_events_per_s", edges[:-1], found / found.mean(), logarithmic=False)
+
+
+def ramp_warnings(cells: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """One per load point: the warm-up that all of its cells would need, by the cell that needs the most."""
+    ramps: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        if cell["steady_state"].get("state") == "ramp kept":
+            ramps.setdefault((cell["load"]["kind"], cell["load"]["value"]), []).append(cell)
+    for found in ramps.values():
+        worst = max(found, key=lambda cell: cell["steady_state"].get("ramp_requests", 0))
+        steady = worst["steady_state"]
+        more = steady.get("ramp_requests")
+        enough = worst["requests"]["warmup"] + more if more else "more"
+        yield {
+            "code": "ramp-kept",
+            "text": f"{worst['cell']}: {steady['why']}; they are in the figures of every cell alike",
+            "hint": "the first requests fill the empty cache, which is part of this scenario"
+            if steady.get("cold_misses")
+            else f"for the steady part alone: --set load.warmup_requests={enough}",
+        }

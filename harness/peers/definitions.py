@@ -140,7 +140,7 @@ TOOLS = {
             {
                 "TTFT": "a new connection for each request: its handshake is inside; from the send; "
                 f"{_LEAVES_OUT}",
-                "ITL": "gaps of text chunks, as here; failed requests are left out",
+                "ITL": "gaps of text chunks, 0 for those that arrive together; failed requests are left out",
                 "TPOT": "to the last line of the stream, [DONE] and usage included, over (tokens − 1)",
                 "E2E": "send, with the handshake, to the last line of the stream",
                 "output": f"tokens {_WHOLE_RUN}; a server that sends usage only on demand is credited with "

@@ -1,10 +1,11 @@
 """Prompts of which no two begin alike."""
 
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, repeat
 from random import Random
 
 from harness.asked import Expected
+from harness.prompts.lengths import spread
 from harness.prompts.request import ChatRequest
 from harness.prompts.text import TextMaker
 from harness.prompts.topics import about
@@ -18,16 +19,19 @@ _ASKED = {
 
 
 def fixed_length(spec: FixedLength, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    for text in texts.stream((spec.input_tokens for _ in range(count)), random):
-        yield ChatRequest((("user", text),), spec.output_tokens, spec.input_tokens)
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
+    for output, text in zip(lengths, texts.stream(repeat(spec.input_tokens, count), random), strict=True):
+        yield ChatRequest((("user", text),), output, spec.input_tokens)
 
 
 def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     weights = list(accumulate(one.weight for one in spec.classes))
     choice = Random(random.random())
     drawn = choice.choices(spec.classes, cum_weights=weights, k=count)
-    for one, text in zip(drawn, texts.stream((one.input_tokens for one in drawn), random), strict=True):
-        yield ChatRequest((("user", text),), one.output_tokens, one.input_tokens, kind=one.name)
+    lengths = spread((one.output_tokens for one in drawn), spec.output_spread, random)
+    made = texts.stream((one.input_tokens for one in drawn), random)
+    for one, output, text in zip(drawn, lengths, made, strict=True):
+        yield ChatRequest((("user", text),), output, one.input_tokens, kind=one.name)
 
 
 def classification(
@@ -52,6 +56,7 @@ def classification(
 
 def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     """By turns, so that both are in flight together."""
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
 
     def messages() -> Iterator[tuple[str, str]]:
         passages = texts.stream((spec.passage_tokens for _ in range(count)), random)
@@ -59,5 +64,6 @@ def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMa
             kind = WRITE if place % 2 else COPY
             yield kind, passage + _ASKED[kind]
 
-    for (kind, message), tokens in texts.counted(messages(), lambda made: made[1]):
-        yield ChatRequest((("user", message),), spec.output_tokens, tokens, kind=kind)
+    counted = texts.counted(messages(), lambda made: made[1])
+    for output, ((kind, message), tokens) in zip(lengths, counted, strict=True):
+        yield ChatRequest((("user", message),), output, tokens, kind=kind)

@@ -6,6 +6,7 @@ from itertools import accumulate, chain, repeat
 from random import Random
 
 from harness.asked import Part
+from harness.prompts.lengths import spread
 from harness.prompts.request import ChatRequest, Message
 from harness.prompts.text import TextMaker
 from harness.spec.scenario.synthetic import FewShot, Rag, SharedPrefix
@@ -55,11 +56,13 @@ def few_shot(spec: FewShot, count: int, random: Random, texts: TextMaker) -> Ite
         said = texts.make([spec.example_tokens] * (2 * spec.examples), random)
         tasks.append(tuple(zip(chain(*repeat(("user", "assistant"), spec.examples)), said, strict=True)))
     choice, shared = Random(random.random()), 2 * spec.examples * spec.example_tokens
-    for question in texts.stream(repeat(spec.question_tokens, count), random):
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
+    questions = texts.stream(repeat(spec.question_tokens, count), random)
+    for output, question in zip(lengths, questions, strict=True):
         task = choice.randrange(spec.tasks)
         yield ChatRequest(
             (*tasks[task], ("user", question)),
-            spec.output_tokens,
+            output,
             shared + spec.question_tokens,
             group=task,
             shared=(Part(task, shared),),
@@ -73,16 +76,18 @@ def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
     first = Part(-1, spec.instruction_tokens)
     parts = [Part(rank, tokens) for rank, tokens in enumerate(texts.count(documents))]
     ranks, choice = Zipf(spec.documents, spec.zipf_exponent), Random(random.random())
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
 
     def messages() -> Iterator[tuple[list[int], str]]:
         for question in texts.stream(repeat(spec.question_tokens, count), random):
             found = ranks.several(spec.retrieved, choice)
             yield found, "".join(documents[rank] for rank in found) + question
 
-    for (found, message), tokens in texts.counted(messages(), lambda made: made[1]):
+    counted = texts.counted(messages(), lambda made: made[1])
+    for output, ((found, message), tokens) in zip(lengths, counted, strict=True):
         yield ChatRequest(
             (("system", instruction), ("user", message)),
-            spec.output_tokens,
+            output,
             spec.instruction_tokens + tokens,
             group=found[0],
             shared=(first, *(parts[rank] for rank in found)),

@@ -14,7 +14,8 @@ def card_lines(card: Json) -> Iterator[str]:
     load, sharing, arrivals = card["load"], card["sharing"], card["arrivals"]
     place = point_words(LoadPoint.of(card))
     warmup = f" after {card['warmup_requests']} to warm up" if card["warmup_requests"] else ""
-    yield f"{place}: {card['requests']:,} requests{warmup}, sha256 {card['sha256'][:12]}"
+    start = f", slots start {load['start']}" if load.get("start") and load["value"] > 1 else ""
+    yield f"{place}: {card['requests']:,} requests{warmup}{start}, sha256 {card['sha256'][:12]}"
     counting = "" if card["exact_lengths"] else " (approximate: no tokenizer)"
     yield f"  input   {_lengths(card['input_tokens'])}{counting}"
     yield f"  output  {_lengths(card['output_tokens'])}"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from harness.metrics.enough import MIN_ANSWERS, MIN_SECONDS
 from harness.plan import LoadPoint
 from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known
@@ -29,6 +30,8 @@ def notes(summary: Json) -> list[Note]:
         *_tracks(summary),
         *_validity(summary),
         *_errors(summary),
+        *_bursts(summary),
+        *_first_look(summary),
         *(Note("note", line) for line in class_lines(summary)),
         *_pooled(groups(summary)),
         *_unknown(groups(summary)),
@@ -154,6 +157,31 @@ def _errors(summary: Json) -> Iterator[Note]:
         ]
         if faults:
             yield Note("note", plain(f"not answered, {place(cell)}: {listing(faults)}"))
+
+
+def _bursts(summary: Json) -> Iterator[Note]:
+    """Lockstep that the scenario declares is a label, not a doubt."""
+    where: dict[str, list[str]] = {}
+    for cell in summary.get("cells") or ():
+        found = cell.get("synchrony") or {}
+        if found.get("in_bursts") and cell["load"].get("start_declared") == "together":
+            where.setdefault(f"{found['burst']:g}", []).append(place(cell))
+    for burst, places in where.items():
+        named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
+        yield Note("note", f'bursts of {burst}, as declared (start = "together"): {listing(named)}')
+
+
+def _first_look(summary: Json) -> Iterator[Note]:
+    """Once for the run: what it takes to be enough, where that is less than by default."""
+    samples = [cell["sample"] for cell in summary.get("cells") or () if cell.get("sample")]
+    declared = {(sample["min_answers"], sample["min_seconds"]) for sample in samples}
+    for answers, seconds in sorted(declared):
+        if answers < MIN_ANSWERS or seconds < MIN_SECONDS:
+            yield Note(
+                "note",
+                f"a first look: {answers} answers in {seconds:g} s are declared to be enough for a cell; "
+                f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
+            )
 
 
 def _limits(summary: Json) -> Iterator[Note]:

@@ -17,7 +17,7 @@ from harness.engines.install import install_engine, needs_install
 from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
-from harness.metrics.pooled import Samples
+from harness.metrics.pooled import Samples, samples
 from harness.observe import host
 from harness.plan import Block, Cell, load_points, long_probe
 from harness.probe import examine
@@ -34,7 +34,7 @@ from harness.run.search import Search
 from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads
 from harness.store import RunFolder
-from harness.summary import beside, cell_samples, summarise_cell, summarise_run
+from harness.summary import beside, summarise_cell, summarise_run
 from harness.telemetry import Telemetry
 from harness.traces import Trace
 
@@ -93,7 +93,7 @@ class Run:
     ) -> dict[str, Any]:
         summary = summarise_cell(records, facts, asked, telemetry)
         self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
-        self.samples[summary["cell"]] = cell_samples(records, facts)
+        self.samples[summary["cell"]] = samples(records)
         return summary
 
     @property

@@ -14,7 +14,7 @@ from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.turns import ANSWER, TOOL
-from harness.plan import Cell, LoadPoint, seed_for, warmup_requests
+from harness.plan import Cell, LoadPoint, seed_for, start_of, warmup_requests
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, paced, replayed, think_times
@@ -101,7 +101,7 @@ def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -
     load = prepared.scenario.load
     if point.kind == "concurrency":
         think = None if asked.has_sessions() else _think_ns(prepared, point, repeat, len(asked))
-        return ClosedLoop(int(point.value), think)
+        return ClosedLoop(int(point.value), think, spread=start_of(prepared.scenario, point) == "spread")
     intended_ns = send_times(load, prepared.options.seed, point, repeat, asked)
     if prepared.probe is not None:
         intended_ns = paced(intended_ns, len(asked) / point.value)

@@ -21,7 +21,7 @@ from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
-from harness.plan import Cell, LoadPoint, warmup_requests
+from harness.plan import Cell, LoadPoint, start_of, warmup_requests
 from harness.prompts.structured import FREE
 from harness.prompts.workload import Workload
 from harness.run.cache_state import CacheState, bring_about
@@ -29,7 +29,7 @@ from harness.run.job import make_job
 from harness.run.observing import COUNTERS, watch_of
 from harness.run.prepare import Prepared
 from harness.run.workers import choose_workers
-from harness.spec.scenario import Load
+from harness.spec.scenario import Load, Scenario
 from harness.telemetry import Telemetry
 
 # An engine that no longer answers may take so long to be gone.
@@ -40,6 +40,12 @@ def engine_version(facts: Mapping[str, Any]) -> str | None:
     """Of the package it runs from and as the running server tells it, where they differ."""
     package, server = facts.get("package_version"), facts["server_version"]
     return f"{package} (server: {server})" if package and server and package != server else package or server
+
+
+def _start_facts(scenario: Scenario, point: LoadPoint) -> dict[str, Any]:
+    """How the slots of a closed loop begin: as it was done, and as the scenario declares it."""
+    start = start_of(scenario, point)
+    return {"start": start, "start_declared": scenario.load.start if start else None}
 
 
 def _arrival_facts(load: Load, point: LoadPoint) -> dict[str, Any]:
@@ -122,6 +128,15 @@ def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
     return ended
 
 
+def _minimum(load: Load, *, searched: bool) -> dict[str, float]:
+    """What the scenario declares to be enough; the probes of a capacity search have sizes of their own."""
+    return (
+        {"seconds": 0, "answers": 0}
+        if searched
+        else {"seconds": load.min_seconds, "answers": load.min_answers}
+    )
+
+
 def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[str, Any]:
     """What was asked of every answer, in the engine's own fields, and what it has no field for."""
     definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
@@ -178,6 +193,7 @@ def _facts(
             "kind": cell.load.kind,
             "value": cell.load.value,
             **_arrival_facts(load, cell.load),
+            **_start_facts(prepared.scenario, cell.load),
         },
         "workload": {
             "sha256": workload.sha256,
@@ -200,6 +216,7 @@ def _facts(
         "planned": len(workload) - warmup,
         "slo": prepared.scenario.slo,
         "probe": None if (probe := prepared.probe_of(cell)) is None else asdict(probe),
+        "minimum": _minimum(load, searched=probe is not None),
         "unsent": result.unsent,
         "interrupted": result.interrupted,
         "cache": cache.as_json(),

@@ -12,6 +12,7 @@ from harness.plan import (
     load_points,
     probe_of,
     seed_for,
+    start_of,
     warmup_requests,
 )
 from harness.prompts.generate import generate
@@ -26,9 +27,14 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
     """Of one load point's requests, as they were drawn for the first repeat."""
     load = scenario.load
     times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.asked)
-    process = load.arrival if point.kind == "rate" else None
+    place = {
+        "kind": point.kind,
+        "value": point.value,
+        "process": load.arrival if point.kind == "rate" else None,
+        "start": start_of(scenario, point),
+    }
     return {
-        "load": {"kind": point.kind, "value": point.value, "process": process},
+        "load": place,
         "sha256": made.sha256,
         "exact_lengths": made.exact,
         "alike_chars": made.alike_chars,

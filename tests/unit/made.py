@@ -67,6 +67,7 @@ def facts(**changes):
         "planned": 10,
         "t0_unix_ns": 1_795_065_464_000_000_000,
         "unsent": 0,
+        "minimum": {"seconds": 0.0, "answers": 1},
         "interrupted": False,
         "cache": {},
         "server_counters": None,

@@ -46,7 +46,30 @@ SPECS = [
     Agent(30, 3, 20, 3, 10, 8),
     Structured(12, 60),
 ]
+SPREAD = [
+    FixedLength(20, 100, 0.1),
+    Mix((LengthClass("a", 10, 100),), 0.1),
+    CopyAndWrite(20, 100, 0.1),
+    FewShot(2, 3, 10, 10, 100, 0.1),
+    Rag(9, 20, 3, 10, 8, 100, output_spread=0.1),
+]
 kinds = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.generator)
+
+
+@pytest.mark.parametrize("spec", SPREAD, ids=lambda spec: spec.generator)
+def test_answers_are_spread_by_the_seed_and_keep_their_mean(spec):
+    first, again, other = (generate(spec, 400, seed, TextMaker(words)) for seed in (3, 3, 4))
+    lengths = first.asked.numbers["max_tokens"]
+    assert first.sha256 == again.sha256 != other.sha256
+    assert (lengths.min(), lengths.max()) == (90, 110)
+    assert lengths.mean() == lengths[:8].mean() == 100  # of any stretch of pairs
+    assert len(set(lengths.tolist())) == 21
+
+
+def test_without_a_spread_the_bytes_are_as_they_were():
+    """Of runs that were published before lengths could be spread."""
+    made = generate(FixedLength(20, 4), 50, 3, TextMaker(words))
+    assert made.sha256 == "2278df74da17e6bc9dcd8d6fda6df1cc1be1f133049b52b2115cde5ee1928099"
 
 
 @kinds

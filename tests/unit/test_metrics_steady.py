@@ -1,11 +1,11 @@
-"""The rule that removes warm-up, on courses of known shape: what it cuts, and how seldom without cause."""
+"""The rule that sees a ramp, on courses of known shape: where it ends, and how seldom without cause."""
 
 import numpy as np
 import pytest
 
-from harness.metrics.steady import Course, steady_state
-from harness.record import Outcome, Phase
-from tests.unit.made import records
+from harness.metrics.steady import Course, ramp_warnings, steady_state
+from harness.summary import summarise_cell
+from tests.unit.made import facts, records
 
 CLOSED = {"kind": "concurrency", "value": 1}
 
@@ -14,13 +14,11 @@ def course(values):
     return Course("x", np.arange(len(values)), np.log(values))
 
 
-def one_after_another(took_ms, outcomes=None):
+def one_after_another(took_ms):
     """A closed loop of one: each request sent when the one before has ended, in the middle a token."""
     rows, now = [], 0
-    for index, took in enumerate(took_ms):
+    for took in took_ms:
         rows.append({"intended": now, "texts": [now + took // 2, now + took]})
-        if outcomes and index in outcomes:
-            rows[-1]["outcome"] = Outcome.HTTP_ERROR
         now += took
     return records(*rows)
 
@@ -61,48 +59,72 @@ def test_stretches_without_output_are_no_thousandfold_change():
     assert 1 < tokens.drift(0) < 4
 
 
-def test_early_requests_become_warm_up():
+def test_a_ramp_is_told_and_kept():
     made = one_after_another([400] * 10 + [100, 104, 96] * 40)
-    tagged, found = steady_state(made, CLOSED)
-    assert found["state"] == "steady"
-    assert found["removed"] == int((tagged.requests["phase"] == Phase.WARMUP).sum()) in range(9, 16)
+    found = steady_state(made, CLOSED)
+    assert found["state"] == "ramp kept"
+    assert found["ramp_requests"] in range(9, 16)
+    assert found["why"] == f"the first {found['ramp_requests']} of 130 measured requests differ from the rest"
+    assert found["removed"] == 0
     assert found["fixed_s"] == 0
     assert found["start_s"] == pytest.approx(4.0, abs=0.6)
     assert found["end_s"] < found["drained_s"]
-    assert (made.requests["phase"] == Phase.MEASURE).all()
 
 
-def test_nothing_is_removed_that_a_percentile_needs():
-    """32 requests support a p90, 26 do not."""
-    tagged, found = steady_state(one_after_another([400] * 6 + [100, 104] * 13), CLOSED)
-    assert found["state"] == "ramp kept"
-    assert found["why"].endswith("of 32 measured requests differ from the rest: too few would be left")
-    assert found["removed"] == 0
-    assert (tagged.requests["phase"] == Phase.MEASURE).all()
+def steady(state, ramp=0, **changes):
+    why = f"the first {ramp} of 40 measured requests differ from the rest" if ramp else None
+    return {"state": state, "why": why, "ramp_requests": ramp, "cold_misses": False, **changes}
 
 
-def test_a_failure_is_never_removed():
-    _, found = steady_state(one_after_another([400] * 10 + [100, 104] * 60, outcomes={3}), CLOSED)
-    assert found["state"] == "ramp kept"
-    assert "some of them failed" in found["why"]
+def cell(name, steady_state, value=8):
+    load = {"kind": "concurrency", "value": value}
+    return {"cell": name, "load": load, "requests": {"warmup": 8}, "steady_state": steady_state}
+
+
+def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need():
+    cells = [
+        cell("000-a-c8-r0", steady("ramp kept", 4)),
+        cell("001-b-c8-r0", steady("steady")),
+        cell("002-a-c8-r1", steady("ramp kept", 12)),
+        cell("003-a-c32-r0", steady("ramp kept", 20, cold_misses=True), 32),
+    ]
+    at_8, at_32 = ramp_warnings(cells)
+    assert at_8["text"].startswith("002-a-c8-r1: the first 12 of 40 measured requests differ")
+    assert at_8["hint"].endswith("--set load.warmup_requests=20")
+    assert "fill the empty cache" in at_32["hint"]
+
+
+def test_two_cells_of_a_pair_keep_the_same_requests():
+    """One with a ramp, one without: both have figures of all 130."""
+    for took in ([400] * 10 + [100, 104, 96] * 40, [100, 104] * 65):
+        summary = summarise_cell(one_after_another(took), facts(planned=130), None)
+        assert summary["requests"]["ok"] == summary["requests"]["planned"] == 130
+        assert summary["requests"]["warmup"] == 0
+
+
+def test_the_misses_of_a_cold_cache_are_no_doubt():
+    made = one_after_another([400] * 10 + [100, 104, 96] * 40)
+    for ideal, expected in ((0.0, {"ramp-kept"}), (0.5, set())):
+        summary = summarise_cell(made, facts(workload__ideal_hit_rate=ideal, workload__output_tokens=2), None)
+        assert summary["steady_state"]["state"] == "ramp kept"
+        assert {reason["code"] for reason in summary["validity"]["reasons"]} == expected
 
 
 def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
-    _, found = steady_state(records(*rows), {"kind": "rate", "value": 100.0})
+    found = steady_state(records(*rows), {"kind": "rate", "value": 100.0})
     assert found["state"] == "not steady"
 
 
 def test_a_load_that_changes_by_itself_is_not_tested():
     for load in ({"kind": "trace", "value": 1}, {"kind": "rate", "value": 1, "profile": [{"seconds": 1}]}):
-        assert steady_state(one_after_another([10] * 20), load)[1]["state"] == "not tested"
-    assert steady_state(records(), CLOSED)[1]["state"] == "unknown"
-    assert steady_state(one_after_another([10] * 5), CLOSED)[1]["why"] == "too few requests to tell"
+        assert steady_state(one_after_another([10] * 20), load)["state"] == "not tested"
+    assert steady_state(records(), CLOSED)["state"] == "unknown"
+    assert steady_state(one_after_another([10] * 5), CLOSED)["why"] == "too few requests to tell"
 
 
 def test_a_batch_that_is_sent_at_once_has_no_steady_part():
     rows = [{"intended": 0, "texts": [100 * (index // 8 + 1), 100 * (index // 8 + 2)]} for index in range(48)]
     made = records(*rows)
-    tagged, found = steady_state(made, {"kind": "concurrency", "value": 48})
+    found = steady_state(made, {"kind": "concurrency", "value": 48})
     assert (found["state"], found["why"]) == ("not tested", "all requests are sent at once")
-    assert (tagged.requests["phase"] == Phase.MEASURE).all()

@@ -51,20 +51,21 @@ def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
 
 @pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 119 * 30 / (130 * 40))])
 def test_the_ideal_is_that_of_the_requests_that_the_hit_rate_is_of(usage, ideal):
-    """Ten slow ones whose prefixes are new, then quick ones that share one; counters are of all requests."""
+    """Eleven to warm up, whose prefixes are new, then ones that share one; counters are of all requests."""
     counted = {"prompt": 40, **({"cached": 30} if usage else {})}
     took = [400] * 10 + [100, 104, 96] * 40
     begin = np.cumsum([0, *took])
+    phases = [Phase.WARMUP] * 11 + [Phase.MEASURE] * 119
     rows = [
-        {"intended": int(t), "texts": [int(t) + 5, int(t) + d], **counted}
-        for t, d in zip(begin[:-1], took, strict=True)
+        {"intended": int(t), "texts": [int(t) + 5, int(t) + d], "phase": phase, **counted}
+        for t, d, phase in zip(begin[:-1], took, phases, strict=True)
     ]
     made = asked(*(one(40, (max(10 - index, 0), 30)) for index in range(len(took))))
     known = facts(
         workload__ideal_hit_rate=0.5, server_counters={"prompt_tokens": 4, "cached_prompt_tokens": 3}
     )
     summary = summarise_cell(records(*rows), known, made)
-    assert summary["steady_state"]["removed"] >= 10
+    assert summary["requests"]["warmup"] == 11
     assert summary["prefix_cache_source"] == ("usage" if usage else "counters")
     assert summary["prefix_cache_ideal"] == pytest.approx(ideal)
 

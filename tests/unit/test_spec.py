@@ -48,6 +48,14 @@ def test_a_scenario_is_complete_in_itself():
         (("[1]", "[1]\narrival = 'gauss'"), "x.toml:load.arrival: 'gauss' is not one of 'poisson'", None),
         (("[1]", "[1]\nduration_s = 0"), "x.toml:load.duration_s: must be above 0", None),
         (("[1]", "[1]\nwarmup_requests = -1"), "x.toml:load.warmup_requests: must not be negative", None),
+        (("[1]", "[1]\nmin_answers = 0"), "x.toml:load.min_answers: must be at least 1, not 0", None),
+        (("[1]", "[1]\nmin_seconds = -1"), "x.toml:load.min_seconds: must not be negative", None),
+        (("[1]", "[1]\nstart = 'slow'"), "x.toml:load.start: 'slow' is not one of 'spread'", None),
+        (
+            ("input_tokens = 8", "input_tokens = 8\noutput_spread = 1"),
+            "x.toml:prompts.output_spread: must be from 0 to below 1, not 1",
+            None,
+        ),
         (
             ("[1]", "[1]\nprofile = [{ seconds = 1, start = 1, end = 1 }]"),
             "shapes a rate, and there is none",

@@ -21,7 +21,7 @@ TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every 
 # field of Samples → name, option, title, axis, whether it is drawn for papers
 MEASURES = {
     "ttft_ms": ("ttft-cdf", "TTFT", "Time to first token", "TTFT from the intended send, ms", True),
-    "itl_ms": ("itl-cdf", "ITL", "Inter-token latency", "gap between successive text events, ms", True),
+    "itl_ms": ("itl-cdf", "ITL", "Inter-token latency", "gap between successive arrivals of text, ms", True),
     "tpot_ms": ("tpot-cdf", "TPOT", "Time per output token", "TPOT, ms", False),
     "e2e_ms": ("e2e-cdf", "E2E", "End-to-end latency", "E2E from the intended send, ms", False),
 }

@@ -11,13 +11,15 @@ from harness.report.text import NOT_KNOWN, counted, listing, number, plain
 from harness.report.view import VERDICTS, Group, Json, cell_name, groups, labels, point_words, verdict
 
 LATENCIES = {
-    "ttft_ms": "TTFT from the intended send",
-    "ttft_service_ms": "TTFT from the actual send",
+    "ttft_ms": "TTFT from the intended send (closed loop: from the send)",
+    "ttft_service_ms": "TTFT from the send",
     "itl_ms": "ITL",
     "tpot_ms": "TPOT",
     "e2e_ms": "E2E",
 }
-STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+STATISTICS = {name: name for name in ("mean", "p50", "p90", "p95", "p99")}
+BOUNDS = {f"{name}_upper": f"{name} at most" for name in ("p50", "p90", "p95", "p99")}
+BOUNDED = "upper bounds of 95 % confidence"
 RATES = {
     "output_tokens_per_s": "output tokens/s",
     "input_tokens_per_s": "input tokens/s",
@@ -26,6 +28,8 @@ RATES = {
     "window_s": "window, s",
 }
 CLIENT = {
+    "slot_idle_share": "slots idle, of 1",
+    "synchrony.index": "synchrony of the slots, of 1",
     "client.send_lag_ms.p50": "send lag, median ms",
     "client.send_lag_ms.max": "largest",
     "client.loop_lag_ms.p50": "loop lag, median ms",
@@ -101,12 +105,19 @@ def statistics(source: Source) -> Html:
 def _group(source: Source, group: Group) -> Html:
     cells = [cell for row in group.rows for cell in row.cells]
     latencies = [
-        _values(source, f"{title}, ms", cells, {f"{field}.{key}": key for key in STATISTICS})
+        _values(source, f"{title}, ms", cells, {f"{field}.{key}": head for key, head in STATISTICS.items()})
         for field, title in LATENCIES.items()
+    ]
+    bounds = [
+        _values(
+            source, f"{title}, ms, {BOUNDED}", cells, {f"{field}.{key}": head for key, head in BOUNDS.items()}
+        )
+        for field, title in LATENCIES.items()
+        if field != "itl_ms"  # gaps of one answer are not independent
     ]
     rates = _values(source, "Rates", cells, RATES)
     parts = [_by(source, cells, field, title) for field, title in PARTS.items()]
-    return details(point_words(group.point).capitalize(), *latencies, rates, *filter(None, parts))
+    return details(point_words(group.point).capitalize(), *latencies, *bounds, rates, *filter(None, parts))
 
 
 def _by(source: Source, cells: Sequence[Json], field: str, title: str) -> Html | None:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from harness.compare import capacity
+from harness.dotted import number_at
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, section, table, tag
-from harness.report.text import number
-from harness.report.view import Row, groups, point_words
+from harness.report.text import NOT_KNOWN, number, plain
+from harness.report.view import Json, Row, groups, point_words
 
 EXPLAINED = "A limit is kept when the share it names was within it; a request without an answer never is."
 
@@ -44,7 +45,7 @@ def _kept(source: Source) -> Iterator[Html]:
                 rows.append([source.name(row.label), point_words(group.point), *limit])
                 owners.append(str(source.index(row.label)))
     if rows:
-        head = ["backend", "load", "limit", "within it, %", "kept"]
+        head = ["backend", "load", "limit", "within it, %", "kept", "95 % upper bound, ms"]
         yield table("Limits of the scenario, first repeat", head, rows, owners)
 
 
@@ -53,4 +54,13 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
     for limit in (slo or {}).get("limits") or ():
         kept = tag("span", "yes", class_="faster") if limit["met"] else tag("span", "no", class_="slower")
         name = f"{limit['metric'].removesuffix('_ms')} {limit['share']} ≤ {number(limit['limit_ms'])} ms"
-        yield [name, number(100 * limit["within"]), kept]
+        yield [name, number(100 * limit["within"]), kept, _bound(row.usable[0], limit)]
+
+
+def _bound(cell: Json, limit: Json) -> str:
+    """Below which the percentile lies with 95 % confidence; why not known, where it is not."""
+    path = f"{limit['metric']}.{limit['share']}_upper"
+    value = number_at(cell, path)
+    if value is not None:
+        return number(value)
+    return plain((cell.get("nulls") or {}).get(path) or NOT_KNOWN)

@@ -75,13 +75,17 @@ def _card_row(one: Json) -> list[str]:
     turns = f"{sessions['count']} of up to {sessions['turns_max']} turns" if sessions.get("count") else "none"
     blocks = _percent(sharing.get("block_hit_rate"))
     return [
-        f"{one['requests']} + {one['warmup_requests']} to warm up",
+        f"{one['requests']} + {one['warmup_requests']} to warm up{_start(one.get('load') or {})}",
         _histogram(one["input_tokens"]),
         _histogram(one["output_tokens"]),
         turns,
         _percent(sharing.get("radix_hit_rate")),
         f"{blocks} (of {sharing['block_tokens']})" if sharing.get("block_tokens") else blocks,
     ]
+
+
+def _start(load: Json) -> str:
+    return f", slots start {load['start']}" if load.get("start") and load["value"] > 1 else ""
 
 
 def _histogram(lengths: Json) -> Html:

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from harness.metrics.steady import steady_state
 from harness.metrics.throughput import Window, measured_window
 from harness.plan import LoadPoint
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
@@ -30,11 +29,7 @@ NO_TELEMETRY = Telemetry()
 def draw(
     cell: Json, records: Records, caption: Caption, folder: Path, telemetry: Telemetry = NO_TELEMETRY
 ) -> Picture | None:
-    """None where nothing was sent. Without samples there are the requests and their tokens alone.
-
-    Warm-up is shown as the figures took it: the rule's part of it as well as the scenario's.
-    """
-    records, _ = steady_state(records, cell["load"])
+    """None where nothing was sent. Without samples there are the requests and their tokens alone."""
     requests = records.requests
     sent = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
     if not len(sent):

@@ -32,8 +32,13 @@ class Load:
     repeat_profile: bool = False  # start over at its end; else its last rate goes on
     think_time_s: float = 0.0  # closed loop: mean wait before a slot sends again
     think_time: Literal["exponential", "constant"] = "exponential"
+    # Closed loop: slots begin one after another, over the time of one answer, or all at once. Spread takes a
+    # first wave of warm-up requests; "together" declares that bursts are what is to be measured.
+    start: Literal["spread", "together"] = "spread"
     warmup_requests: int = 0  # sent first, recorded, excluded from every statistic
     duration_s: float | None = None  # stop sending after this, even if requests are left
+    min_seconds: float = 10.0  # of a cell; a shorter one is SUSPECT
+    min_answers: int = 100  # of a cell; with fewer it is SUSPECT
     max_in_flight: int = 4096
     over_cap: Literal["wait", "drop"] = "wait"
 
@@ -53,11 +58,13 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
             raise SpecError(
                 "a value stands twice; use --repeats to measure a point again", where=f"{where}.{key}"
             )
-    for key in ("requests", "max_in_flight"):
+    for key in ("requests", "max_in_flight", "min_answers"):
         if getattr(load, key) < 1:
             raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
     if load.warmup_requests < 0:
         raise SpecError("must not be negative", where=f"{where}.warmup_requests")
+    if not 0 <= load.min_seconds < float("inf"):
+        raise SpecError("must not be negative", where=f"{where}.min_seconds")
     if not load.burstiness > 0:
         raise SpecError("must be above 0", where=f"{where}.burstiness")
     if load.think_time_s < 0:

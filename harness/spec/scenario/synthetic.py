@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.spec.scenario.limits import at_least
+from harness.spec.scenario.limits import at_least, is_share
 from harness.spec.schemas import read_schemas
 
 # Those that harness.prompts.topics has words for.
@@ -17,10 +17,12 @@ class FixedLength:
 
     input_tokens: int
     output_tokens: int
+    output_spread: float = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["fixed-length"] = "fixed-length"
 
     def check(self, where: str) -> None:
         at_least(self, where, 1, "input_tokens", "output_tokens")
+        is_share(self, where, "output_spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Mix:
     """Unique prompts of several lengths, drawn by weight; nothing shared."""
 
     classes: tuple[LengthClass, ...]
+    output_spread: float = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["mix"] = "mix"
 
     def check(self, where: str) -> None:
@@ -47,6 +50,7 @@ class Mix:
                 raise SpecError(
                     f"must be above 0, not {one.weight}", where=f"{where}.classes[{place}].weight"
                 )
+        is_share(self, where, "output_spread")
         names = [one.name for one in self.classes]
         if len(set(names)) < len(names):
             raise SpecError("a name stands twice", where=f"{where}.classes")
@@ -94,11 +98,13 @@ class FewShot:
     example_tokens: int  # of each question and of each answer
     question_tokens: int
     output_tokens: int
+    output_spread: float = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["few-shot"] = "few-shot"
 
     def check(self, where: str) -> None:
         keys = ("tasks", "examples", "example_tokens", "question_tokens", "output_tokens")
         at_least(self, where, 1, *keys)
+        is_share(self, where, "output_spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +121,14 @@ class Rag:
     question_tokens: int
     output_tokens: int
     zipf_exponent: float = 1.0  # popularity of the documents; 0: all alike
+    output_spread: float = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["rag"] = "rag"
 
     def check(self, where: str) -> None:
         keys = ("documents", "document_tokens", "retrieved", "instruction_tokens", "question_tokens")
         at_least(self, where, 1, *keys, "output_tokens")
         at_least(self, where, 0, "zipf_exponent")
+        is_share(self, where, "output_spread")
         if self.retrieved > self.documents:
             raise SpecError("more than there are documents", where=f"{where}.retrieved")
 
@@ -181,7 +189,9 @@ class CopyAndWrite:
 
     passage_tokens: int
     output_tokens: int
+    output_spread: float = 0.0  # answers are up to this share shorter or longer, by the seed; the mean stays
     generator: Literal["copy-and-write"] = "copy-and-write"
 
     def check(self, where: str) -> None:
         at_least(self, where, 1, "passage_tokens", "output_tokens")
+        is_share(self, where, "output_spread")

@@ -1,0 +1,43 @@
+"""Tokens and events that came together: what gaps and TPOT cannot tell apart."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import answered, event_gaps_ms, first_tokens
+from harness.record import GENERATED, UNKNOWN, Records
+
+
+def merged_gaps(records: Records) -> tuple[float, float | None]:
+    """Share of the gaps between text events that are 0, since both events arrived as one; events per arrival.
+
+    The second is None without a text event.
+    """
+    gaps = event_gaps_ms(records)
+    events = int(records.requests["text_events"][answered(records.requests)].sum())
+    together = int(np.count_nonzero(gaps <= 0))
+    return together / max(len(gaps), 1), events / (events - together) if events > together else None
+
+
+def tokens_of_first_events(records: Records) -> tuple[float, float] | None:
+    """Where nobody counted them: tokens of a first event, by its letters, and how low TPOT may be by them.
+
+    The second is a share, for the median answer and as if all tokens beyond one per event were in the first.
+    None where the count is known of all answers.
+    """
+    rows = records.requests[answered(records.requests)]
+    rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2) & (first_tokens(rows) == UNKNOWN)]
+    if not len(rows):
+        return None
+    letters = _first_letters(records, rows["seq"])
+    per_token = float(rows["output_chars"].sum()) / float(rows["output_tokens"].sum())
+    beyond = np.maximum(rows["output_tokens"] - rows["text_events"], 0)
+    low = float(np.median(beyond / (rows["output_tokens"] - 1)))
+    return float(letters.mean()) / max(per_token, 1e-9), low
+
+
+def _first_letters(records: Records, wanted: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Characters of the first text event of each of these requests."""
+    events = records.events
+    text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
+    letters: NDArray[np.int32] = text["text_chars"][np.unique(text["seq"], return_index=True)[1]]
+    return letters

@@ -1,0 +1,84 @@
+"""Whether the slots of a closed loop send together: the Kuramoto order parameter of their send phases.
+
+A wave is as many sends as there are slots; its period runs from its first send to the first of the next
+wave, and a send's phase is its place in that period. |r| of N phases is 1 where all slots send at once and
+0 where they are evenly apart (Kuramoto 1984; Strogatz 2000, Physica D 143). N random phases have a mean
+r² of 1/N, so the index takes that out: index² = (N · mean r² - 1) / (N - 1), 0 on average for chance
+(the pairwise phase consistency of Vinck et al. 2010) and 1 in lockstep.
+
+Two groups of slots half a period apart cancel in r. They show in the second harmonic, where the phases are
+doubled; evenly spread slots do not, from four slots on.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import Floats, measured
+from harness.record import UNKNOWN
+
+# Above it the phases stand within a fifth of a period (standard deviation): bursts, not a steady stream.
+MAX_INDEX = 0.5
+# Standard deviations of chance. With few waves the limit rises by it.
+CHANCE_ERRORS = 4.0
+MIN_WAVES = 2
+MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
+
+
+@dataclass(frozen=True, slots=True)
+class Synchrony:
+    index: float  # 0: evenly spread, or random; 1: lockstep
+    limit: float
+    waves: int
+    groups: int  # bursts per period that the index is of: 1, or 2 of half the slots each
+    in_bursts: bool
+    burst: float  # requests in one burst of such groups
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def synchrony(requests: NDArray[np.void], load: Mapping[str, Any]) -> tuple[Synchrony | None, str]:
+    """Of the measured part of a closed loop; None with the reason where there is nothing to tell."""
+    slots = int(load["value"])
+    if load["kind"] != "concurrency":
+        return None, "an open loop has no slots"
+    if slots < 2:
+        return None, "one slot cannot be in lockstep"
+    sent = np.sort(requests["sent_ns"][measured(requests) & (requests["sent_ns"] != UNKNOWN)])
+    waves = (len(sent) - 1) // slots
+    if waves < MIN_WAVES:
+        return None, f"{len(sent)} requests; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"
+    limit = _limit(slots, waves)
+    if limit >= 1:
+        return None, f"{waves} waves of {slots} are too few to tell lockstep from chance"
+    phases = _phases(sent, slots, waves)
+    of_groups = {groups: _index(phases * groups) for groups in ((1, 2) if slots >= MIN_FOR_GROUPS else (1,))}
+    groups = 2 if of_groups[1] <= limit < of_groups.get(2, 0.0) else 1
+    index = of_groups[groups]
+    return Synchrony(index, limit, waves, groups, index > limit, slots / groups), ""
+
+
+def _phases(sent_ns: NDArray[np.int64], slots: int, waves: int) -> Floats:
+    """In radians, a row per wave. A wave whose sends have one moment with the next one's has phase 0."""
+    stamps = sent_ns[: waves * slots].reshape(waves, slots)
+    starts = sent_ns[: waves * slots + 1 : slots]
+    periods = np.maximum(np.diff(starts), 1)
+    phases: Floats = 2 * np.pi * (stamps - starts[:-1, None]) / periods[:, None]
+    return phases
+
+
+def _index(phases: Floats) -> float:
+    slots = phases.shape[1]
+    squared = float((np.abs(np.exp(1j * phases).mean(axis=1)) ** 2).mean())
+    return math.sqrt(max((slots * squared - 1) / (slots - 1), 0.0))
+
+
+def _limit(slots: int, waves: int) -> float:
+    """index² of random phases has the standard deviation 1 / √(N (N - 1) waves)."""
+    chance = CHANCE_ERRORS / math.sqrt(slots * (slots - 1) * waves)
+    return max(MAX_INDEX, math.sqrt(chance))

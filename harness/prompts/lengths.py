@@ -1,0 +1,19 @@
+"""Answers of nearly one length: equal ones would keep the slots of a closed loop in step."""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+
+def spread(lengths: Iterable[int], share: float, random: Random) -> Iterator[int]:
+    """Each up to `share` shorter or longer, uniformly; two in a row by as much, so that the mean stays.
+
+    Takes from `random` only where there is something to draw.
+    """
+    return _drawn(lengths, share, Random(random.random())) if share else iter(lengths)
+
+
+def _drawn(lengths: Iterable[int], share: float, choice: Random) -> Iterator[int]:
+    by = 0.0
+    for place, tokens in enumerate(lengths):
+        by = -by if place % 2 else choice.uniform(-share, share)
+        yield max(1, round(tokens * (1 + by)))

@@ -1,0 +1,114 @@
+"""Doubts about a cell from the wire to the printed word: bursts, events sent together, too few answers."""
+
+import json
+import time
+
+import pytest
+from load_server import serve
+from scripted import bench, define, run_folder, summary
+
+from harness.checks import judge
+from harness.facts import client_facts
+from harness.load import run_load
+from harness.load.job import ClosedLoop, LoadJob
+from harness.metrics.latency import first_tokens
+from harness.record import UNKNOWN
+
+EIGHT = ("--no-probe", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
+NOT_WARMED_UP = ("--set", "load.warmup_requests=0")  # so the slots begin together
+
+
+def reasons(cell):
+    return {reason["code"]: reason for reason in cell["validity"]["reasons"]}
+
+
+def test_equal_answers_from_a_common_start_are_bursts_and_told_so(here):
+    define("calm", ttft_ms=200, gap_ms=5)
+    scenario = ("run", "--scenario", "fixed-length", "--backends", "calm", *EIGHT, *NOT_WARMED_UP)
+    done = bench(*scenario)
+    (cell,) = summary()["cells"]
+    assert cell["synchrony"]["index"] > 0.9
+    assert (cell["synchrony"]["waves"], cell["synchrony"]["burst"]) == (3, 8)
+    assert cell["load"]["start"] == "together"
+    assert reasons(cell)["lockstep"]["verdict"] == "SUSPECT"
+    assert "sends come in bursts of about 8" in " ".join(done.stdout.split())
+    assert ("slot-idle" in reasons(cell)) == (cell["slot_idle_share"] > 0.02)
+
+
+def test_a_declared_burst_is_a_label(here):
+    define("calm", ttft_ms=200, gap_ms=5)
+    scenario = ("run", "--scenario", "fixed-length", "--backends", "calm", *EIGHT)
+    done = bench(*scenario, *NOT_WARMED_UP, "--set", "load.start=together")
+    (cell,) = summary()["cells"]
+    assert cell["synchrony"]["in_bursts"]
+    assert "lockstep" not in reasons(cell)
+    assert 'bursts of 8, as declared (start = "together"): calm c8 r0' in " ".join(done.stdout.split())
+
+
+def test_events_that_are_written_together_are_one_arrival(here):
+    """A token every 20 ms, written in pairs."""
+    define("pairs", "--events-per-write", "2", ttft_ms=100, gap_ms=20)
+    done = bench(
+        "run", "--scenario", "fixed-length", "--backends", "pairs", "--no-probe",
+        "--requests", "16", "--concurrency", "1", "--output-tokens", "17",
+    )  # fmt: skip
+    (cell,) = summary()["cells"]
+    assert cell["itl_ms"]["p50"] == pytest.approx(40, abs=5)
+    assert cell["tpot_ms"]["p50"] == pytest.approx(20, abs=2)
+    assert cell["events_per_arrival"] == pytest.approx(17 / 9, abs=0.01)
+    assert reasons(cell)["itl-merged"]["verdict"] == "SUSPECT"
+    assert "itl-merged" in done.stdout
+
+
+def test_too_few_answers_say_how_many_would_do(here):
+    define("calm", ttft_ms=100, gap_ms=5)
+    done = bench(
+        "run", "--scenario", "fixed-length", "--backends", "calm", "--no-probe", "--requests", "20",
+        "--concurrency", "1", "--output-tokens", "4", "--set", "load.min_answers=50",
+    )  # fmt: skip
+    (cell,) = summary()["cells"]
+    assert cell["sample"]["answers"] == 20
+    assert reasons(cell)["too-short"]["hint"] == "measure longer: --requests 50"
+    said = " ".join(done.stdout.split())
+    assert "measured 20 answers in" in said
+    assert "measure longer: --requests 50" in said
+    assert "a first look: 50 answers in 0.5 s are declared to be enough" in said
+    report = (run_folder() / "report.html").read_text()
+    assert "slots idle, of 1" in report
+    assert "upper bounds of 95 % confidence" in report
+
+
+def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
+    """Then 20 tokens, one every 10 ms: by 25 gaps it would be 8 ms."""
+
+    def chunk(**message):
+        data = b"data: " + json.dumps(message).encode() + b"\n\n"
+        return b"%x\r\n%b\r\n" % (len(data), data)
+
+    def text(said):
+        return chunk(choices=[{"index": 0, "delta": {"content": said}}])
+
+    def script(peer):
+        peer.say(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+        peer.say(text("abcdef"))
+        for _ in range(20):
+            time.sleep(0.01)
+            peer.say(text("g"))
+        usage = {"prompt_tokens": 3, "completion_tokens": 26}
+        peer.say(chunk(choices=[{"index": 0, "delta": {}, "finish_reason": "length"}]))
+        peer.say(chunk(choices=[], usage=usage), b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+
+    with serve(script) as server:
+        bodies = [b'{"stream":true}'] * 8
+        load = LoadJob(server.url, {"content-type": "application/json"}, bodies, ClosedLoop(1), workers=1)
+        result = run_load(load)
+    assert (first_tokens(result.records.requests) == UNKNOWN).all()
+    facts = {
+        "client": client_facts(result.client),
+        "load": {"kind": "concurrency", "value": 1},
+        "engine_exited": None,
+        "minimum": {"seconds": 0.0, "answers": 1},
+        "workload": {"output_tokens": 26, "exact_output": True, "cold_cache": False},
+    }
+    found = {reason["code"]: reason for reason in judge(result.records, facts, None)["reasons"]}
+    assert found["first-event-tokens"]["measured"].startswith("about 6.0 tokens in first events")
