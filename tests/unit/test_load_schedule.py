@@ -62,9 +62,9 @@ def test_closed_work_gives_a_slot_its_next_request_when_the_answer_ended() -> No
     assert [work.take(100, 0), work.take(100, 1)] == [(100, 0), (100, 1)]
     assert work.take(150, 2) is None
     assert work.left(150, 2)
-    work.freed(140)
+    work.freed(0, 100, 140)
     assert work.take(150, 1) == (140, 2)
-    work.freed(160)
+    work.freed(1, 100, 160)
     assert not work.left(160, 0)
 
 
@@ -72,14 +72,14 @@ def test_closed_work_thinks_before_each_request() -> None:
     work = ClosedWork(ClosedLoop(1, offsets(7, 11)), 2, t0=100, close_at=NEVER)
     assert work.take(106, 0) is None
     assert work.take(107, 0) == (107, 0)
-    work.freed(200)
+    work.freed(0, 107, 200)
     assert work.next_due(0) == 211
 
 
 def test_closed_work_starts_nothing_after_the_window() -> None:
     work = ClosedWork(ClosedLoop(1, offsets(0, 50)), 2, t0=0, close_at=40)
     assert work.take(0, 0) == (0, 0)
-    work.freed(10)  # with its think time the next is due too late
+    work.freed(0, 0, 10)  # with its think time the next is due too late
     assert not work.left(20, 0)
 
 
