@@ -60,6 +60,14 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class Promised:
+    """By what this server tells that an answer is whole; a stream with neither sign is UNFINISHED."""
+
+    done: bool = True  # [DONE] at the end of a stream
+    finish_reason: bool = False  # in every answer
+
+
+@dataclass(frozen=True, slots=True)
 class LoadJob:
     """One timed window against one server: every request of a cell, in order."""
 
@@ -74,8 +82,7 @@ class LoadJob:
         300.0  # from the first send (before it: from waiting for a connection) to the end
     )
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
-    promises_done: bool = True  # a stream of this server ends with [DONE]
-    promises_finish: bool = False  # every answer says a finish reason
+    promised: Promised = Promised()
     workers: int | None = None  # processes; None: chosen from the load and the machine
     http2: bool = False  # through httpx, which needs its extra
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it

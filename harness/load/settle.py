@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.http1 import Answer, DecodeError
+from harness.load.job import Promised
 from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
 from harness.load.stamps import bounded
@@ -57,8 +58,7 @@ class Settler:
     warmup_requests: int
     worker: int
     closed_loop: bool
-    promises_done: bool = True
-    promises_finish: bool = False
+    promised: Promised
 
     def settle(self, exchange: Exchange) -> Settled:
         answer, parsed, body = exchange.answer, Parsed(), b""
@@ -137,8 +137,8 @@ class Settler:
         if parsed.done or parsed.finish_reason:
             return True
         if parsed.document:
-            return not self.promises_finish
-        return answer.framed() and not (self.promises_done or self.promises_finish)
+            return not self.promised.finish_reason
+        return answer.framed() and not (self.promised.done or self.promised.finish_reason)
 
     def _clean(self, error: str) -> str:
         """One line without the job's credentials, which servers like to repeat."""

@@ -138,8 +138,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         job.warmup_requests,
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),
-        promises_done=job.promises_done,
-        promises_finish=job.promises_finish,
+        promised=job.promised,
     )
     tally = Tally(settler, spill)
     work = _make_work(job, t0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.load.http1 import Answer
+from harness.load.job import Promised
 from harness.load.settle import Exchange, Settled, Settler
 from harness.record import Outcome
 
@@ -57,7 +58,15 @@ def play(
     if not answer.complete and failure is None:
         failure = Outcome.MALFORMED if answer.problem else Outcome.TRUNCATED if answer.framed() else None
     answer.close()
-    settler = Settler(0, lambda taken: np.asarray(taken, np.int64), ("sk-secret",), 0, 0, closed_loop=False)
+    settler = Settler(
+        0,
+        lambda taken: np.asarray(taken, np.int64),
+        ("sk-secret",),
+        0,
+        0,
+        closed_loop=False,
+        promised=Promised(),
+    )
     exchange = Exchange(3, 0, 0, 0, 0, arrivals[-1], answer, failure, answer.problem)
     return settler.settle(exchange)
 
