@@ -63,12 +63,12 @@ class Settler:
     def settle(self, exchange: Exchange) -> Settled:
         answer, parsed, body = exchange.answer, Parsed(), b""
         events = np.zeros(0, EVENT_DTYPE)
-        stamps, clamped = np.zeros(0, np.int64), 0
+        stamps, clamped, end = np.zeros(0, np.int64), 0, exchange.end
         if answer is not None and answer.stamps:
             arrivals = self.resolve(answer.stamps)
             if answer.looks:
                 arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
-            stamps = arrivals - self.t0
+            stamps, end = arrivals - self.t0, max(end, int(arrivals[-1]))  # the map may have moved since
             try:
                 body, read_ends = answer.body()
             except DecodeError as error:
@@ -96,7 +96,7 @@ class Settler:
             int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
             first,
             last,
-            exchange.end - self.t0,
+            end - self.t0,
             parsed.prompt_tokens,
             parsed.cached_tokens,
             parsed.output_tokens,
