@@ -44,11 +44,15 @@ def chunked(parts: Sequence[bytes]) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
+_PROMISED = Promised()
 CHUNKED = "transfer-encoding: chunked"
 
 
 def play(
-    reads: Sequence[bytes], failure: Outcome | None = None, stamps: Sequence[int] | None = None
+    reads: Sequence[bytes],
+    failure: Outcome | None = None,
+    stamps: Sequence[int] | None = None,
+    promised: Promised = _PROMISED,
 ) -> Settled:
     """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
     answer = Answer()
@@ -65,7 +69,7 @@ def play(
         0,
         0,
         closed_loop=False,
-        promised=Promised(),
+        promised=promised,
     )
     exchange = Exchange(3, 0, 0, 0, 0, arrivals[-1], answer, failure, answer.problem)
     return settler.settle(exchange)
