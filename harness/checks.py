@@ -33,6 +33,7 @@ MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 RATE_TOLERANCE = 0.05
+MAX_LOSS_SHARE = 0.01  # of the requests: a percentile up to p99 does not show fewer
 
 _CACHE_HINTS = {
     "cold": "the cache held these prompts before: restart the server or change --seed",
@@ -60,6 +61,7 @@ def judge(
         *surroundings.findings(records, facts, watched or {}),
         *_steady(steady or {}),
         *design.findings(records, facts, steady or {}),
+        *_transport(records.requests, facts["client"]),
         *traps.findings(records, facts, answered or {}),
     ]
     verdicts = {finding.verdict for finding in findings}
@@ -280,3 +282,52 @@ def _cache(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -
     if cache.holds is False:
         wanted = state(facts)
         yield Finding(f"cache-not-{wanted}", "SUSPECT", cache.measured, cache.limit, _CACHE_HINTS[wanted])
+
+
+# -- transport: the clock of the stamps, and what TCP did ------------------------------------------------
+
+
+def _transport(requests: np.ndarray, client: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from _clock_step(client)
+    rows = requests[measured(requests)]
+    yield from _packet_loss(rows)
+    yield from _resent(rows)
+
+
+def _clock_step(client: Mapping[str, Any]) -> Iterator[Finding]:
+    step_ms = client.get("clock_step_ms")
+    if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
+        yield Finding(
+            "clock-step",
+            "INVALID",
+            f"{step_ms:.3f} ms",
+            f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
+            "the system clock was set during the window: let NTP finish before measuring",
+        )
+
+
+def _packet_loss(rows: np.ndarray) -> Iterator[Finding]:
+    """Zero where it is not known."""
+    retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
+    hit = int(np.count_nonzero(retransmits + out_of_order))
+    if hit > MAX_LOSS_SHARE * len(rows):
+        yield Finding(
+            "packet-loss",
+            "SUSPECT",
+            f"{retransmits.sum()} segments retransmitted, {out_of_order.sum()} out of order, "
+            f"in {hit} of {len(rows)} requests ({hit / len(rows):.1%})",
+            f"{MAX_LOSS_SHARE:.0%} of the requests",
+            "the network lost or reordered packets, so latencies contain its recovery: check the link",
+        )
+
+
+def _resent(rows: np.ndarray) -> Iterator[Finding]:
+    resent = int(np.count_nonzero(rows["attempts"] > 1))
+    if resent:
+        yield Finding(
+            "requests-resent",
+            "SUSPECT",
+            f"{resent} of {len(rows)}",
+            "0",
+            "the server closed idle connections as requests left: raise its keep-alive timeout",
+        )

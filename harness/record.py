@@ -66,8 +66,11 @@ REQUEST_DTYPE = np.dtype(
         ("intended_ns", "<i8"),  # open loop: the schedule; closed loop: when the slot became free
         ("sent_ns", "<i8"),  # first byte of the first attempt handed to the socket
         ("start_ns", "<i8"),  # response times count from here: `intended_ns`; in a closed loop `sent_ns`
-        ("attempts", "<i2"),  # how often it was sent
-        ("connect_ns", "<i8"),  # time this request waited for a connection; 0 on a warm one
+        (
+            "attempts",
+            "<i2",
+        ),  # how often it was sent; more than once only where the server cannot have read it
+        ("connect_ns", "<i8"),  # waited for a connection before the first send; 0 on a warm one
         ("headers_ns", "<i8"),
         ("first_text_ns", "<i8"),
         ("last_text_ns", "<i8"),
@@ -104,7 +107,7 @@ class Records:
 
     requests: NDArray[np.void]  # REQUEST_DTYPE
     events: NDArray[np.void]  # EVENT_DTYPE
-    texts: Sequence[str]  # generated text per request, reasoning and tool-call text included
+    texts: Sequence[str]  # generated text per request: reasoning, content, names and arguments of tool calls
     finish_reasons: Sequence[str]  # "" where not reported
     errors: Sequence[str]  # "" where none; at most 300 characters, never a credential
     tool_calls: Sequence[str] = ()  # JSON list of id, name and arguments, "" where none; (): not kept
@@ -116,7 +119,7 @@ class Records:
 
 
 def content(events: NDArray[np.void], text: str) -> str:
-    """Of a request's text what is its answer: without reasoning and the arguments of tool calls."""
+    """Of a request's text what is its answer: without reasoning and tool calls."""
     said = events[events["text_chars"] > 0]
     kept = said["kind"] == EventKind.TEXT
     ends = np.cumsum(said["text_chars"])

@@ -59,6 +59,9 @@ def summarise_cell(
 
     if hit_rate is None:
         nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
+    counts = _counts(requests, facts)
+    if counts["resent"] is None:
+        nulls["requests.resent"] = "this version of the harness did not record attempts"
     window = throughput.measured_window(requests)
     rates = throughput.rates(records, window) if window else dict.fromkeys(throughput.RATES)
     for name, value in rates.items():
@@ -80,7 +83,7 @@ def summarise_cell(
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
         "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
-        "requests": _counts(requests, facts),
+        "requests": counts,
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
@@ -172,9 +175,16 @@ def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, A
         "failed": len(rows) - ok - dropped - cancelled,
         "dropped": dropped,
         "cancelled": cancelled,
+        "resent": _resent(rows),
         "warmup": int(np.count_nonzero(requests["phase"] == Phase.WARMUP)),
         "outcomes": {name: count for name, count in outcomes.items() if count},
     }
+
+
+def _resent(rows: NDArray[np.void]) -> int | None:
+    """None where attempts were not recorded."""
+    attempts = rows["attempts"][rows["sent_ns"] != UNKNOWN]
+    return None if (attempts == UNKNOWN).any() else int(np.count_nonzero(attempts > 1))
 
 
 def _output_tokens(records: Records) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import httpx
 import uvloop
 from asyncio_throttle.throttler import Throttler
 
+from harness.load.ends import AT_CAP, DRAIN_OVER, LATE, NEVER_SENT, NO_CONNECTION, STOPPED
 from harness.load.flow import failure_of
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
@@ -43,6 +44,7 @@ class AsyncWindow:
         self.connect_ns: list[int] = []
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
 
     def open_ahead(self, count: int) -> str:
         return self._runner.run(self._open_ahead(count))
@@ -87,7 +89,6 @@ class AsyncWindow:
         finished: deque[Exchange] = deque()
         now = last_send = time.monotonic_ns()
         next_chore = now + CHORE_NS
-        stopped = False
 
         async def carry(exchange: Exchange) -> None:
             await self._carry(exchange)
@@ -95,7 +96,7 @@ class AsyncWindow:
             if work.waits_for_answers:
                 settle(exchange)
             else:
-                work.freed(exchange.end)
+                work.freed(exchange.index, exchange.sent, exchange.end)
                 finished.append(exchange)
             changed.set()
 
@@ -103,7 +104,8 @@ class AsyncWindow:
             now = time.monotonic_ns()
             if now >= next_chore:
                 next_chore = now + CHORE_NS
-                if stopped := chore():
+                if chore():
+                    self._stopped = True
                     break  # before a task is made: one cancelled ahead of its first step runs nothing
             for _ in range(_SENDS):
                 request = work.take(now, counters.in_flight)
@@ -115,7 +117,7 @@ class AsyncWindow:
                 task = asyncio.create_task(carry(Exchange(self._seqs[request[1]], *request)))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-            self._give_up(work.dropped, Outcome.DROPPED, "", settle)
+            self._give_up(work.dropped, Outcome.DROPPED, AT_CAP, settle)
             work.dropped.clear()
             if not work.left(now, counters.in_flight) and (
                 not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
@@ -138,8 +140,9 @@ class AsyncWindow:
         await asyncio.gather(*self._tasks)
         for exchange in finished:
             settle(exchange)
-        self._give_up(work.overdue(time.monotonic_ns()), Outcome.CANCELLED, "the window closed", settle)
-        return stopped
+        unsent = (Outcome.CANCELLED, STOPPED) if self._stopped else (Outcome.DROPPED, NEVER_SENT)
+        self._give_up(work.overdue(time.monotonic_ns()), *unsent, settle)
+        return self._stopped
 
     def _give_up(
         self,
@@ -155,7 +158,10 @@ class AsyncWindow:
 
     async def _carry(self, exchange: Exchange) -> None:
         """One request to its end, however it ends; only a bug raises."""
-        body, watch = self._bodies[exchange.index], _Watch()
+        limit_s = self._limits.request_timeout_ns / 1e9
+        deadline = asyncio.timeout(limit_s)
+        body = self._bodies[exchange.index]
+        watch = _Watch(lambda: deadline.reschedule(asyncio.get_running_loop().time() + limit_s))
         request = httpx.Request(
             "POST",
             self._request.url,
@@ -165,19 +171,19 @@ class AsyncWindow:
         )
         exchange.answer = answer = Answer()
         try:
-            async with asyncio.timeout(self._limits.request_timeout_ns / 1e9):
-                while not await self._fetched(request, answer, watch):
-                    pass
+            async with deadline:
+                await self._fetch(request, answer)
         except TimeoutError:
-            connected = watch.sent != UNKNOWN
-            exchange.failure = Outcome.TIMEOUT if connected else Outcome.CONNECT_FAILED
-            exchange.error = "the answer did not end in time" if connected else "no connection in time"
+            exchange.failure = Outcome.TIMEOUT
+            exchange.error = NO_CONNECTION if watch.sent == UNKNOWN else LATE
         except asyncio.CancelledError:
-            exchange.failure, exchange.error = Outcome.CANCELLED, "the window closed"
+            ended = (Outcome.CANCELLED, STOPPED) if self._stopped else (Outcome.TIMEOUT, DRAIN_OVER)
+            exchange.failure, exchange.error = ended
         except httpx.TransportError as error:
             exchange.failure, exchange.error = _failure(error), str(error)
         exchange.end = time.monotonic_ns() if exchange.failure is not None else answer.stamps[-1]
         exchange.sent, exchange.connect = watch.sent, watch.connect_ns
+        exchange.attempts = int(watch.sent != UNKNOWN)
         self._connected(watch)
         answer.close()
 
@@ -185,18 +191,12 @@ class AsyncWindow:
         if watch.connect_ns > 0:
             self.connect_ns.append(watch.connect_ns)
 
-    async def _fetched(self, request: httpx.Request, answer: Answer, watch: "_Watch") -> bool:
-        """False where the server had closed an idle connection: the request was never read."""
-        try:
-            await self._fetch(request, answer)
-        except httpx.TransportError as error:
-            if watch.warm and not answer.status and _failure(error) is not Outcome.MALFORMED:
-                return False
-            raise
-        return True
-
     async def _fetch(self, request: httpx.Request, answer: Answer) -> None:
-        """What came is in `answer` even where this raises."""
+        """What came is in `answer` even where this raises.
+
+        Nothing is sent twice: the pool leaves out connections whose close has come, and of one that closes
+        after the send nobody can tell here whether the request was read.
+        """
         response = await self._transport.handle_async_request(request)
         try:
             answer.headers = [(name.lower(), value) for name, value in response.headers.raw]
@@ -213,13 +213,9 @@ class AsyncWindow:
 class _Watch:
     """What httpcore tells of a request on its way: when it left, and what connecting took."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_send: Callable[[], object] = lambda: None) -> None:
         self.sent = self.connect_ns = self._opened = UNKNOWN
-
-    @property
-    def warm(self) -> bool:
-        """It left on a connection that was there."""
-        return self.connect_ns == 0
+        self._on_send = on_send
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
         now = time.monotonic_ns()
@@ -228,6 +224,7 @@ class _Watch:
         elif event.endswith("send_request_headers.started"):  # of CONNECT too, and then of the request
             self.sent = now
             self.connect_ns = 0 if self._opened == UNKNOWN else now - self._opened
+            self._on_send()
 
 
 _CLOSED = ("disconnected", "peer closed")  # in the words of httpcore and h11

@@ -11,11 +11,13 @@ from harness.load.http1 import Answer
 from harness.load.poller import Poller
 from harness.load.settle import Exchange
 from harness.load.stamps import SO_TIMESTAMPNS
+from harness.load.tcp_info import TcpInfo, read_tcp_info
 from harness.load.way import Way
 from harness.record import Outcome
 
 _CONNECTING = (0, errno.EINPROGRESS)
 _SHAKE_BYTES = 65536
+_IDLE_BYTES = 4096
 _HEAD_BYTES = 65536  # a proxy that says more has said something else
 
 
@@ -24,11 +26,13 @@ class Flow:
         "_heard",
         "_tunnel",
         "answer",
+        "before",
         "deadline",
         "exchange",
         "fd",
         "opened",
         "receive",
+        "refused",
         "rest",
         "sock",
         "tls",
@@ -46,6 +50,8 @@ class Flow:
         self.exchange: Exchange | None = None  # set from the moment a request waits for this connection
         self.answer: Answer | None = None  # set while an answer is awaited
         self.rest: memoryview | None = None  # of the request, not yet taken by the kernel
+        self.before: TcpInfo | None = None  # as the request was about to be sent
+        self.refused = False  # the kernel took no byte of the request: the connection was closed before
         self.deadline = 0
         self.warm = False  # it was open and idle before the request on it
 
@@ -87,14 +93,43 @@ class Flow:
         return heard
 
     def still_open(self) -> bool:
-        """After a sign of life on an idle connection: TLS may speak for itself there, HTTP may only close."""
-        if self.tls is None:
+        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close."""
+        try:
+            while heard := self.sock.recv(_IDLE_BYTES):
+                if self.tls is None or self.tls.open(heard) or self.tls.closed:
+                    return False
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def surely_unread(self) -> bool:
+        """After a close without an answer: whether the peer cannot have read the request.
+
+        Proven where the kernel took none of it, or where the peer's FIN came and acknowledged none of it: a
+        peer that had received a byte before it closed would have acknowledged that byte at the latest with
+        its FIN. A reset acknowledges nothing and proves nothing.
+        """
+        if self.refused:
+            return True
+        now = read_tcp_info(self.sock)
+        if self.before is None or now is None or now.bytes_acked != self.before.bytes_acked:
             return False
         try:
-            heard = self.sock.recv(_SHAKE_BYTES)
-            return bool(heard) and not self.tls.open(heard) and not self.tls.closed
+            return self.sock.recv(1, socket.MSG_PEEK) == b""
         except OSError:
             return False
+
+    def count_loss(self, exchange: Exchange) -> None:
+        """What the kernel counted on this connection since the request on it was sent."""
+        now = read_tcp_info(self.sock)
+        if self.before is not None and now is not None:
+            exchange.retransmits = max(exchange.retransmits, 0) + now.retransmits - self.before.retransmits
+            exchange.out_of_order = (
+                max(exchange.out_of_order, 0) + now.out_of_order - self.before.out_of_order
+            )
+        self.before = None
 
 
 def connect(way: Way, now: int, *, kernel: bool) -> Flow:
@@ -116,6 +151,7 @@ def connect(way: Way, now: int, *, kernel: bool) -> Flow:
 
 def transmit(flow: Flow, poller: Poller, head: bytes, body: bytes) -> None:
     """A send that fails is told by the next read: the server may have answered before it closed."""
+    flow.refused = False
     if flow.tls is not None:
         head, body = flow.tls.seal(head, body), b""
     try:
@@ -123,6 +159,7 @@ def transmit(flow: Flow, poller: Poller, head: bytes, body: bytes) -> None:
     except BlockingIOError:
         taken = 0
     except OSError:
+        flow.refused = True
         return
     if taken < len(head) + len(body):
         flow.rest = memoryview(head + body)[taken:]

@@ -7,6 +7,8 @@ import httptools
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.stamps import Look
+
 _IDENTITY = (b"", b"identity")
 
 
@@ -28,6 +30,7 @@ class Answer:
         "headers",
         "headers_read",
         "keep_alive",
+        "looks",
         "marks",
         "on_body",
         "parts",
@@ -41,6 +44,7 @@ class Answer:
         self.parts: list[bytes] = []
         self.on_body = self.parts.append
         self.stamps: list[Any] = []  # one per read: a packed timespec, or CLOCK_MONOTONIC nanoseconds
+        self.looks: list[Look] = []  # one per read where the kernel stamps it
         self.marks: list[int] = []  # len(parts) after each read
         self.wire_bytes = 0
         self.status = 0  # 0: the head of the answer is not complete
@@ -54,10 +58,12 @@ class Answer:
         self._parser: Any = httptools.HttpResponseParser(self)
         self._feed = self._parser.feed_data
 
-    def take(self, data: memoryview | bytes, stamp: Any) -> bool:
+    def take(self, data: memoryview | bytes, stamp: Any, look: Look | None = None) -> bool:
         """One read; True when no more is to be read, since the answer is whole or is not HTTP."""
         self.wire_bytes += len(data)
         self.stamps.append(stamp)
+        if look is not None:
+            self.looks.append(look)
         try:
             self._feed(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:

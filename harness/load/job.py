@@ -14,11 +14,20 @@ StampSource = Literal["kernel", "user"]
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """`concurrency` slots; a slot takes the next request as soon as its answer ended plus think time."""
+    """`concurrency` slots; a slot takes the next request as soon as its answer ended plus think time.
+
+    `spread`: a slot's second request (of sessions: its second session) waits so that the sends of all slots
+    come evenly over one answer time, where they would come together. It is intended for the end of that wait.
+    """
 
     concurrency: int
     think_ns: NDArray[np.int64] | None = None  # one per request, waited before it is sent; None: no wait
-    spread: bool = False  # slots begin one after another, over one expected answer time
+    spread: bool = False
+    slots: range | None = None  # which of all workers' slots these are; None: all there are
+
+    def spread_slots(self) -> range | None:
+        """None where nothing is spread."""
+        return (self.slots or range(self.concurrency)) if self.spread else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,14 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class Promised:
+    """By what this server tells that an answer is whole; a stream with neither sign is UNFINISHED."""
+
+    done: bool = True  # [DONE] at the end of a stream
+    finish_reason: bool = False  # in every answer
+
+
+@dataclass(frozen=True, slots=True)
 class LoadJob:
     """One timed window against one server: every request of a cell, in order."""
 
@@ -61,8 +78,11 @@ class LoadJob:
     sessions: Sessions | None = None  # None: no request waits for another's answer
     warmup_requests: int = 0  # the first so many are tagged Phase.WARMUP
     duration_s: float | None = None  # no new request after this; those in flight drain
-    request_timeout_s: float = 300.0  # from sent to end of answer
+    request_timeout_s: float = (
+        300.0  # from the first send (before it: from waiting for a connection) to the end
+    )
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
+    promised: Promised = Promised()
     workers: int | None = None  # processes; None: chosen from the load and the machine
     http2: bool = False  # through httpx, which needs its extra
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it
@@ -106,7 +126,13 @@ class ClientFacts:
     socket_errors: int = 0  # connections refused, reset, or closed in the middle of an answer
     merged_share: float = 0.0  # of text events that shared a read, and so a stamp, with the one before
     held_at_cap: int = 0  # open loop, over_cap "wait": the server's doing, seen in the response time
-    lost_workers: int = 0  # died in the window; their unfinished requests are CANCELLED
+    lost_workers: int = 0  # died in the window; their unfinished requests are LOST
+    clock_step_ns: int | None = (
+        None  # largest step of CLOCK_REALTIME in the window; None: stamps do not use it
+    )
+    clamped_stamps: int = 0  # reads whose kernel stamp was impossible by more than stamps.TOLERANCE_NS
+    start: Literal["together", "spread"] | None = None  # of a closed loop's slots
+    spread_ns: int | None = None  # how long the spread took, in the slowest worker; None: not spread
     notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...
 
 

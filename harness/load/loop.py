@@ -12,13 +12,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.load.ends import (
+    AT_CAP,
+    CLOSED_AFTER_SEND,
+    CLOSED_EARLY,
+    DRAIN_OVER,
+    LATE,
+    NEVER_SENT,
+    NO_CONNECTION,
+    STOPPED,
+)
 from harness.load.flow import Flow, failure_of, transmit, transmit_rest
 from harness.load.http1 import Answer
+from harness.load.look import BATCH, Looks
 from harness.load.pacing import choose_tick
 from harness.load.poller import Poller
 from harness.load.pool import Pool
 from harness.load.settle import Exchange
-from harness.load.stamps import CONTROL_BYTES, StampClock, pack_realtime
+from harness.load.stamps import CONTROL_BYTES, StampClock, bound, pack_realtime
+from harness.load.tcp_info import read_tcp_info
 from harness.load.way import Way
 from harness.load.wire import Wire
 from harness.load.work import Work
@@ -26,12 +38,10 @@ from harness.record import UNKNOWN, Outcome
 from harness.tls import Secure
 
 CHORE_NS = 50_000_000
-_BATCH = 64  # reads between two looks at the schedule
 _SENDS = 16  # requests between two looks at the sockets
 _READ_BYTES = 65536
 _BACKLOG_BYTES = 64 << 20  # of finished answers kept for an idle moment
 _MILLISECOND_NS = 1_000_000
-_CLOSED_EARLY = "the connection closed before the answer was complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,7 @@ class Window:
         self.counters = Counters()
         self._wire, self._clock, self._limits = wire, clock, limits
         self._pool = Pool(poller, way, kernel=clock is not None)
+        self._looks = Looks(poller)
         self.connect_ns = self._pool.connect_ns
         self.open_ahead = self._pool.open_ahead
         self._finished: deque[Exchange] = deque()
@@ -105,7 +116,7 @@ class Window:
             ):
                 break
             self._read(self._wait(now, min(next_chore, work.next_due(counters.in_flight))))
-        self._end_all(time.monotonic_ns())
+        self._end_all(time.monotonic_ns(), stopped=stopped)
         return stopped
 
     # -- waiting -------------------------------------------------------------------------------------
@@ -118,11 +129,11 @@ class Window:
 
     def _wait(self, now: int, wake: int) -> list[tuple[int, int]]:
         """Events of the sockets at `wake` at the latest, or after one tick."""
-        poll = self._pool.poller.poll
         while self._finished_bytes > _BACKLOG_BYTES:
             self._settle_one()
-        events = poll(0, _BATCH)
-        if len(events) >= _BATCH:
+        poll = self._looks.poll
+        events = poll()
+        if len(events) >= BATCH:
             return events
         if self._tick:
             self._read(events)
@@ -130,7 +141,7 @@ class Window:
             while self._finished and time.monotonic_ns() < wake:
                 self._settle_one()
             self._sleep_until(wake)
-            return poll(0, _BATCH)
+            return poll()
         if self._finished and not events:
             self._settle_one()
         pause = wake - time.monotonic_ns()
@@ -139,13 +150,13 @@ class Window:
         if pause >= _MILLISECOND_NS:
             pause -= pause % _MILLISECOND_NS  # epoll rounds up to milliseconds: never past what is due
             planned = time.monotonic_ns() + pause
-            events = poll(pause / 1e9, _BATCH)
+            events = poll(pause / 1e9)
             if not events:
                 self.counters.loop_lag_ns.append(max(0, time.monotonic_ns() - planned))
             return events
         if self._clock is not None:  # the kernel stamps what arrives while we sleep
             self._sleep_until(wake)
-        return poll(0, _BATCH)
+        return poll()
 
     def _sleep_until(self, wake: int) -> None:
         pause = wake - time.monotonic_ns()
@@ -170,10 +181,7 @@ class Window:
                 exchange.connect = 0
                 self._transmit(flow, exchange)
             now = time.monotonic_ns()
-        for request in work.dropped:
-            exchange = self._exchange(*request)
-            exchange.end, exchange.failure = now, Outcome.DROPPED
-            self._settle(exchange)
+        self._give_up(work.dropped, Outcome.DROPPED, AT_CAP)
         work.dropped.clear()
 
     def _exchange(self, intended: int, index: int) -> Exchange:
@@ -186,27 +194,39 @@ class Window:
             self._end(exchange, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
             return
         flow.exchange = exchange
-        flow.deadline = flow.opened + self._limits.request_timeout_ns
+        self._set_deadline(flow, exchange)
+
+    def _set_deadline(self, flow: Flow, exchange: Exchange) -> None:
+        begun = flow.opened if exchange.sent == UNKNOWN else exchange.sent
+        flow.deadline = begun + self._limits.request_timeout_ns
 
     def _transmit(self, flow: Flow, exchange: Exchange) -> None:
         head, body = self._wire.request(exchange.index)
         flow.exchange, flow.answer = exchange, Answer()
-        self.counters.sent += exchange.sent == UNKNOWN  # not when a dead warm connection is replaced
-        exchange.sent = time.monotonic_ns()
+        flow.before = read_tcp_info(flow.sock)
+        now = time.monotonic_ns()
         transmit(flow, self._pool.poller, head, body)
-        flow.deadline = exchange.sent + self._limits.request_timeout_ns
+        if not flow.refused:
+            exchange.attempts += 1
+            if exchange.sent == UNKNOWN:
+                self.counters.sent += 1
+                exchange.sent = now
+        self._set_deadline(flow, exchange)
 
     # -- reading -------------------------------------------------------------------------------------
 
     def _read(self, events: list[tuple[int, int]]) -> None:
         flows, buffer, counters = self._pool.flows, self._buffer, self.counters
         kernel, view, buffers = self._clock is not None, memoryview(buffer), [buffer]
+        look = self._looks.current if kernel else None
+        drained = True
         for fd, mask in events:
             flow = flows.get(fd)
             if flow is None:  # closed by an earlier event of this batch
                 continue
             answer = flow.answer
             if answer is None or mask & select.POLLOUT:
+                drained = False
                 self._on_unusual(flow, mask)
                 continue
             try:
@@ -222,13 +242,19 @@ class Window:
                 self._on_lost(flow, failure_of(error), str(error))
                 continue
             if not size:
-                self._on_lost(flow, Outcome.TRUNCATED, _CLOSED_EARLY)
+                self._on_lost(flow, Outcome.TRUNCATED, CLOSED_EARLY)
                 continue
             counters.reads += 1
+            if size == _READ_BYTES:
+                drained = False
             if flow.tls is not None:
                 self._read_sealed(flow, flow.tls, view[:size], stamp)
-            elif answer.take(view[:size], stamp):
+            elif answer.take(view[:size], stamp, look):
                 self._answered(flow, answer)
+        if events:
+            self._looks.is_read()
+            if drained:
+                self._looks.emptied()
 
     def _read_sealed(self, flow: Flow, tls: Secure, data: memoryview, stamp: Any) -> None:
         assert flow.answer is not None
@@ -237,22 +263,30 @@ class Window:
         except OSError as error:
             self._on_lost(flow, Outcome.MALFORMED, str(error))
             return
-        if plain and flow.answer.take(plain, stamp):
+        if plain and flow.answer.take(plain, stamp, self._looks.current if self._clock else None):
             self._answered(flow, flow.answer)
         elif tls.closed:
-            self._on_lost(flow, Outcome.TRUNCATED, _CLOSED_EARLY)
+            self._on_lost(flow, Outcome.TRUNCATED, CLOSED_EARLY)
 
     def _answered(self, flow: Flow, answer: Answer) -> None:
-        failure = None if answer.complete else Outcome.MALFORMED
-        self._finish(flow, failure, answer.problem, self._arrival(answer))
+        assert flow.exchange is not None
+        end = self._arrival(answer, flow.exchange.sent)
+        if not answer.complete:
+            self._finish(flow, Outcome.MALFORMED, answer.problem, end)
+        elif end > flow.deadline:
+            self._finish(flow, Outcome.TIMEOUT, LATE, end)
+        else:
+            self._finish(flow, None, "", end)
 
     def _unstamped(self) -> bytes:
         self.counters.unstamped_reads += 1
         return pack_realtime()
 
-    def _arrival(self, answer: Answer) -> int:
+    def _arrival(self, answer: Answer, sent: int) -> int:
         stamp = answer.stamps[-1]
-        return self._clock.to_monotonic(stamp) if self._clock is not None else int(stamp)
+        if self._clock is None:
+            return int(stamp)
+        return bound(self._clock.to_monotonic(stamp), self._looks.current, sent, time.monotonic_ns())
 
     def _on_unusual(self, flow: Flow, mask: int) -> None:
         """A connection made or refused, room for the rest of a request, or a sign of life while idle."""
@@ -269,8 +303,8 @@ class Window:
             except OSError as error:
                 self._finish(flow, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
                 return
-            waited_since = flow.opened if exchange.sent == UNKNOWN else exchange.sent
-            exchange.connect = time.monotonic_ns() - waited_since
+            if exchange.sent == UNKNOWN:
+                exchange.connect = time.monotonic_ns() - flow.opened
             self._transmit(flow, exchange)
 
     def _on_lost(self, flow: Flow, outcome: Outcome, error: str) -> None:
@@ -278,11 +312,15 @@ class Window:
         exchange, answer = flow.exchange, flow.answer
         assert exchange is not None
         assert answer is not None
-        if flow.warm and not answer.stamps:  # the server closed it while idle: the request was never read
-            answer.close()
-            self._pool.discard(flow)
-            self._open_for(exchange)
-        elif outcome is Outcome.TRUNCATED and answer.status and not answer.framed():
+        if not answer.stamps:
+            if flow.warm and flow.surely_unread():
+                answer.close()
+                flow.count_loss(exchange)
+                self._pool.discard(flow)
+                self._open_for(exchange)
+                return
+            error = CLOSED_AFTER_SEND if outcome is Outcome.TRUNCATED else f"{CLOSED_AFTER_SEND}: {error}"
+        if outcome is Outcome.TRUNCATED and answer.status and not answer.framed():
             self._finish(flow, None, "", time.monotonic_ns())
         else:
             self._finish(flow, outcome, error, time.monotonic_ns())
@@ -294,6 +332,7 @@ class Window:
         assert exchange is not None
         exchange.answer = answer
         flow.exchange = flow.answer = None
+        flow.count_loss(exchange)
         if answer is not None:
             answer.close()
         if answer is not None and answer.reusable() and flow.rest is None:
@@ -306,11 +345,12 @@ class Window:
         exchange.failure, exchange.error, exchange.end = failure, error, end
         self.counters.in_flight -= 1
         if self._work.waits_for_answers:
+            self._looks.is_read()
             self._settle(exchange)
             return
         self._finished.append(exchange)
         self._finished_bytes += exchange.answer.wire_bytes if exchange.answer is not None else 0
-        self._work.freed(end)
+        self._work.freed(exchange.index, exchange.sent, end)
 
     def _settle_one(self) -> None:
         exchange = self._finished.popleft()
@@ -321,17 +361,24 @@ class Window:
         for flow in self._pool.busy():
             if flow.deadline > now:
                 continue
-            if flow.answer is None:
-                self._finish(flow, Outcome.CONNECT_FAILED, "no connection in time", now)
-            else:
-                self._finish(flow, Outcome.TIMEOUT, "the answer did not end in time", now)
+            assert flow.exchange is not None
+            self._finish(flow, Outcome.TIMEOUT, NO_CONNECTION if flow.exchange.sent == UNKNOWN else LATE, now)
 
-    def _end_all(self, now: int) -> None:
+    def _end_all(self, now: int, *, stopped: bool) -> None:
+        """What is still open when the window closes; only a person who stops it cancels requests."""
+        if self._clock is not None:
+            self._clock.sample()
+        open_end = (Outcome.CANCELLED, STOPPED) if stopped else (Outcome.TIMEOUT, DRAIN_OVER)
         for flow in self._pool.busy():
-            self._finish(flow, Outcome.CANCELLED, "the window closed", now)
-        for request in self._work.overdue(now):
-            exchange = self._exchange(*request)
-            exchange.end, exchange.failure, exchange.error = now, Outcome.CANCELLED, "the window closed"
-            self._settle(exchange)
+            self._finish(flow, *open_end, now)
+        unsent_end = (Outcome.CANCELLED, STOPPED) if stopped else (Outcome.DROPPED, NEVER_SENT)
+        self._give_up(self._work.overdue(now), *unsent_end)
         while self._finished:
             self._settle_one()
+
+    def _give_up(self, requests: list[tuple[int, int]], outcome: Outcome, error: str) -> None:
+        """Of requests that were never sent."""
+        for request in requests:
+            exchange = self._exchange(*request)
+            exchange.end, exchange.failure, exchange.error = time.monotonic_ns(), outcome, error
+            self._settle(exchange)

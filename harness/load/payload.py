@@ -10,7 +10,7 @@ _MAX_TOKENS = 2**31 - 1
 
 class Payload(NamedTuple):
     kind: EventKind
-    text: str = ""
+    text: str = ""  # reasoning and content; that of tool calls is in `calls`
     finish_reason: str = ""
     prompt_tokens: int = UNKNOWN
     cached_tokens: int = UNKNOWN
@@ -77,19 +77,19 @@ def _read_answer(document: dict[str, Any]) -> Payload:
         texts.append(_string(delta.get("content")) or _string(delta.get("text")))
         calls += _tool_calls(delta.get("tool_calls"))
     prompt, cached, output = _usage(document)
-    arguments = [call.arguments for call in calls]
-    text = "".join(reasoning + texts + arguments)
     if any(texts):
         kind = EventKind.TEXT
     elif any(reasoning):
         kind = EventKind.REASONING
-    elif any(arguments):
+    elif any(call.name or call.arguments for call in calls):
         kind = EventKind.TOOL_CALL
     elif max(prompt, cached, output) != UNKNOWN:
         kind = EventKind.USAGE
     else:
         kind = EventKind.OTHER
-    return Payload(kind, text, finish_reason, prompt, cached, output, calls=tuple(calls))
+    return Payload(
+        kind, "".join(reasoning + texts), finish_reason, prompt, cached, output, calls=tuple(calls)
+    )
 
 
 def _string(value: object) -> str:

@@ -61,7 +61,13 @@ class Pool:
         return problem and f"{len(self._idle)} of {count} connections opened ahead: {problem}"
 
     def take_idle(self) -> Flow | None:
-        return self._idle.pop() if self._idle else None
+        """A connection that no close has reached; those that one has are discarded."""
+        while self._idle:
+            flow = self._idle.pop()
+            if flow.still_open():
+                return flow
+            self.discard(flow)
+        return None
 
     def release(self, flow: Flow) -> None:
         """The connection is free; the next request takes it."""

@@ -5,14 +5,22 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.carrier import Carrier, choose_carrier
 from harness.load.crew import Crew, Worker
-from harness.load.job import ClientFacts, LoadJob, LoadResult, OpenLoop, Progress, ProgressSink
+from harness.load.job import (
+    ClientFacts,
+    ClosedLoop,
+    LoadJob,
+    LoadResult,
+    OpenLoop,
+    Progress,
+    ProgressSink,
+)
 from harness.load.share import choose_workers, split
 from harness.load.spill import merge
 from harness.load.worker import Share
@@ -100,6 +108,7 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
     rows["seq"] = seqs
     rows["worker"] = worker.share.worker
     rows["phase"] = np.where(seqs < job.warmup_requests, Phase.WARMUP, Phase.MEASURE)
+    rows["outcome"] = Outcome.LOST
     rows["end_ns"] = lost_at - t0
     if isinstance(schedule, OpenLoop) and worker.share.job.sessions is None:
         rows["intended_ns"] = rows["start_ns"] = schedule.intended_ns
@@ -128,8 +137,13 @@ def _sum(counts: list[int | None]) -> int | None:
     return None if None in counts else sum(filter(None, counts))
 
 
+def _largest(values: list[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
+
+
 def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
     facts = [worker.facts for worker in workers if worker.facts is not None]
+    schedule = next((worker.share.job.schedule for worker in workers), None)
     rows = records.requests
     left = rows["sent_ns"] != UNKNOWN
     held = _held_at_cap(workers, rows)
@@ -163,5 +177,15 @@ def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records:
         open_descriptors=_sum([fact.open_descriptors for fact in facts]),
         socket_errors=int(np.count_nonzero(np.isin(rows["outcome"], _SOCKET_ERRORS))),
         lost_workers=sum(worker.facts is None for worker in workers),
+        clock_step_ns=_largest([fact.clock_step_ns for fact in facts]),
+        clamped_stamps=sum(fact.clamped_stamps for fact in facts),
+        start=_start(schedule),
+        spread_ns=_largest([fact.spread_ns for fact in facts]),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _start(schedule: ClosedLoop | OpenLoop | None) -> Literal["together", "spread"] | None:
+    if not isinstance(schedule, ClosedLoop):
+        return None
+    return "spread" if schedule.spread else "together"

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.http1 import Answer, DecodeError
+from harness.load.job import Promised
 from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
+from harness.load.stamps import bounded
 from harness.record import EVENT_DTYPE, UNKNOWN, Outcome, Phase
 
 ERROR_CHARS = 300
+_GAVE_UP = ("abort", "error")  # finish reasons of engines that did not finish
 
 
 @dataclass(slots=True)
@@ -23,12 +26,15 @@ class Exchange:
     seq: int
     intended: int
     index: int = 0  # position in the share of this worker
-    sent: int = UNKNOWN
-    connect: int = UNKNOWN
+    sent: int = UNKNOWN  # for the first time
+    connect: int = UNKNOWN  # waited for a connection before that
     end: int = UNKNOWN
     answer: Answer | None = None
     failure: Outcome | None = None  # what the transport saw; None: the answer came whole
     error: str = ""
+    attempts: int = 0
+    retransmits: int = UNKNOWN
+    out_of_order: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class Settled:
     error: str
     outcome: Outcome
     ttft_ns: int  # from sent; UNKNOWN without generated text
+    clamped: int = 0  # reads whose stamp was impossible
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +58,17 @@ class Settler:
     warmup_requests: int
     worker: int
     closed_loop: bool
+    promised: Promised
 
     def settle(self, exchange: Exchange) -> Settled:
         answer, parsed, body = exchange.answer, Parsed(), b""
         events = np.zeros(0, EVENT_DTYPE)
-        stamps = np.zeros(0, np.int64)
+        stamps, clamped, end = np.zeros(0, np.int64), 0, exchange.end
         if answer is not None and answer.stamps:
-            stamps = self.resolve(answer.stamps) - self.t0
+            arrivals = self.resolve(answer.stamps)
+            if answer.looks:
+                arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
+            stamps, end = arrivals - self.t0, max(end, int(arrivals[-1]))  # the map may have moved since
             try:
                 body, read_ends = answer.body()
             except DecodeError as error:
@@ -65,7 +76,7 @@ class Settler:
             else:
                 parsed = _parse(answer, body, ended=exchange.failure is None)
                 events = _event_rows(exchange.seq, parsed, read_ends, stamps)
-        outcome, error_text = _judge(exchange, parsed, body)
+        outcome, error_text = self._judge(exchange, parsed, body)
         generated = events["stamp_ns"][events["text_chars"] > 0]
         first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
         text = parsed.text()
@@ -80,25 +91,54 @@ class Settler:
             exchange.intended - self.t0,
             sent,
             sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
-            UNKNOWN if sent == UNKNOWN else 1,
+            exchange.attempts or UNKNOWN,
             exchange.connect,
             int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
             first,
             last,
-            exchange.end - self.t0,
+            end - self.t0,
             parsed.prompt_tokens,
             parsed.cached_tokens,
             parsed.output_tokens,
             len(text),
             len(generated),
-            UNKNOWN,
-            UNKNOWN,
-            UNKNOWN,
+            parsed.first_tokens,
+            exchange.retransmits,
+            exchange.out_of_order,
             answer.wire_bytes if answer is not None else 0,
         )
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls, reason = parsed.tool_calls(), parsed.finish_reason
-        return Settled(row, events, text, calls, reason, self._clean(error_text), outcome, ttft)
+        return Settled(row, events, text, calls, reason, self._clean(error_text), outcome, ttft, clamped)
+
+    def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
+        """What the server said wins over what the connection did afterwards."""
+        answer, failure = exchange.answer, exchange.failure
+        if answer is not None and answer.status and not 200 <= answer.status < 300:
+            return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
+        if parsed.error:
+            return Outcome.STREAM_ERROR, parsed.error
+        if parsed.finish_reason.lower() in _GAVE_UP:
+            return Outcome.ABORTED, f'the server ended the answer with finish reason "{parsed.finish_reason}"'
+        if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
+            return failure, exchange.error
+        if parsed.malformed:
+            return Outcome.MALFORMED, parsed.malformed
+        if answer is not None and not self._finished(answer, parsed):
+            if not answer.framed():
+                return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"
+            return Outcome.UNFINISHED, "the answer ended without [DONE] and without a finish reason"
+        if not any(parsed.chars):
+            return Outcome.EMPTY, "a complete answer without generated text"
+        return Outcome.OK, ""
+
+    def _finished(self, answer: Answer, parsed: Parsed) -> bool:
+        """Whether a sign tells that the answer is all of it, where one has to."""
+        if parsed.done or parsed.finish_reason:
+            return True
+        if parsed.document:
+            return not self.promised.finish_reason
+        return answer.framed() and not (self.promised.done or self.promised.finish_reason)
 
     def _clean(self, error: str) -> str:
         """One line without the job's credentials, which servers like to repeat."""
@@ -113,7 +153,10 @@ def _parse(answer: Answer, body: bytes, *, ended: bool) -> Parsed:
     content_type = answer.header(b"content-type")
     if b"event-stream" not in content_type and (b"json" in content_type or body.lstrip()[:1] == b"{"):
         return parse_document(body) if ended else Parsed()
-    return parse_events(body, ended=ended)
+    parsed = parse_events(body, ended=ended)
+    if body.strip() and not parsed.kinds and b"event-stream" not in content_type:
+        parsed.malformed = "neither server-sent events nor JSON"
+    return parsed
 
 
 def _event_rows(
@@ -126,24 +169,6 @@ def _event_rows(
     rows["wire_bytes"] = parsed.sizes
     rows["stamp_ns"] = stamps[np.searchsorted(read_ends, np.cumsum(rows["wire_bytes"], dtype=np.int64))]
     return rows
-
-
-def _judge(exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
-    """What the server said wins over what the connection did afterwards."""
-    answer, failure = exchange.answer, exchange.failure
-    if answer is not None and answer.status and not 200 <= answer.status < 300:
-        return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
-    if parsed.error:
-        return Outcome.STREAM_ERROR, parsed.error
-    if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
-        return failure, exchange.error
-    if parsed.malformed:
-        return Outcome.MALFORMED, parsed.malformed
-    if not any(parsed.chars):
-        return Outcome.EMPTY, "a complete answer without generated text"
-    if answer is not None and not answer.framed() and not (parsed.done or parsed.finish_reason):
-        return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"
-    return Outcome.OK, ""
 
 
 def _page_error(body: bytes) -> str:

@@ -54,7 +54,8 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
         if isinstance(schedule, ClosedLoop):
             mine = seqs[units % schedule.concurrency % workers == worker]
             think = None if schedule.think_ns is None else schedule.think_ns[mine]
-            part: ClosedLoop | OpenLoop = ClosedLoop(share, think)
+            own = range(worker, slots, workers)
+            part: ClosedLoop | OpenLoop = replace(schedule, concurrency=share, think_ns=think, slots=own)
         else:
             mine = seqs[units % workers == worker]
             part = replace(schedule, intended_ns=schedule.intended_ns[worker::workers], max_in_flight=share)

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.load.payload import Payload, read_json
+from harness.load.payload import CallPart, Payload, read_json
 from harness.record import GENERATED, UNKNOWN, EventKind
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")  # atomic: \r\n is one line end, never two
 _STRING = re.compile(rb'"(?:content|text|reasoning|reasoning_content)"\s*:\s*"')
 _PLAIN = bytes(set(range(0x20, 0x100)) - set(b'"\\'))  # bytes that stand for themselves in a JSON string
+_BOM = b"\xef\xbb\xbf"
 _PROBE = "qzx"
 _RESCANS = 8  # how often a body may be searched whole for events of one form: keeps parsing linear
 
@@ -36,16 +37,23 @@ class Parsed:
     prompt_tokens: int = UNKNOWN
     cached_tokens: int = UNKNOWN
     output_tokens: int = UNKNOWN
+    first_tokens: int = UNKNOWN  # the server's count of output tokens by the first event with text
+    document: bool = False  # one JSON document, not a stream
     done: bool = False
     error: str = ""
     malformed: str = ""
     calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
+    _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
-        self.kinds.append(payload.kind)
-        self.chars.append(len(payload.text))
+        text = payload.text
+        if payload.calls:
+            text += "".join(map(self._add_call, payload.calls))
+        nothing_new = payload.kind is EventKind.TOOL_CALL and not text  # a name that was said before
+        self.kinds.append(EventKind.OTHER if nothing_new else payload.kind)
+        self.chars.append(len(text))
         self.sizes.append(size)
-        self.texts.append(payload.text)
+        self.texts.append(text)
         self.finish_reason = payload.finish_reason or self.finish_reason
         self.error = self.error or payload.error
         self.malformed = self.malformed or payload.malformed
@@ -56,10 +64,17 @@ class Parsed:
             self.cached_tokens = payload.cached_tokens
         if payload.output_tokens != UNKNOWN:
             self.output_tokens = payload.output_tokens
-        for part in payload.calls:
-            call = self.calls.setdefault(part.place, ["", "", ""])
-            call[0], call[1] = call[0] or part.id, call[1] or part.name
-            call[2] += part.arguments
+        if text and not self._has_text:
+            self._has_text = True
+            self.first_tokens = self.output_tokens or UNKNOWN  # a count of 0 was not meant for this event
+
+    def _add_call(self, part: CallPart) -> str:
+        """What is new generated text in it: some engines repeat the name in every event."""
+        call = self.calls.setdefault(part.place, ["", "", ""])
+        name = "" if call[1] else part.name
+        call[0], call[1] = call[0] or part.id, call[1] or part.name
+        call[2] += part.arguments
+        return name + part.arguments
 
     def tool_calls(self) -> str:
         """A JSON list of id, name and arguments (a text), in their order; "" where none."""
@@ -78,18 +93,22 @@ class Parsed:
 
 def parse_document(body: bytes) -> Parsed:
     """A non-streamed JSON answer: one event."""
-    parsed = Parsed()
+    parsed = Parsed(document=True)
     parsed.add(read_json(body), len(body))
     return parsed
 
 
 def parse_events(body: bytes, *, ended: bool) -> Parsed:
-    """`ended`: the body is whole, so a last event without its empty line counts; else it is dropped."""
+    """Reads as the HTML standard says: a byte order mark is skipped, fields it does not name are ignored.
+
+    `ended`: the body is whole, so a last event without its empty line counts; else it is dropped.
+    """
     parsed = Parsed()
     form: _Form | None = None
     budget = _RESCANS * len(body)
     has_cr = b"\r" in body
-    start = claimed = 0  # where the next block starts; where the last event ended
+    start = len(_BOM) if body.startswith(_BOM) else 0  # of the next block
+    claimed = 0  # where the last event ended
     while start < len(body):
         if form is not None and budget > 0 and body.startswith(form.prefix, start):
             budget -= len(body) - start
@@ -141,8 +160,6 @@ def read_block(block: bytes) -> Payload | None:
             comment = comment or bool(line)
         elif line.startswith(b"{"):  # an error that a proxy or server wrote without its field name
             data.append(line)
-        elif name not in (b"id", b"retry"):
-            return Payload(EventKind.OTHER, malformed="a line that is not a server-sent event")
     text = b"\n".join(data)
     if not text.strip():
         return Payload(EventKind.COMMENT) if comment else None

@@ -10,6 +10,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,12 @@ CONTROL_BYTES = socket.CMSG_SPACE(16) if hasattr(socket, "CMSG_SPACE") else 0  #
 _TIMESPEC = struct.Struct("=qq")
 _SECOND = 1_000_000_000
 _TRIES = 16
+_SLEW = 500e-6  # no clock is slewed faster; Linux slews both clocks alike
+TOLERANCE_NS = 100_000  # stamps may be out of bounds by so much without being counted: softirqs run late
+
+# One look at the sockets, on CLOCK_MONOTONIC: when those it found readable had last been seen empty, the time
+# of a read whose stamp is earlier than that, and when all of them had been read.
+Look = list[int]
 
 
 def pack_realtime() -> bytes:
@@ -44,6 +51,24 @@ def kernel_stamps_work() -> bool:
     return False
 
 
+def bounded(times: NDArray[np.int64], looks: Sequence[Look], sent: int) -> tuple[NDArray[np.int64], int]:
+    """Arrivals no earlier than the send and the last look that saw the socket empty, no later than the read.
+
+    Also how many were out of these bounds by more than TOLERANCE_NS: after a step of CLOCK_REALTIME, and of
+    segments that the kernel held back until a lost one before them came.
+    """
+    empty, floor, read = np.fromiter(chain.from_iterable(looks), np.int64, 3 * len(looks)).reshape(-1, 3).T
+    early = times < np.maximum(empty, sent)
+    kept = np.where(early, np.maximum(floor, sent), np.minimum(times, read))
+    return kept, int(np.count_nonzero(np.abs(kept - times) > TOLERANCE_NS))
+
+
+def bound(time_ns: int, look: Look, sent: int, now: int) -> int:
+    """One arrival, as `bounded` does it, of a look that is not over."""
+    empty, floor, _ = look
+    return max(floor, sent) if time_ns < max(empty, sent) else min(time_ns, now)
+
+
 class StampClock:
     """Maps CLOCK_REALTIME stamps to CLOCK_MONOTONIC nanoseconds.
 
@@ -51,9 +76,10 @@ class StampClock:
     """
 
     def __init__(self) -> None:
+        self.step_ns = 0  # the largest between two samples, beyond what slewing and reading can explain
         self._real: list[int] = []
         self._offset: list[int] = []
-        self._half_width = 0
+        self._width = self._half_width = 0
 
     def sample(self) -> None:
         """Keeps the reading with the tightest bracket of several."""
@@ -68,6 +94,11 @@ class StampClock:
         self.add_sample(real=best[1], offset=best[2], width=best[0])
 
     def add_sample(self, *, real: int, offset: int, width: int) -> None:
+        if self._real:
+            elapsed = real - offset - (self._real[-1] - self._offset[-1])
+            slack = _SLEW * abs(elapsed) + (width + self._width) / 2
+            self.step_ns = max(self.step_ns, int(abs(offset - self._offset[-1]) - slack))
+        self._width = width
         if self._real and real <= self._real[-1]:  # stepped back: what came before maps with the old offset
             real = self._real[-1] + 1
         self._real.append(real)

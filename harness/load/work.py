@@ -6,6 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from harness.load.job import ClosedLoop, OpenLoop, Sessions
+from harness.load.spread import SpreadStart
+from harness.record import UNKNOWN
 
 NEVER = 2**63 - 1
 
@@ -15,6 +17,7 @@ class Work(Protocol):
 
     dropped: list[tuple[int, int]]  # due at the cap and given up; taken away by the caller
     waits_for_answers: bool  # every answer must be settled as soon as it ended
+    spread: SpreadStart | None  # of a closed loop that spreads its start
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
         """A request that is due, or None."""
@@ -22,14 +25,19 @@ class Work(Protocol):
     def next_due(self, in_flight: int) -> int:
         """When `take` may have something next; NEVER while only an ending answer can change that."""
 
-    def freed(self, end: int) -> None:
-        """An answer ended at `end`."""
+    def freed(self, index: int, sent: int, end: int) -> None:
+        """The request at `index`, sent at `sent` or UNKNOWN, ended at `end`."""
 
     def left(self, now: int, in_flight: int) -> bool:
         """Whether a request may still be handed out."""
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
         """Requests that were due and were never handed out, once the window is closed."""
+
+
+def _spread(schedule: ClosedLoop | OpenLoop) -> SpreadStart | None:
+    slots = schedule.spread_slots() if isinstance(schedule, ClosedLoop) else None
+    return SpreadStart(slots) if slots is not None else None
 
 
 class ClosedWork:
@@ -41,12 +49,22 @@ class ClosedWork:
         self._close_at = close_at
         self._next = 0
         self._due: list[tuple[int, int]] = []
+        self._first_wave = schedule.concurrency
+        self.spread = _spread(schedule)
         for _ in range(schedule.concurrency):
-            self.freed(t0)
+            self._add(t0, t0)
 
-    def freed(self, end: int) -> None:
+    def freed(self, index: int, sent: int, end: int) -> None:
+        earliest = end
+        if self.spread is not None and index < self._first_wave and self._next < len(self._think):
+            if sent != UNKNOWN:
+                self.spread.answered(sent, end)
+            earliest = self.spread.earliest(end)
+        self._add(end, earliest)
+
+    def _add(self, end: int, earliest: int) -> None:
         if self._next < len(self._think):
-            due = end + self._think[self._next]
+            due = max(end + self._think[self._next], earliest)
             if due < self._close_at:
                 heapq.heappush(self._due, (due, self._next))
                 self._next += 1
@@ -69,6 +87,7 @@ class ClosedWork:
 
 class OpenWork:
     waits_for_answers = False
+    spread: SpreadStart | None = None
 
     def __init__(self, schedule: OpenLoop, t0: int, close_at: int) -> None:
         self.dropped: list[tuple[int, int]] = []
@@ -80,7 +99,7 @@ class OpenWork:
         self._drop = schedule.over_cap == "drop"
         self._next = 0
 
-    def freed(self, end: int) -> None:
+    def freed(self, index: int, sent: int, end: int) -> None:
         """The cap is read from `in_flight`."""
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
@@ -120,34 +139,40 @@ class SessionWork:
         starts = sessions.starts()
         self._end_of = np.repeat([*starts[1:], self._pending], np.diff([*starts, self._pending])).tolist()
         self._waiting: list[int] = []  # first turns that a slot of the closed loop will take
+        self.spread = _spread(schedule)
+        self._first_wave = 0  # requests of the slots' first sessions
         if isinstance(schedule, ClosedLoop):
             self._cap, self._drop = schedule.concurrency, False
             self._waiting = starts[::-1]
+            self._first_wave = [*starts, self._pending][min(schedule.concurrency, len(starts))]
             for _ in range(schedule.concurrency):
-                self._begin_next(t0)
+                self._begin_next(t0, t0)
         else:
             self._cap, self._drop = schedule.max_in_flight, schedule.over_cap == "drop"
             for start, offset in zip(starts, schedule.intended_ns.tolist(), strict=True):
                 self._add(t0 + offset, start)
 
-    def _begin_next(self, end: int) -> None:
+    def _begin_next(self, end: int, earliest: int) -> None:
         if self._waiting:
             start = self._waiting.pop()
-            self._add(end + self._think[start], start)
+            self._add(max(end + self._think[start], earliest), start)
 
     def _add(self, due: int, index: int) -> None:
         if due < self._close_at:
             heapq.heappush(self._due, (due, index))
 
-    def answered(self, index: int, end: int, *, goes_on: bool) -> None:
+    def answered(self, index: int, sent: int, end: int, *, goes_on: bool) -> None:
         """Of every request that was handed out or dropped."""
+        spread = self.spread if index < self._first_wave else None
+        if spread is not None and sent != UNKNOWN:
+            spread.answered(sent, end)
         if goes_on:
             self._add(end + self._think[index + 1], index + 1)
         else:
             self._pending -= self._end_of[index] - index - 1
-            self._begin_next(end)
+            self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
 
-    def freed(self, end: int) -> None:
+    def freed(self, index: int, sent: int, end: int) -> None:
         """An answer says nothing before it is settled."""
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:

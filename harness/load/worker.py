@@ -83,6 +83,9 @@ class Facts:
     unstamped_reads: int
     text_events: int
     shared_events: int  # generated events that arrived in one read with the one before
+    clock_step_ns: int | None
+    clamped_stamps: int
+    spread_ns: int | None  # None: the loop does not spread its start
     stopped: bool
     notes: tuple[str, ...]
 
@@ -91,7 +94,7 @@ class Tally:
     """Settles exchanges into the spill and keeps the counts that the pulses tell."""
 
     def __init__(self, settler: Settler, spill: Spill) -> None:
-        self.done = self.failed = self.text_events = self.shared_events = 0
+        self.done = self.failed = self.text_events = self.shared_events = self.clamped = 0
         self._settler, self._spill = settler, spill
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_told = 0
@@ -101,6 +104,7 @@ class Tally:
         self._spill.add(settled)
         self.done += settled.outcome is Outcome.OK
         self.failed += settled.outcome is not Outcome.OK
+        self.clamped += settled.clamped
         stamps = settled.events["stamp_ns"][settled.events["text_chars"] > 0]
         self.text_events += len(stamps)
         self.shared_events += int(np.count_nonzero(np.diff(stamps) == 0))
@@ -134,6 +138,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         job.warmup_requests,
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),
+        promised=job.promised,
     )
     tally = Tally(settler, spill)
     work = _make_work(job, t0)
@@ -179,6 +184,9 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         unstamped_reads=window.counters.unstamped_reads,
         text_events=tally.text_events,
         shared_events=tally.shared_events,
+        clock_step_ns=clock.step_ns if clock is not None else None,
+        clamped_stamps=tally.clamped,
+        spread_ns=work.spread.took_ns if work.spread is not None else None,
         stopped=stopped,
         notes=tuple(filter(None, notes)),
     )
@@ -186,7 +194,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 
 def _follow_up(tally: Tally, turns: TurnBodies, work: SessionWork, exchange: Exchange) -> None:
     goes_on = turns.answered(exchange.index, tally.settle(exchange))
-    work.answered(exchange.index, exchange.end, goes_on=goes_on)
+    work.answered(exchange.index, exchange.sent, exchange.end, goes_on=goes_on)
 
 
 def _make_window(

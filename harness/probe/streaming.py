@@ -45,6 +45,13 @@ def _shape(seen: Seen, habits: Habits) -> Iterator[Finding]:
         matters=False,
     )
     yield held(
+        "finish reason",
+        habits.finish_reason,
+        any(event.finish_reason for event in seen.events),
+        then="an answer without it and without [DONE] fails as unfinished",
+        matters=False,
+    )
+    yield held(
         "comments",
         habits.comments,
         seen.has(EventKind.COMMENT) or (False if habits.comments is False else None),  # few silences are long

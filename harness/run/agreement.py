@@ -11,6 +11,7 @@ from harness.engines.session import EngineSession
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, Progress
 from harness.record import UNKNOWN, Outcome, Records
+from harness.run.job import promised
 from harness.run.prepare import Prepared
 from harness.spec.backend import Backend
 from harness.spec.scenario import Request
@@ -56,6 +57,7 @@ def ask_all(
             duration_s=limit_s,
             request_timeout_s=_GREEDY.timeout_s,
             drain_timeout_s=_GREEDY.timeout_s,
+            promised=promised(engine),
         )
         result = run_load(job, partial(_tell, say, concurrency), stop)
         if result.interrupted:

@@ -15,7 +15,7 @@ from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.prefix import first_of_each_prefix
 from harness.prompts.workload import Workload
 from harness.record import Outcome
-from harness.run.job import bodies
+from harness.run.job import bodies, promised
 from harness.run.prepare import Prepared
 
 Means = Literal["none", "off", "reset", "restart", "salt"]
@@ -92,6 +92,7 @@ def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen:
         schedule=ClosedLoop(min(_PRIMING, len(picked))),
         request_timeout_s=limit_s,
         drain_timeout_s=limit_s,
+        promised=promised(engine),
         workers=1,
     )
     records = run_load(job).records

@@ -12,7 +12,7 @@ from harness.asked import Asked
 from harness.engines.dialect import render_body
 from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
-from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.load.turns import ANSWER, TOOL
 from harness.plan import Cell, LoadPoint, seed_for, start_of, warmup_requests
 from harness.prompts.workload import Workload
@@ -50,8 +50,14 @@ def make_job(
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
         workers=workers,
+        promised=promised(engine),
         http2=prepared.options.http2,
     )
+
+
+def promised(engine: EngineSession) -> Promised:
+    habits = engine.definition.dialect.habits
+    return Promised(habits.done is not False, habits.finish_reason is True)
 
 
 def bodies(

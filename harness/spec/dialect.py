@@ -52,7 +52,8 @@ class Habits:
     tokens_per_event: Literal["one", "several"] | None = None
     usage: Literal["last", "finish", "each", "never"] | None = None  # a chunk of its own, or the finish chunk
     cached_tokens: bool | None = None  # reported in the usage block
-    done: bool | None = None  # `data: [DONE]` ends a stream
+    done: bool | None = None  # `data: [DONE]` ends a stream; not known: expected
+    finish_reason: bool | None = None  # every whole answer has one
     comments: bool | None = None  # SSE comments keep the connection alive
     reasoning_field: Literal["reasoning", "reasoning_content"] | None = None
 

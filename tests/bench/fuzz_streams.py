@@ -40,9 +40,15 @@ def good_stream(rng: random.Random) -> bytes:
         )
     payloads += [FINISH, USAGE, DONE][: rng.randrange(4)]
     blocks = [event(payload, end) for payload in payloads]
-    if rng.random() < 0.2:
-        blocks.insert(rng.randrange(len(blocks)), b": keepalive" + 2 * end)
-    return b"".join(blocks)
+    for block in (b": keepalive", b"foo: bar", b"id: 7" + end + b"retry: 10", b"foo"):
+        if rng.random() < 0.1:
+            blocks.insert(rng.randrange(len(blocks)), block + end * rng.randrange(1, 3))
+    if rng.random() < 0.1:
+        called = [
+            {"index": 0, "id": "c", "function": {"name": "look_up", "arguments": rng.choice(["", "{}"])}}
+        ]
+        blocks[rng.randrange(len(blocks)) :] = [event(delta(None, tool_calls=called), end)] * 2 + blocks[-1:]
+    return rng.choice([b"", b"", b"\xef\xbb\xbf"]) + b"".join(blocks)
 
 
 def damage(rng: random.Random, data: bytes) -> bytes:
@@ -96,7 +102,8 @@ def check(rng: random.Random) -> None:
         assert settled.text == reference.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         assert len(settled.events) == reference.events
         assert settled.events["wire_bytes"].cumsum().tolist() == reference.ends
-        bad = reference.malformed or reference.errors or not reference.text_events
+        ended = reference.done or reference.finished
+        bad = reference.malformed or reference.errors or not reference.text_events or not ended
         assert (settled.outcome is Outcome.OK) == (not bad), settled.outcome
         return
     answer = Answer()

@@ -1,5 +1,6 @@
 """Whole windows against scripted sockets: outcomes, connections, caps, workers and early ends."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from load_server import Peer, Server, serve
 
 from harness.load import run_load
-from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, StampSource
+from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
 from harness.record import UNKNOWN, Outcome, Phase
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -134,6 +135,19 @@ def test_over_the_cap_a_request_waits_or_is_dropped(over_cap: str) -> None:
         assert result.client.held_at_cap == 0
         assert outcomes(result) == [Outcome.OK] + [Outcome.DROPPED] * 3
         assert rows["sent_ns"].tolist()[1:] == [UNKNOWN] * 3
+        assert all("cap" in error for error in result.records.errors[1:])
+
+
+def test_what_the_cap_held_back_until_the_window_closed_is_dropped() -> None:
+    def slow(peer: Peer) -> None:
+        time.sleep(0.3)
+        answer(peer)
+
+    schedule = OpenLoop(every(20, 4), max_in_flight=1)
+    with serve(slow) as server:
+        result = run_load(job(server, 4, schedule, duration_s=0.2))
+    assert outcomes(result) == [Outcome.OK] + [Outcome.DROPPED] * 3
+    assert "window closed" in result.records.errors[1]
 
 
 def test_a_warm_connection_that_the_server_closed_is_replaced() -> None:
@@ -145,24 +159,30 @@ def test_a_warm_connection_that_the_server_closed_is_replaced() -> None:
         result = run_load(job(server, 4, ClosedLoop(1, every(30, 4))))
     assert outcomes(result) == [Outcome.OK] * 4
     assert np.all(result.records.requests["connect_ns"][1:] > 0)
+    assert result.records.requests["attempts"].tolist() == [1] * 4  # it was found closed before the send
     assert server.connections == 4
 
 
-@pytest.mark.parametrize("rude", ["close", "reset"])
-def test_a_request_on_a_dying_warm_connection_is_sent_again_on_a_new_one(rude: str) -> None:
+@pytest.mark.parametrize("stamps", ["kernel", "user"])
+@pytest.mark.parametrize(("rude", "outcome"), [("close", Outcome.TRUNCATED), ("reset", Outcome.RESET)])
+def test_a_request_that_was_read_is_never_sent_again(
+    rude: str, outcome: Outcome, stamps: StampSource
+) -> None:
     def script(peer: Peer) -> None:
         if peer.served == 1:
             answer(peer)
-        elif rude == "close":
-            peer.close()
-        else:
-            peer.reset()
+            return
+        time.sleep(0.1)  # the work that a second sending would hide
+        (peer.close if rude == "close" else peer.reset)()
 
     with serve(script) as server:
-        result = run_load(job(server, 4, ClosedLoop(1)))
-    assert outcomes(result) == [Outcome.OK] * 4
-    assert result.records.requests["connect_ns"][0] == 0
-    assert np.all(result.records.requests["connect_ns"][1:] > 0)
+        result = run_load(job(server, 4, ClosedLoop(1), stamps=stamps))
+    rows = result.records.requests
+    assert outcomes(result) == [Outcome.OK, outcome] * 2
+    assert "closed after the request was sent" in result.records.errors[1]
+    assert rows["attempts"].tolist() == [1] * 4
+    assert rows["end_ns"][1] - rows["sent_ns"][1] >= 90_000_000
+    assert len(server.requests) == 4
 
 
 def test_nothing_is_sent_again_once_an_answer_began() -> None:
@@ -185,7 +205,7 @@ def test_a_new_connection_that_fails_is_not_tried_for_ever() -> None:
     with serve(lambda peer: peer.reset()) as server:
         result = run_load(job(server, 2, ClosedLoop(1)))
     assert set(outcomes(result)) == {Outcome.RESET}
-    assert len(server.requests) == 3  # the first on a warm and on a new connection, the second on a new one
+    assert len(server.requests) == 2
 
 
 def test_connection_close_reconnects_and_keeps_the_cost_apart() -> None:
@@ -288,15 +308,112 @@ def test_the_window_closes_after_its_duration() -> None:
     assert np.all(result.records.requests["sent_ns"] < 300_000_000)
 
 
-def test_what_is_still_open_after_the_drain_is_cancelled() -> None:
+def test_what_is_still_open_after_the_drain_is_a_timeout() -> None:
     def stuck(peer: Peer) -> None:
         peer.say(_HEAD, event("a"))
         time.sleep(3)
 
     with serve(stuck) as server:
         result = run_load(job(server, 2, ClosedLoop(2), drain_timeout_s=0.2))
-    assert outcomes(result) == [Outcome.CANCELLED] * 2
+    assert outcomes(result) == [Outcome.TIMEOUT] * 2
     assert list(result.records.texts) == ["a", "a"]
+
+
+@pytest.mark.parametrize("drain_s", [0.5, 5.0])
+@pytest.mark.parametrize("stamps", ["kernel", "user"])
+def test_a_stream_that_trickles_past_its_deadline_is_a_timeout(drain_s: float, stamps: StampSource) -> None:
+    def trickle(peer: Peer) -> None:
+        if int(peer.body[5:-1]) % 2:
+            answer(peer)
+            return
+        peer.say(_HEAD)
+        for _ in range(300):
+            peer.say(event("a"))
+            time.sleep(0.01)
+
+    with serve(trickle) as server:
+        limits = {"request_timeout_s": 0.5, "drain_timeout_s": drain_s}
+        result = run_load(job(server, 4, ClosedLoop(4), stamps=stamps, **limits))
+    assert outcomes(result) == [Outcome.TIMEOUT, Outcome.OK] * 2
+    lasted = (result.records.requests["end_ns"] - result.records.requests["sent_ns"])[::2]
+    assert np.all((lasted >= 490_000_000) & (lasted < 1_500_000_000))
+
+
+_NEXT = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"%b"}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("tail", "outcome", "error"),
+    [
+        (_NEXT % b"stop", Outcome.OK, ""),
+        (b"data: [DONE]\n\n", Outcome.OK, ""),
+        (b"", Outcome.UNFINISHED, "without a finish reason"),
+        (_NEXT % b"abort" + b"data: [DONE]\n\n", Outcome.ABORTED, '"abort"'),
+        (_NEXT % b"Error" + b"data: [DONE]\n\n", Outcome.ABORTED, '"Error"'),
+    ],
+)
+def test_how_a_stream_ends_decides_whether_it_is_an_answer(tail: bytes, outcome: Outcome, error: str) -> None:
+    def script(peer: Peer) -> None:
+        chunk = b"%x\r\n%b\r\n" % (len(tail), tail) if tail else b""
+        peer.say(_HEAD, event("a"), chunk, b"0\r\n\r\n")
+
+    with serve(script) as server:
+        result = run_load(job(server, 1))
+        careless = run_load(job(server, 1, promised=Promised(done=False)))
+    assert outcomes(result) == [outcome]
+    assert error in result.records.errors[0]
+    assert outcomes(careless) == [Outcome.OK if outcome is Outcome.UNFINISHED else outcome]
+
+
+def test_an_answer_begins_with_the_name_of_its_tool_call() -> None:
+    def call(**function: str) -> bytes:
+        calls = [{"index": 0, "id": "c", "function": function}]
+        data = b"data: %b\n\n" % json.dumps({"choices": [{"delta": {"tool_calls": calls}}]}).encode()
+        return b"%x\r\n%b\r\n" % (len(data), data)
+
+    def script(peer: Peer) -> None:
+        peer.say(_HEAD, call(name="look_up", arguments=""))
+        time.sleep(0.1)
+        peer.say(call(arguments="{}"), _END)
+
+    with serve(script) as server:
+        result = run_load(job(server, 2, ClosedLoop(1)))
+    rows = result.records.requests
+    assert list(result.records.texts) == ["look_up{}"] * 2
+    assert np.all(rows["last_text_ns"] - rows["first_text_ns"] >= 90_000_000)
+    assert rows["text_events"].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_spread_start_takes_the_slots_out_of_lockstep(workers: int) -> None:
+    def steady(peer: Peer) -> None:
+        time.sleep(0.2)
+        answer(peer)
+
+    for spread, order in ((False, "together"), (True, "spread")):
+        with serve(steady) as server:
+            result = run_load(job(server, 12, ClosedLoop(4, spread=spread), workers=workers))
+        rows, client = result.records.requests, result.client
+        assert outcomes(result) == [Outcome.OK] * 12
+        second = np.sort(rows["intended_ns"])[4:8]
+        assert client.start == order
+        if spread:
+            assert np.all(np.diff(second) > 25_000_000)  # 50 ms, a quarter of an answer
+            assert client.spread_ns is not None
+            assert 100_000_000 < client.spread_ns < 300_000_000
+            assert np.all(rows["sent_ns"] >= rows["intended_ns"])
+        else:
+            assert second[-1] - second[0] < 60_000_000
+            assert client.spread_ns is None
+
+
+def test_loss_and_the_clock_are_told() -> None:
+    with serve(answer) as server:
+        result = run_load(job(server, 4))
+    rows = result.records.requests
+    assert np.all(rows["retransmits"] >= 0)
+    assert np.all(rows["out_of_order"] >= 0)
+    assert result.client.clock_step_ns == 0
 
 
 def test_stop_returns_quickly_with_everything_so_far() -> None:
@@ -345,12 +462,12 @@ def test_a_dead_worker_is_told_and_the_rest_is_kept() -> None:
         result = run_load(job(server, 200, OpenLoop(every(12, 200)), workers=2))
     rows = result.records.requests
     assert result.client.lost_workers == 1
-    lost = rows["worker"] == rows["worker"][rows["outcome"] == Outcome.CANCELLED][0]
+    lost = rows["worker"] == rows["worker"][rows["outcome"] == Outcome.LOST][0]
     assert np.all(rows["outcome"][~lost] == Outcome.OK)
     assert Outcome.OK in rows["outcome"][lost]
-    cancelled = np.flatnonzero(rows["outcome"] == Outcome.CANCELLED)
-    assert "died" in result.records.errors[cancelled[0]]
-    assert np.all(rows["intended_ns"][cancelled] == every(12, 200)[rows["seq"][cancelled]])
+    gone = np.flatnonzero(rows["outcome"] == Outcome.LOST)
+    assert "died" in result.records.errors[gone[0]]
+    assert np.all(rows["intended_ns"][gone] == every(12, 200)[rows["seq"][gone]])
     assert len(rows) + result.unsent == 200
 
 

@@ -127,6 +127,17 @@ def test_failures_keep_their_kind_and_what_came(tls: ssl.SSLContext) -> None:
 
 def test_a_warm_connection_that_the_server_closed_is_replaced(tls: ssl.SSLContext) -> None:
     def once(peer: Peer) -> None:
+        answer(peer)
+        peer.close()
+
+    with serve(once, tls=tls) as server:
+        result = run(server, 3, ClosedLoop(1, np.full(3, 50_000_000)))
+    assert outcomes(result) == [Outcome.OK] * 3
+    assert result.records.requests["attempts"].tolist() == [1] * 3
+
+
+def test_a_request_that_was_read_is_never_sent_again(tls: ssl.SSLContext) -> None:
+    def once(peer: Peer) -> None:
         if peer.served == 1:
             answer(peer)
         else:
@@ -134,7 +145,8 @@ def test_a_warm_connection_that_the_server_closed_is_replaced(tls: ssl.SSLContex
 
     with serve(once, tls=tls) as server:
         result = run(server, 3, ClosedLoop(1))
-    assert outcomes(result) == [Outcome.OK] * 3
+    assert outcomes(result) == [Outcome.OK, Outcome.TRUNCATED, Outcome.OK]
+    assert result.records.requests["attempts"].tolist() == [1] * 3
 
 
 def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:

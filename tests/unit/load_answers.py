@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.load.http1 import Answer
+from harness.load.job import Promised
 from harness.load.settle import Exchange, Settled, Settler
 from harness.record import Outcome
 
@@ -43,11 +44,15 @@ def chunked(parts: Sequence[bytes]) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
+_PROMISED = Promised()
 CHUNKED = "transfer-encoding: chunked"
 
 
 def play(
-    reads: Sequence[bytes], failure: Outcome | None = None, stamps: Sequence[int] | None = None
+    reads: Sequence[bytes],
+    failure: Outcome | None = None,
+    stamps: Sequence[int] | None = None,
+    promised: Promised = _PROMISED,
 ) -> Settled:
     """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
     answer = Answer()
@@ -57,7 +62,15 @@ def play(
     if not answer.complete and failure is None:
         failure = Outcome.MALFORMED if answer.problem else Outcome.TRUNCATED if answer.framed() else None
     answer.close()
-    settler = Settler(0, lambda taken: np.asarray(taken, np.int64), ("sk-secret",), 0, 0, closed_loop=False)
+    settler = Settler(
+        0,
+        lambda taken: np.asarray(taken, np.int64),
+        ("sk-secret",),
+        0,
+        0,
+        closed_loop=False,
+        promised=promised,
+    )
     exchange = Exchange(3, 0, 0, 0, 0, arrivals[-1], answer, failure, answer.problem)
     return settler.settle(exchange)
 

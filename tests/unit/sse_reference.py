@@ -11,15 +11,17 @@ class Reference:
     text_events: int = 0
     ends: list[int] = field(default_factory=list)  # offset after the last byte of each event
     done: bool = False
+    finished: bool = False  # a finish reason came
     errors: int = 0
     malformed: bool = False
+    named: set[int] = field(default_factory=set)  # tool calls whose name came
 
 
 def read_stream(body: bytes, *, ended: bool) -> Reference:
     found = Reference()
     lines: list[bytes] = []
     line = bytearray()
-    offset = 0
+    offset = 3 if body[:3] == b"\xef\xbb\xbf" else 0
     while offset < len(body):
         byte = body[offset : offset + 1]
         offset += 1
@@ -53,17 +55,10 @@ def _dispatch(found: Reference, lines: list[bytes], end: int) -> None:
             case b"error" if value:
                 is_error = True
                 data.append(value)
-            case b"id" | b"retry":
-                pass
             case b"":
                 is_comment = True
             case _ if line.startswith(b"{"):
                 data.append(line)
-            case _:
-                found.malformed = True
-                found.events += 1
-                found.ends.append(end)
-                return
     joined = b"\n".join(data)
     if not joined.strip() and not is_comment:
         return
@@ -85,30 +80,34 @@ def _dispatch(found: Reference, lines: list[bytes], end: int) -> None:
     elif not isinstance(document, dict):
         found.malformed = True
     else:
-        text = _text(document)
+        text = _text(document, found)
         found.text += text
         found.text_events += bool(text)
 
 
-def _text(document: dict) -> str:
-    thoughts = texts = arguments = ""
+def _text(document: dict, found: Reference) -> str:
+    thoughts = texts = called = ""
     choices = document.get("choices")
     for choice in choices if isinstance(choices, list) else []:
         if not isinstance(choice, dict):
             continue
+        found.finished |= isinstance(choice.get("finish_reason"), str) and choice["finish_reason"] != ""
         delta = choice["delta"] if "delta" in choice else choice.get("message")
         delta = delta if isinstance(delta, dict) else choice
         thoughts += _plain(delta.get("reasoning")) or _plain(delta.get("reasoning_content"))
         texts += _plain(delta.get("content")) or _plain(delta.get("text"))
         calls = delta.get("tool_calls")
-        for call in calls if isinstance(calls, list) else []:
+        for position, call in enumerate(calls if isinstance(calls, list) else []):
             function = call.get("function") if isinstance(call, dict) else None
-            value = function.get("arguments") if isinstance(function, dict) else None
-            if isinstance(value, str):
-                arguments += value
-            elif isinstance(value, dict):
-                arguments += json.dumps(value)
-    return thoughts + texts + arguments
+            if not isinstance(function, dict):
+                continue
+            place = call.get("index") if isinstance(call.get("index"), int) else position
+            name, value = _plain(function.get("name")), function.get("arguments")
+            if name and place not in found.named:
+                found.named.add(place)
+                called += name
+            called += json.dumps(value) if isinstance(value, dict) else _plain(value)
+    return thoughts + texts + called
 
 
 def _plain(value: object) -> str:

@@ -2,7 +2,8 @@ import pytest
 from made import facts, records
 
 from harness.checks import judge
-from harness.record import Outcome
+from harness.record import UNKNOWN, Outcome
+from harness.summary import summarise_cell
 
 GOOD = [
     {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
@@ -105,3 +106,45 @@ def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
     made = records(*({**row, "prompt": 120} for row in GOOD))
     found = codes(made, hit_rate, workload__ideal_hit_rate=0.2 * 0.8)
     assert found[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "expected"),
+    [
+        (None, ("VALID", [])),  # stamps that do not use the clock, and old run folders
+        (0.05, ("VALID", [])),
+        (500.0, ("INVALID", ["clock-step"])),
+    ],
+)
+def test_a_step_of_the_clock_inside_the_window(step_ms, expected):
+    assert codes(client__clock_step_ms=step_ms) == expected
+
+
+@pytest.mark.parametrize("column", ["retransmits", "out_of_order"])
+def test_packet_loss_is_told_with_what_was_hit(column):
+    made = records(*GOOD)
+    assert (made.requests[column] == UNKNOWN).all()
+    assert codes(made) == ("VALID", [])
+    made.requests[column] = 0
+    assert codes(made) == ("VALID", [])
+    made.requests[column][3:5] = (1, 4)
+    verdict = judge(made, facts(), None)
+    (reason,) = verdict["reasons"]
+    assert (verdict["verdict"], reason["code"]) == ("SUSPECT", "packet-loss")
+    assert "5 " in reason["measured"]
+    assert "2 of 10 requests (20.0%)" in reason["measured"]
+
+
+def test_resent_requests_are_counted():
+    made = records(*GOOD)
+    made.requests["attempts"] = 1
+    assert codes(made) == ("VALID", [])
+    made.requests["attempts"][7] = 2
+    verdict = judge(made, facts(), None)
+    assert [(r["code"], r["measured"]) for r in verdict["reasons"]] == [("requests-resent", "1 of 10")]
+    cell = summarise_cell(made, facts(), None)
+    assert cell["requests"]["resent"] == 1
+    made.requests["attempts"] = UNKNOWN
+    old = summarise_cell(made, facts(), None)
+    assert old["requests"]["resent"] is None
+    assert "requests.resent" in old["nulls"]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from load_answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, field, head, play
 
+from harness.load.job import Promised
 from harness.record import UNKNOWN, EventKind, Outcome
 
 _EVENTS = [
@@ -218,3 +219,31 @@ def test_malformed(wire: bytes) -> None:
     settled = play([wire])
     assert settled.outcome is Outcome.MALFORMED
     assert settled.error
+
+
+@pytest.mark.parametrize("reason", ["abort", "error", "ERROR"])
+def test_a_finish_reason_that_means_failure_is_aborted(reason: str) -> None:
+    finish = FINISH.replace(b"stop", reason.encode())
+    settled = play([_HEAD + chunked([_EVENTS[1], event(finish), event(DONE)])])
+    assert (settled.outcome, settled.finish_reason) == (Outcome.ABORTED, reason)
+    assert f'"{reason}"' in settled.error
+
+
+def test_a_framed_stream_without_any_sign_of_its_end_is_unfinished() -> None:
+    wire = _HEAD + chunked(_EVENTS[:4])
+    assert play([wire]).outcome is Outcome.UNFINISHED
+    assert play([wire], promised=Promised(finish_reason=True)).outcome is Outcome.UNFINISHED
+    assert play([wire], promised=Promised(done=False)).outcome is Outcome.OK
+
+
+def test_a_document_needs_a_finish_reason_only_where_one_is_promised() -> None:
+    body = b'{"choices":[{"message":{"content":"Hi"}}]}'
+    wire = head(f"content-length: {len(body)}", content_type="application/json") + body
+    assert play([wire]).outcome is Outcome.OK
+    assert play([wire], promised=Promised(finish_reason=True)).outcome is Outcome.UNFINISHED
+
+
+def test_a_page_that_is_neither_events_nor_json_is_malformed() -> None:
+    body = b"<html>hello</html>"
+    settled = play([head(f"content-length: {len(body)}", content_type="text/html") + body])
+    assert settled.outcome is Outcome.MALFORMED

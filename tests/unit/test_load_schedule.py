@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.pacing import LONGEST_TICK_NS, choose_tick
 from harness.load.share import choose_workers, split
-from harness.load.work import NEVER, ClosedWork, OpenWork
+from harness.load.work import NEVER, ClosedWork, OpenWork, SessionWork
 
 
 def offsets(*values: int) -> np.ndarray:
@@ -62,9 +62,9 @@ def test_closed_work_gives_a_slot_its_next_request_when_the_answer_ended() -> No
     assert [work.take(100, 0), work.take(100, 1)] == [(100, 0), (100, 1)]
     assert work.take(150, 2) is None
     assert work.left(150, 2)
-    work.freed(140)
+    work.freed(0, 100, 140)
     assert work.take(150, 1) == (140, 2)
-    work.freed(160)
+    work.freed(1, 100, 160)
     assert not work.left(160, 0)
 
 
@@ -72,15 +72,69 @@ def test_closed_work_thinks_before_each_request() -> None:
     work = ClosedWork(ClosedLoop(1, offsets(7, 11)), 2, t0=100, close_at=NEVER)
     assert work.take(106, 0) is None
     assert work.take(107, 0) == (107, 0)
-    work.freed(200)
+    work.freed(0, 107, 200)
     assert work.next_due(0) == 211
 
 
 def test_closed_work_starts_nothing_after_the_window() -> None:
     work = ClosedWork(ClosedLoop(1, offsets(0, 50)), 2, t0=0, close_at=40)
     assert work.take(0, 0) == (0, 0)
-    work.freed(10)  # with its think time the next is due too late
+    work.freed(0, 0, 10)  # with its think time the next is due too late
     assert not work.left(20, 0)
+
+
+def _second_dues(schedule: ClosedLoop, ends: list[int], count: int) -> list[int]:
+    work = ClosedWork(schedule, count, t0=0, close_at=NEVER)
+    slots = [work.take(0, i) for i in range(schedule.concurrency)]
+    assert [slot for slot in slots if slot] == [(0, i) for i in range(schedule.concurrency)]
+    for index, end in enumerate(ends):
+        work.freed(index, 0, end)
+    dues = []
+    while (due := work.take(NEVER - 1, 0)) is not None:
+        dues.append(due[0])
+    return dues
+
+
+def test_a_spread_start_spaces_second_requests_over_one_answer() -> None:
+    assert _second_dues(ClosedLoop(4), [100] * 4, 8) == [100] * 4
+    assert _second_dues(ClosedLoop(4, spread=True), [100] * 4, 8) == [100, 125, 150, 175]
+    # Answers that end apart already: nothing waits.
+    assert _second_dues(ClosedLoop(4, spread=True), [100, 150, 200, 250], 8) == [100, 150, 200, 250]
+    think = offsets(*[0] * 4, *[40] * 4)
+    assert _second_dues(ClosedLoop(4, think, spread=True), [100] * 4, 8) == [140, 140, 150, 175]
+
+
+def test_only_second_requests_are_spread() -> None:
+    work = ClosedWork(ClosedLoop(2, spread=True), 6, t0=0, close_at=NEVER)
+    assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 1)]
+    work.freed(0, 0, 100)
+    work.freed(1, 0, 100)
+    assert [work.take(500, 0), work.take(500, 1)] == [(100, 2), (150, 3)]
+    work.freed(2, 100, 600)
+    work.freed(3, 150, 600)
+    assert [work.take(700, 0), work.take(700, 1)] == [(600, 4), (600, 5)]
+    assert work.spread is not None
+    assert work.spread.took_ns == 50
+
+
+def test_workers_deal_the_places_of_a_spread_among_themselves() -> None:
+    dues = []
+    for part, _ in split(job(ClosedLoop(4, spread=True), 8), 2):
+        assert isinstance(part.schedule, ClosedLoop)
+        dues += _second_dues(part.schedule, [100] * 2, 4)
+    assert sorted(dues) == [100, 125, 150, 175]
+
+
+def test_sessions_spread_the_second_of_each_slot() -> None:
+    sessions = Sessions(np.repeat(np.arange(4, dtype=np.int32), 2), np.zeros(8, np.int64))
+    work = SessionWork(ClosedLoop(2, spread=True), sessions, t0=0, close_at=NEVER)
+    assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 2)]
+    for index in (0, 2):
+        work.answered(index, 0, 100, goes_on=True)
+    assert [work.take(100, 0), work.take(100, 1)] == [(100, 1), (100, 3)]
+    for index in (1, 3):
+        work.answered(index, 100, 200, goes_on=False)
+    assert [work.take(400, 0), work.take(400, 1)] == [(200, 4), (250, 6)]
 
 
 def test_split_keeps_one_schedule() -> None:

@@ -18,7 +18,7 @@ def settled(seq: int, words: list[str]) -> Settled:
     events = made.events.copy()
     events["seq"] = seq
     return Settled(
-        (seq, *made.row[1:]),
+        (seq, *made.row[1:3], Outcome.OK, *made.row[4:]),
         events,
         made.text,
         f"calls {seq}",

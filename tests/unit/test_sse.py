@@ -48,7 +48,7 @@ def test_role_chunk_text_finish_usage_done() -> None:
             EventKind.TOOL_CALL,
             '{"a":',
         ),
-        (delta(None, tool_calls=[{"index": 0, "function": {"name": "f"}}]), EventKind.OTHER, ""),
+        (delta(None, tool_calls=[{"index": 0, "function": {"name": "f"}}]), EventKind.TOOL_CALL, "f"),
         (b'{"choices":[{"index":0,"text":"abc"}]}', EventKind.TEXT, "abc"),
         (b'{"choices":[{"delta":{"content":[{"type":"text","text":"ab"}]}}]}', EventKind.TEXT, "ab"),
         (b'{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}', EventKind.TEXT, "ab"),
@@ -129,12 +129,57 @@ def test_error_events(block: bytes) -> None:
 
 @pytest.mark.parametrize(
     "block",
-    [b"data: {", b"data: [1]", b"data: \xff", b"<html>", b'data: {"choices":' + b"[" * 100_000],
+    [b"data: {", b"data: [1]", b"data: \xff", b'data: {"choices":' + b"[" * 100_000],
 )
 def test_malformed_events_do_not_lose_the_others(block: bytes) -> None:
     parsed = parse_events(event(delta("a")) + block + b"\n\n" + event(delta("b")), ended=True)
     assert parsed.malformed
     assert parsed.text() == "ab"
+
+
+@pytest.mark.parametrize("block", [b"foo: bar", b"id: 7\nretry: 10", b"id", b"<html>"])
+def test_fields_without_a_meaning_are_ignored(block: bytes) -> None:
+    body = event(delta("a")) + block + b"\n\n" + block + b"\n" + event(delta("b"))
+    parsed = parse_events(body, ended=True)
+    assert (kinds(body), parsed.text(), parsed.malformed) == ([EventKind.TEXT] * 2, "ab", "")
+    assert sum(parsed.sizes) == len(body)
+
+
+def test_a_byte_order_mark_is_skipped_at_the_start_only() -> None:
+    body = b"\xef\xbb\xbf" + event(delta("a"))
+    parsed = parse_events(body, ended=True)
+    assert (parsed.text(), list(parsed.sizes)) == ("a", [len(body)])
+    assert parse_events(event(delta("a")) + body, ended=True).text() == "a"
+
+
+def test_a_tool_call_begins_with_its_name_which_counts_once() -> None:
+    def call(**function: str) -> bytes:
+        return event(delta(None, tool_calls=[{"index": 0, "id": "c", "function": function}]))
+
+    body = call(name="look_up", arguments="") + call(name="look_up", arguments="") + call(arguments="{}")
+    parsed = parse_events(body, ended=True)
+    assert list(parsed.kinds) == [EventKind.TOOL_CALL, EventKind.OTHER, EventKind.TOOL_CALL]
+    assert (list(parsed.chars), parsed.text()) == ([7, 0, 2], "look_up{}")
+    assert json.loads(parsed.tool_calls()) == [{"id": "c", "name": "look_up", "arguments": "{}"}]
+
+
+def _counted(content: str, count: int | None) -> bytes:
+    usage = {} if count is None else {"usage": {"completion_tokens": count}}
+    return event(json.dumps({"choices": [{"index": 0, "delta": {"content": content}}], **usage}).encode())
+
+
+@pytest.mark.parametrize(
+    ("chunks", "first"),
+    [
+        ([("", 0), ("abc", 3), ("d", 4)], 3),
+        ([("", 2), ("abc", None)], 2),  # counted ahead of the text
+        ([("", 0), ("abc", None), ("d", 4)], UNKNOWN),
+        ([("a", None), ("b", None)], UNKNOWN),
+    ],
+)
+def test_tokens_by_the_first_text_event(chunks: list[tuple[str, int | None]], first: int) -> None:
+    body = b"".join(_counted(content, count) for content, count in chunks)
+    assert parse_events(body, ended=True).first_tokens == first
 
 
 def test_last_event_without_its_empty_line_counts_only_when_the_body_is_whole() -> None:

@@ -169,6 +169,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
         "failed": 0,
         "dropped": 0,
         "cancelled": 0,
+        "resent": None,
         "warmup": 0,
         "outcomes": {"ok": 40},
     }

@@ -1,0 +1,10 @@
+"""Why a request ended that got no whole answer: texts of the record's errors, alike on every carrier."""
+
+CLOSED_EARLY = "the connection closed before the answer was complete"
+CLOSED_AFTER_SEND = "the connection closed after the request was sent, before any answer"
+STOPPED = "the run was stopped"
+LATE = "the answer did not end in time"
+NO_CONNECTION = "no connection in time"
+DRAIN_OVER = "the answer did not end before the window's drain limit"
+AT_CAP = "due when the in-flight cap was reached"
+NEVER_SENT = "due, but held back by the in-flight cap until the window closed"
