@@ -84,7 +84,7 @@ def _words(value: Any) -> str:
         return "on" if str(value).lower() == "true" else "off"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(str, value)) or "none"
-    return str(value)
+    return str(value).removeprefix("torch.")
 
 
 def _raw(engine: Json) -> Iterator[tuple[tuple[str, str], str]]:

@@ -103,6 +103,7 @@ ALLOWED = {
         "doctor",
         "engines",
         "errors",
+        "fairness",
         "load",
         "nightly",
         "observe",
