@@ -38,7 +38,7 @@ def _lines() -> Iterator[str]:
         for key in TABLE:
             if key.area == area:
                 parts = (f"`{key.code}`", key.title, _sources(key), key.engines, key.itself, key.why)
-                yield f"| {' | '.join(part.replace('|', '\\|') for part in parts)} |"
+                yield f"| {' | '.join(parts)} |"
         yield ""
 
 

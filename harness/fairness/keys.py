@@ -43,10 +43,10 @@ class Key:
 
     def effect(self, relation: Relation) -> Effect:
         """A variant is measured for what it sets: that is the question, no reason to refuse the answer."""
-        if relation == "itself":
-            return self.itself
+        if relation == "engines":
+            return self.engines
         chosen = relation == "variants" and self.area == "engine"
-        return "told" if chosen and self.engines == "refuses" else self.engines
+        return "told" if chosen and self.itself == "refuses" else self.itself
 
     def refuses(self, relation: Relation, one: Any, two: Any) -> bool:
         if self.effect(relation) != "refuses" or None in (one, two):

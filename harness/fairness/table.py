@@ -217,7 +217,7 @@ _INTERFACE = (
 
 _BUILD = (
     Key("backend", "backend", "told", "told", "It is the question.", "build", manifest=(".backend",)),
-    Key("variant", "variant", "ignored", "told", "It is the question.", "build", manifest=(".variant",)),
+    Key("variant", "variant", "told", "told", "It is the question.", "build", manifest=(".variant",)),
     Key("engine-version", "engine version", "ignored", "told", "It may be the question.", "build",
         manifest=(".engine.package_version", ".engine.server_version")),
     Key("launch", "started as", "told", "told", "A container may cost network and memory.", "build",
