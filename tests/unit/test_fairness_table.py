@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import paths
+from harness.compare import Rules, compare
 from harness.compare.across import Run, compare_runs
 from harness.fairness import TABLE, classified, unequal, with_manifest
 from harness.fairness.table import width
@@ -121,9 +122,7 @@ SET = [case for case in cases() if case.values[1] != "path" and case.values[0].c
 @pytest.mark.parametrize(("key", "kind", "name"), [case for case in SET if "/" not in case.values[2]])
 def test_a_change_between_two_engines_refuses_is_told_or_is_declared_harmless(key, kind, name):
     found = between_engines(kind, name, ("16", "8"))
-    if without_argument(kind, name):
-        assert found == {}
-    elif key.engines == "ignored":
+    if without_argument(kind, name) or key.engines == "ignored":
         assert found == {}
     else:
         assert set(found) == {key.code}
@@ -314,3 +313,39 @@ def test_a_cache_that_is_known_to_hold_the_prompts_is_told():
     assert entry["text"] == (
         "tuned to this workload: prefix cache on (off by default), prefix cache primed at the start"
     )
+
+
+def disagreeing(track_of_b, run=""):
+    pair = {"a": "a", "b": "b", "compared": 58}
+    pair["disagreement"] = {"answers": 30, "own": 2, "own_asked": 58, "p_value": 0.0, "beyond_load": True}
+    made = with_manifest(
+        [*cells("a", 100, track="bf16"), *cells("b", 130, track=track_of_b)],
+        manifest("a", "b"),
+        {"pairs": [pair]},
+    )
+    return [{**cell, "label": run + cell["label"]} for cell in made]
+
+
+@pytest.mark.parametrize("run", ["", "run/"])
+def test_answers_that_disagree_refuse_throughput_of_the_same_weights(run):
+    (entry,) = unequal(disagreeing("bf16", run))
+    assert (entry["code"], entry["labels"], entry["matters"]) == ("agreement", [f"{run}a", f"{run}b"], True)
+    assert entry["text"] == (
+        "answers disagree: 30 of 58 are right from one of a and b only; load changes 2 of 58"
+    )
+    assert {"output_tokens_per_s", "requests_per_s", "tpot_ms"} <= set(entry["metrics"])
+    assert "ttft_ms" not in entry["metrics"]
+    (told,) = unequal(disagreeing("q4", run))
+    assert not told["matters"]
+
+
+def test_a_verdict_on_throughput_over_disagreeing_answers_needs_force():
+    made = disagreeing("bf16")
+    metrics = ("ttft_ms.p50", "tpot_ms.p50")
+    words = {}
+    for forced in (False, True):
+        rules = Rules(primary="ttft_ms.p50", metrics=metrics, forced=forced)
+        words[forced] = {one["metric"]: one["verdict"] for one in compare(made, rules)["comparison"]}
+    assert words[False]["ttft_ms.p50"] == words[True]["ttft_ms.p50"] == "faster"
+    assert words[False]["tpot_ms.p50"] == "not comparable"
+    assert words[True]["tpot_ms.p50"] != "not comparable"
