@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.fairness import TABLE, Key, Settings, classified, relation, settings
+from harness.fairness import TABLE, Key, Relation, Settings, classified, relation, settings
 
 Json = Mapping[str, Any]
 NOT_GIVEN = "not given"
@@ -44,7 +44,7 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
     """
     one, two = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
     found = {key.code: made for key in TABLE if (made := _of_key(key, baseline, new, one, two)) is not None}
-    return [*found.values(), *_raw(baseline, new, one, two, told=set(found))]
+    return [*found.values(), *_raw(baseline, new, one, two, found)]
 
 
 def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -> Difference | None:
@@ -59,17 +59,28 @@ def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -
     return Difference(key.title, before or NOT_GIVEN, after or NOT_GIVEN, matters)
 
 
-def _raw(baseline: Side, new: Side, one: Settings, two: Settings, told: set[str]) -> Iterator[Difference]:
+def _raw(
+    baseline: Side, new: Side, one: Settings, two: Settings, told: Mapping[str, Difference]
+) -> Iterator[Difference]:
     """Of one engine everything that was set otherwise, of two engines what nobody classified."""
     kind = relation(baseline.backend, new.backend)
+    names = {str(side.backend.get("backend")) for side in (baseline, new)}
     for what in dict.fromkeys((*one.raw, *two.raw)):
         before, after = one.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)
         if before == after or what[0] not in one.kinds & two.kinds:
             continue
-        names = {str(side.backend.get("backend")) for side in (baseline, new)}
-        rows = [row[0] for name in names if (row := classified(*what, name)) is not None]
-        if rows and (
-            kind == "engines" or any(row.code in told or row.effect(kind) == "ignored" for row in rows)
-        ):
-            continue
-        yield Difference(" ".join(what) if what[1] else "command", before, after, False)
+        rows = [row for name in names if (row := classified(*what, name)) is not None]
+        made = Difference(" ".join(what) if what[1] else "command", before, after, False)
+        if not any(_is_said(made, row, told, kind) for row in rows):
+            yield made
+
+
+def _is_said(made: Difference, row: tuple[Key, str], told: Mapping[str, Difference], kind: Relation) -> bool:
+    """Whether the row of the table says this already, or that it cannot matter."""
+    key, means = row
+    if kind == "engines" or key.effect(kind) == "ignored":
+        return True
+    if key.code not in told:
+        return False
+    words = [means if means and word != NOT_GIVEN else word for word in (made.baseline, made.new)]
+    return words == [told[key.code].baseline, told[key.code].new]

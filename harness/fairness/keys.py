@@ -35,6 +35,7 @@ class Key:
     cell: Callable[[Cell], Any] | None = None  # where the cells of summary.json hold it
     alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are told
     metrics: tuple[str, ...] = ()  # that are refused; (): all
+    several: bool = False  # its sources are different things, told by their own names
 
     @property
     def named(self) -> tuple[str, ...]:

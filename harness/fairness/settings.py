@@ -66,7 +66,7 @@ def _said(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
     for kind in _KINDS:
         for name, value in ((name, value) for (of, name), value in raw.items() if of == kind):
             found = classified(kind, name, backend)
-            if found and (word := found[1] or value) not in _UNSET:
+            if found and not found[0].several and (word := found[1] or value) not in _UNSET:
                 known.setdefault(found[0].code, word)
     return known
 

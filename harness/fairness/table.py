@@ -204,15 +204,15 @@ _INTERFACE = (
                "--extra_llm_api_options"),
         variables=("VLLM_SERVER_DEV_MODE", "VLLM_NO_USAGE_STATS", "APHRODITE_SERVER_DEV_MODE",
                    "DO_NOT_TRACK", "HF_HUB_OFFLINE", "VLLM_USE_AOT_COMPILE", "OLLAMA_KEEP_ALIVE"),
-        values=("tool_parser",)),
+        values=("tool_parser",), several=True),
     Key("place", "address and folders", "ignored", "ignored", "They differ at every start.",
         flags=("--host", "--port", "--hostname", "--server-name", "--server-port", "--slot-save-path"),
         values=("port",),
         variables=("PATH", "PWD", "OLDPWD", "HOME", "SHLVL", "TMPDIR", "BENCH_CACHE", "_", "OLLAMA_HOST",
-                   "VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR")),
+                   "VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR"), several=True),
     Key("shell", "settings of the shell", "ignored", "told", "Every engine that bench starts sees the same.",
         variables=("LANG", "LC_*", "TZ", "XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "*_proxy", "*_PROXY",
-                   "LD_LIBRARY_PATH", "LD_PRELOAD")),
+                   "LD_LIBRARY_PATH", "LD_PRELOAD"), several=True),
 )  # fmt: skip
 
 _BUILD = (

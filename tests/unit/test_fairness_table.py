@@ -101,7 +101,9 @@ def without_argument(kind, name):
 def test_a_change_between_two_runs_of_an_engine_refuses_is_told_or_is_declared_harmless(key, kind, name):
     values = (None, "given") if without_argument(kind, name) else ("16", "8")
     pair, text = between_runs(key, kind, name, values)
-    told = [one for one in pair["differences"] if one["what"] == key.title]
+    word = {INFO: "info", FLAG: "flag", VARIABLE: "variable", VALUE: "value", "path": ""}[kind]
+    what = f"{word} {name.replace('*', 'X')}" if key.several else key.title
+    told = [one for one in pair["differences"] if one["what"] == what]
     if name == ".backend":  # another backend is another question: no longer one engine
         assert told
     elif key.itself == "ignored":
@@ -109,7 +111,7 @@ def test_a_change_between_two_runs_of_an_engine_refuses_is_told_or_is_declared_h
         assert "differs" not in text
     else:
         (one,) = told
-        assert f"differs: {key.title}: " in text
+        assert f"differs: {what}: " in text
         refused = key.itself == "refuses" and None not in values and key.code != "max-sequences"
         assert one["matters"] is refused
         assert bool(pair["refused"]) is refused
@@ -195,6 +197,23 @@ def test_a_variant_is_told_what_it_was_made_for():
     assert set(found) == {"dtype", "kv-dtype", "eager"}
     assert not any(entry["matters"] for entry in found.values())
     assert found["eager"]["text"] == "eager mode: not given (vllm), on (vllm@x)"
+
+
+def test_of_a_row_with_several_sources_each_change_is_told():
+    runs = []
+    for name, first, second in (("base", "1", "2"), ("new", "3", "4")):
+        made = manifest("vllm")
+        placed(made, "vllm", FLAG, "--speculative-algorithm", first)
+        placed(made, "vllm", FLAG, "--speculative-num-draft-tokens", second)
+        placed(made, "vllm", VALUE, "threads", first)
+        placed(made, "vllm", FLAG, "--threads", first)
+        runs.append(Run(name, made, cells("vllm", 100), {}))
+    (pair,) = compare_runs(runs)["pairs"]
+    assert {one["what"]: (one["baseline"], one["new"]) for one in pair["differences"]} == {
+        "CPU threads": ("1", "3"),
+        "speculative decoding": ("1", "3"),
+        "flag --speculative-num-draft-tokens": ("2", "4"),
+    }
 
 
 def test_what_nobody_classified_is_told():
