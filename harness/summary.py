@@ -211,6 +211,7 @@ def summarise_run(
     others: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
+    cells = fairness.with_manifest(cells, manifest, (others or {}).get("agreement"))
     invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
     state = manifest["state"]
     summary = {
@@ -221,7 +222,7 @@ def summarise_run(
         "model": manifest["model"],
         "workload_sha256": manifest["workload_sha256"],
         "simulated": any(cell["simulated"] for cell in cells),
-        "cells": list(cells),
+        "cells": cells,
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest), pooled),

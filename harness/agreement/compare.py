@@ -21,13 +21,20 @@ def compare(questions: Sequence[Question], asked: Mapping[str, Mapping[str, Any]
     """`asked`: by backend, what was stored: per condition `concurrency` and `answers`. None for nobody."""
     if not asked:
         return None
+    changes = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
+    couples = list(combinations(asked, 2))
     return {
         "questions": len(questions),
         "kinds": dict(Counter(question.kind for question in questions)),
         "backends": {label: _backend(questions, stored) for label, stored in asked.items()},
         "pairs": [
             _pair(questions, (a, asked[a]["unloaded"]["answers"]), (b, asked[b]["unloaded"]["answers"]))
-            for a, b in combinations(asked, 2)
+            | {
+                "disagreement": _disagreement(
+                    questions, (asked[a], asked[b]), (changes[a], changes[b]), len(couples)
+                )
+            }
+            for a, b in couples
         ],
     }
 
@@ -116,6 +123,49 @@ def _pair(
         "prompt_tokens_difference": median(second - first for first, second in tokens) if tokens else None,
         "different": [q.id for q in both if of_a[q.id]["text"] != of_b[q.id]["text"]],
     }
+
+
+def _discord(questions: Sequence[Question], one: Answers, two: Answers) -> tuple[int, int]:
+    """Questions that one of the two answers rightly and the other does not, and of how many.
+
+    By rightness and not by text: engines that compute alike word an answer otherwise by rounding alone.
+    """
+    both = [question for question in questions if question.id in one and question.id in two]
+    return sum(right(q, one[q.id]) != right(q, two[q.id]) for q in both), len(both)
+
+
+def _changed_by_load(questions: Sequence[Question], stored: Mapping[str, Any]) -> tuple[int, int]:
+    unloaded, saturated = (stored[condition]["answers"] for condition in CONDITIONS)
+    return _discord(questions, unloaded, saturated)
+
+
+def _disagreement(
+    questions: Sequence[Question],
+    stored: tuple[Mapping[str, Any], Mapping[str, Any]],
+    own: tuple[tuple[int, int], tuple[int, int]],
+    pairs: int,
+) -> dict[str, Any]:
+    """Between two backends, against what load does to the one of them that it changes more."""
+    one, two = (of["unloaded"]["answers"] for of in stored)
+    count, compared = _discord(questions, one, two)
+    worst, asked = max(own, key=lambda found: found[0] / max(found[1], 1))
+    p_value = _exceeds(count, compared, worst, asked)
+    return {
+        "answers": count,
+        "own": worst,
+        "own_asked": asked,
+        "p_value": p_value,
+        "beyond_load": p_value is not None and p_value < MAX_P / pairs,
+    }
+
+
+def _exceeds(count: int, of: int, other: int, other_of: int) -> float | None:
+    """Fisher's exact test, one-sided: chance of so many in the first if both rates are equal."""
+    if not of or not other_of:
+        return None
+    total, every = count + other, of + other_of
+    ways = sum(comb(of, k) * comb(other_of, total - k) for k in range(count, min(of, total) + 1))
+    return ways / comb(every, total)
 
 
 def _sign_test(only_a: int, only_b: int) -> float | None:

@@ -17,13 +17,17 @@ Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", choices=tuple(_LISTS), help="default: all but runs")
+    parser.add_argument(
+        "what", nargs="?", choices=tuple(_LISTS), help="default: scenarios, backends and models"
+    )
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="of scenarios also the card: lengths, sharing, arrivals"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument(
-        "--markdown", action="store_true", help="of backends: all that their definitions declare, as a page"
+        "--markdown",
+        action="store_true",
+        help="of backends: all that their definitions declare, as a page; of conditions: their tables",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
@@ -47,11 +51,17 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _page(what: str | None) -> int:
+    from harness.cli import conditions_page
     from harness.cli.engines_page import page
     from harness.spec.backend_refs import load_backend
 
+    if what == "conditions":
+        print(conditions_page.page(), end="")
+        return ExitCode.OK
     if what != "backends":
-        raise SpecError("goes with backends", where="--markdown", hint="bench list backends --markdown")
+        raise SpecError(
+            "goes with backends or conditions", where="--markdown", hint="bench list backends --markdown"
+        )
     names = set(paths.definitions("backends")) - {"models"}
     print(page([load_backend(name) for name in names]), end="")
     return ExitCode.OK
@@ -109,6 +119,12 @@ def _backends(_arguments: argparse.Namespace) -> list[Row]:
                 }
             )
     return rows
+
+
+def _conditions(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.cli import conditions_page
+
+    return [dict(row) for row in conditions_page.rows()]
 
 
 def _start(backend: "Backend") -> str:
@@ -184,6 +200,7 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "models": _models,
     "runs": _runs,
     "suites": _suites,
+    "conditions": _conditions,
 }
 
 

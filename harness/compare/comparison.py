@@ -34,7 +34,7 @@ def compare(
         findings += here
         for metric in rules.metrics:
             about = [finding for finding in here if finding.metric == metric]
-            if ranking := rank(about, _middles(estimates, load, metric), load, metric, rules):
+            if ranking := rank(about, _middles(estimates, load, metric), load, metric, rules, cells):
                 rankings.append(ranking)
     comparison = [finding.as_json() for finding in findings]
     return {

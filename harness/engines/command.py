@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import paths
 from harness.engines.install import EngineEnv
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
@@ -93,6 +94,7 @@ def build_command(
         "scratch": str(scratch),
         "shims": str(_SHIMS),
         "harness_python": sys.executable,
+        "cache": str(paths.cache_dir()),
         "port": port,
     }
     if env:

@@ -22,6 +22,7 @@ PLACEHOLDERS = {
     "bin": "folder of the programs of the engine's environment",
     "shims": "folder of the small programs that give a library an engine's command line",
     "harness_python": "interpreter that runs this harness",
+    "cache": "cache folder of bench, kept between runs",
 }
 Value = int | float | str
 DEVICES = ("cuda", "rocm", "cpu")

@@ -70,3 +70,44 @@ def test_what_only_some_engines_can_be_told_is_told(run):
     assert not found["length-forced"]["matters"]
     assert found["length-forced"]["text"] == "length of answers forced: yes (vllm), no (tgi)"
     assert not found["cache-state"]["matters"]  # one does not say what was cached
+
+
+def bench(*arguments, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def measured(*more, backends="truth"):
+    what = (
+        "run",
+        *SMALL,
+        "--backends",
+        backends,
+        "--repeats",
+        "3",
+        *more,
+        "--no-agreement",
+        "--no-probe",
+        "--json",
+    )
+    return json.loads(bench(*what))
+
+
+def test_settings_of_engines_that_are_started_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = {entry["code"]: entry for entry in measured(backends="truth,truth@slow")["unequal"]}
+    entry = found["unclassified value ttft_ms"]
+    assert (entry["text"], entry["matters"]) == ("value ttft_ms: 20 (truth), 22 (truth@slow)", False)
+
+
+def test_a_run_with_other_threads_is_refused_by_a_comparison(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [measured("--engine-set", f"threads={threads}")["run"] for threads in (2, 1)]
+    text = bench("compare", *names, code=1)
+    assert "differs: CPU threads: 2 | 1" in text
+    assert "refused: CPU threads: 2 | 1; --force compares all the same" in text
+    assert "not comparable" in text
+    assert "not comparable" not in bench("compare", *names, "--force")

@@ -238,3 +238,46 @@ def test_a_question_that_cannot_be_checked_is_an_error():
         _check(question("word"))
     with pytest.raises(SpecError, match="last turn must be"):
         _check(dataclasses.replace(QUESTIONS[0], turns=("one",)))
+
+
+def disagreement(a, b):
+    (pair,) = compare(QUESTIONS, {"a": a, "b": b})["pairs"]
+    return pair["disagreement"]
+
+
+def wrong_in(count):
+    return {asked: ideal(asked) if place >= count else "no idea" for place, asked in enumerate(QUESTIONS)}
+
+
+@pytest.mark.parametrize(
+    ("apart", "own", "beyond"),
+    [
+        (0, 0, False),
+        (4, 0, False),  # p 0.06 of 58 against 0 of 58
+        (5, 0, True),
+        (10, 10, False),
+        (12, 6, False),
+        (30, 10, True),
+        (58, 58, False),
+    ],
+)
+def test_answers_disagree_where_more_differ_than_load_changes(apart, own, beyond):
+    steady, shaken = stored(wrong_in(0)), stored(wrong_in(apart), wrong_in(abs(apart - own)))
+    found = disagreement(steady, shaken)
+    assert (found["answers"], found["own"], found["own_asked"]) == (apart, own, len(QUESTIONS))
+    assert found["beyond_load"] is beyond
+    assert disagreement(shaken, steady)["beyond_load"] is beyond
+
+
+def test_other_words_for_the_same_answer_do_not_disagree():
+    good = {asked: ideal(asked) for asked in QUESTIONS}
+    reworded = {
+        asked: f"Well: {text}" if asked.check in ("number", "word") else text for asked, text in good.items()
+    }
+    found = disagreement(stored(good), stored(reworded))
+    assert (found["answers"], found["beyond_load"]) == (0, False)
+
+
+def test_nothing_asked_is_no_disagreement():
+    found = disagreement(stored({}), stored({}))
+    assert (found["answers"], found["p_value"], found["beyond_load"]) == (0, None, False)

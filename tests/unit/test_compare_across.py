@@ -146,9 +146,9 @@ def test_flags_and_versions_are_told_and_do_not_decide():
     )
     found = differences(Side(manifest(), "vllm"), Side(new, "vllm"))
     assert [(one.text, one.matters) for one in found] == [
-        ("GPU driver: 570 | 575", False),
+        ("sequences at once: 8 | 16", False),
         ("engine version: 0.32 | 0.33", False),
-        ("flag --max-num-seqs: 8 | 16", False),
+        ("GPU driver: 570 | 575", False),
         ("flag --eager: given | not given", False),
         ("flag --new: not given | 1", False),
     ]

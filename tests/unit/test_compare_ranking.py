@@ -71,3 +71,40 @@ def test_lines_of_every_load_and_the_last_as_the_ranking():
         (16, "vllm >> llamacpp"),
     ]
     assert all(made["primary"] for made in found["rankings"])
+
+
+def served(label, p50, track, quantisation):
+    return cells(label, p50, track=track, quantisation=quantisation)
+
+
+def test_other_weights_stand_in_the_line():
+    llamacpp = served("llamacpp", 300, "gguf-q4_1", "Q4_1")
+    found = compare([*served("vllm", 100, "bf16", "bf16"), *llamacpp], RULES)
+    assert found["ranking"] == {METRIC: "vllm[bf16] >> llamacpp[Q4_1] (different weights)"}
+    (made,) = found["rankings"]
+    assert made["weights"] == {"vllm": "bf16", "llamacpp": "Q4_1"}
+    assert made["groups"] == [["vllm"], ["llamacpp"]]
+    equal = compare([*served("ollama", 100, "gguf-q4_1", "Q4_1"), *llamacpp], RULES)
+    assert equal["ranking"] == {METRIC: "ollama >> llamacpp"}
+    assert equal["rankings"][0]["weights"] is None
+
+
+def test_weights_of_one_quantisation_and_two_sources_are_told_apart():
+    found = compare([*served("a", 100, "bf16", "bf16"), *served("b", 300, "bf16-from-q4_1", "bf16")], RULES)
+    assert found["ranking"] == {METRIC: "a[bf16] >> b[bf16-from-q4_1] (different weights)"}
+
+
+def test_weights_that_nobody_knows_are_not_taken_for_the_same():
+    found = compare([*served("a", 100, "bf16", "bf16"), *served("b", 300, None, None)], RULES)
+    assert found["ranking"] == {METRIC: "a[bf16] >> b[unknown] (different weights)"}
+    found = compare([*served("a", 100, None, None), *served("b", 300, None, None)], RULES)
+    assert found["ranking"] == {METRIC: "a >> b"}
+
+
+def test_a_circle_of_other_weights_names_them():
+    cells_of = [*served("a", 1, "x", "X"), *served("b", 2, "y", "Y")]
+    ratio = Interval(0.85, 0.9, 0.95)
+    found = [Finding("b", "a", LOAD, METRIC, "faster", "", (5, 5), ratio=ratio)]
+    made = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, cells_of)
+    assert made.line.startswith("no order of a[X], b[Y]: ")
+    assert made.line.endswith(" (different weights)")

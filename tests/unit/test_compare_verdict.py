@@ -100,10 +100,10 @@ def test_runs_of_other_requests_are_neither_paired_nor_comparable():
 
 
 def test_what_is_unequal_refuses_the_metrics_it_touches():
-    """Answers of other lengths: no verdict on whole answers, one on the first token."""
+    """Answers of other lengths: no verdict on whole answers; alone, one on the first token."""
     rules = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50", "e2e_ms.p50", "requests_per_s"))
     a, b = (
-        cells(label, p50, conditions={"output_tokens_mean": mean})
+        cells(label, p50, conditions={"output_tokens_mean": mean}, load={"kind": "concurrency", "value": 1})
         for label, p50, mean in (("a", 110, 32.0), ("b", 100, 16.0))
     )
     found = compare([*a, *b], rules)["comparison"]

@@ -93,7 +93,13 @@ def test_later_turns_are_not_the_same_chat():
 def test_answers_of_other_lengths_decide_what_depends_on_length():
     (entry,) = unequal([cell("a"), cell("b", rows=rows(tokens=2))])
     assert (entry["code"], entry["matters"]) == ("output-length", True)
-    assert "e2e_ms" in entry["metrics"]
+    assert {"e2e_ms", "tpot_ms", "output_tokens_per_s", "ttft_ms"} <= set(entry["metrics"])
+
+
+def test_alone_a_first_token_waits_for_no_other_answer():
+    alone = {"kind": "concurrency", "value": 1, "arrival": None}
+    (entry,) = unequal([cell("a", alone), cell("b", alone, rows=rows(tokens=2))])
+    assert "tpot_ms" in entry["metrics"]
     assert "ttft_ms" not in entry["metrics"]
 
 

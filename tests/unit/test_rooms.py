@@ -104,6 +104,7 @@ ALLOWED = {
         "doctor",
         "engines",
         "errors",
+        "fairness",
         "load",
         "nightly",
         "observe",

@@ -1,0 +1,53 @@
+"""`bench list conditions`: the table by which comparisons are refused, as rows and as Markdown."""
+
+from collections.abc import Iterator
+
+from harness.fairness import TABLE, Key
+
+AREAS = {
+    "work": "What is asked",
+    "engine": "How the engine is set",
+    "build": "What the engine is",
+    "host": "Where it runs",
+}
+
+
+def rows() -> list[dict[str, str]]:
+    return [
+        {
+            "name": key.code,
+            "two engines": key.engines,
+            "one engine, two runs": key.itself,
+            "what": key.title,
+            "why": key.why,
+        }
+        for key in TABLE
+    ]
+
+
+def page() -> str:
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    for area, title in AREAS.items():
+        yield f"**{title}**"
+        yield ""
+        yield "| code | what | known from | two engines | one engine, two runs | why |"
+        yield "|---|---|---|---|---|---|"
+        for key in TABLE:
+            if key.area == area:
+                parts = (f"`{key.code}`", key.title, _sources(key), key.engines, key.itself, key.why)
+                yield f"| {' | '.join(parts)} |"
+        yield ""
+
+
+def _sources(key: Key) -> str:
+    found = [
+        ("the cells" if key.cell else ""),
+        ("manifest" if key.manifest else ""),
+        ("info endpoint" if key.info else ""),
+        ", ".join(f"`{name.partition('=')[0].rpartition('/')[2]}`" for name in (*key.flags, *key.variables)),
+        ", ".join(f"value `{name}`" for name in key.values),
+    ]
+    return "; ".join(filter(None, found))

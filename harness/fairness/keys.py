@@ -1,0 +1,62 @@
+"""One row of the table of conditions: where a value comes from, and what it means when it differs."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Cell = Mapping[str, Any]  # of summary.json
+# refuses: a verdict would be about this. told: said beside the verdict. ignored: it cannot change a figure.
+Effect = Literal["refuses", "told", "ignored"]
+Area = Literal["work", "engine", "build", "host"]
+# Two engines; variants of one; the same definition and variant, in two runs or at two addresses.
+Relation = Literal["engines", "variants", "itself"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The first source that has a value gives it: `info`, `flags`, `variables`, `values`.
+
+    The manifest goes first. A name may be limited to one backend: `tgi/--max-total-tokens`. A flag
+    without an argument says what it stands for after `=`: `--enforce-eager=on`. Paths of `manifest` that
+    begin with a dot lie in its entry of the backend.
+    """
+
+    code: str
+    title: str
+    engines: Effect  # between two engines
+    itself: Effect  # of one engine in two runs
+    why: str
+    area: Area = "engine"
+    info: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    manifest: tuple[str, ...] = ()
+    cell: Callable[[Cell], Any] | None = None  # where the cells of summary.json hold it
+    alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are told
+    metrics: tuple[str, ...] = ()  # that are refused; (): all
+    several: bool = False  # its sources are different things, told by their own names
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What it is set by, apart from the manifest."""
+        return (*self.info, *self.flags, *self.variables, *self.values)
+
+    def effect(self, relation: Relation) -> Effect:
+        """A variant is measured for what it sets: that is the question, no reason to refuse the answer."""
+        if relation == "engines":
+            return self.engines
+        chosen = relation == "variants" and self.area == "engine"
+        return "told" if chosen and self.itself == "refuses" else self.itself
+
+    def refuses(self, relation: Relation, one: Any, two: Any) -> bool:
+        if self.effect(relation) != "refuses" or None in (one, two):
+            return False
+        return one != two if self.alike is None else self.alike(str(one)) != self.alike(str(two))
+
+
+def relation(one: Mapping[str, Any], two: Mapping[str, Any]) -> Relation:
+    """Of two objects with `backend` and `variant`: cells, or entries of a manifest."""
+    if one.get("backend") is None or one.get("backend") != two.get("backend"):
+        return "engines"
+    return "itself" if one.get("variant") == two.get("variant") else "variants"
