@@ -52,19 +52,24 @@ def summarise_cell(
 
     if hit_rate is None:
         nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
-    window = throughput.measured_window(requests)
-    rates = throughput.rates(records, window) if window else dict.fromkeys(throughput.RATES)
+    slots = throughput.slots_of(facts["load"])
+    window = throughput.measured_window(requests, slots)
+    shares = np.zeros(len(requests))
+    rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
+    if window:
+        shares = throughput.work_shares(requests, records.events, window, closed_loop=slots is not None)
+        rates = throughput.rates(records, window, shares)
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
-    slo, good_per_s = goodput(requests, facts.get("slo") or {}, window)
-    if good_per_s is None:
+    good = goodput(requests, facts.get("slo") or {}, window, shares)
+    if good.requests_per_s is None:
         nulls["goodput_requests_per_s"] = (
             "a latency with a limit is not known"
             if facts.get("slo")
             else "the scenario sets no limits ([slo])"
         )
-    watched, unwatched = usage.describe(telemetry, facts, rates, window, slo)
+    watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
     nulls |= unwatched
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return {
@@ -81,8 +86,8 @@ def summarise_cell(
         "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
         "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
         **rates,
-        "goodput_requests_per_s": good_per_s,
-        "slo": slo,
+        "goodput_requests_per_s": good.requests_per_s,
+        "slo": good.slo,
         "steady_state": steady,
         "window_s": window.seconds if window else None,
         "makespan_s": throughput.makespan_s(requests),

@@ -71,13 +71,13 @@ def test_nothing_measured_is_null_everywhere():
 
 def test_the_steady_window_leaves_the_drain_out():
     rows = [{"sent": 10 * i, "texts": [10 * i + 5, 10 * i + 10]} for i in range(10)]
-    window = throughput.measured_window(records(*rows).requests)
+    window = throughput.measured_window(records(*rows).requests, 4)
     assert (window.start_ns, window.end_ns, window.kind) == (0, 90_000_000, "steady")
 
 
 def test_a_single_wave_has_no_steady_part():
     rows = [{"sent": 0, "texts": [50, 100]} for _ in range(4)]
-    window = throughput.measured_window(records(*rows).requests)
+    window = throughput.measured_window(records(*rows).requests, 4)
     assert (window.start_ns, window.end_ns, window.kind) == (0, 100_000_000, "whole")
 
 
