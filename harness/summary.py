@@ -1,6 +1,7 @@
 """Records and facts of cells to the objects of summary.json. Recomputable from a copied run folder."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from harness.metrics import (
     arrivals,
     cache,
     classes,
+    conservation,
+    in_flight,
     latency,
     lengths,
     prefix,
@@ -32,6 +35,13 @@ from harness.store import RunFolder
 from harness.telemetry import Telemetry
 
 NO_TELEMETRY = Telemetry()
+_COURSE = (
+    "in_flight_mean",
+    "time_in_system_ms_mean",
+    "effective_concurrency",
+    "offered_per_s",
+    "backlog_growth_per_s",
+)
 BESIDE = ("workload_card", "agreement")
 
 
@@ -69,6 +79,11 @@ def summarise_cell(
             if facts.get("slo")
             else "the scenario sets no limits ([slo])"
         )
+    counts = _counts(requests, facts, steady)
+    told = conservation.Cell(records, facts, window, rates, shares, counts, telemetry) if window else None
+    laws = conservation.laws(told) if told else []
+    course, unknown = _course(records, window, slots)
+    nulls |= unknown
     watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
     nulls |= unwatched
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
@@ -77,8 +92,8 @@ def summarise_cell(
         "load": facts["load"],
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
-        "requests": _counts(requests, facts, steady),
+        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered, laws),
+        "requests": counts,
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
         "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
@@ -87,6 +102,8 @@ def summarise_cell(
         "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
         **rates,
         "goodput_requests_per_s": good.requests_per_s,
+        **course,
+        "conservation": [asdict(law) for law in laws],
         "slo": good.slo,
         "steady_state": steady,
         "window_s": window.seconds if window else None,
@@ -107,6 +124,25 @@ def summarise_cell(
         "conditions": fairness.conditions(records, facts, hit_rate, asked),
         "nulls": nulls,
     }
+
+
+def _course(
+    records: Records, window: throughput.Window | None, slots: int | None
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """What was in flight over the window and, of an open loop, what was offered; with why of each null."""
+    found: dict[str, float | None] = dict.fromkeys(_COURSE)
+    if window is None:
+        return found, dict.fromkeys(_COURSE, "no answer to count")
+    requests = records.requests
+    measured = requests[requests["phase"] == Phase.MEASURE]
+    found["in_flight_mean"] = in_flight.mean(requests, window.start_ns, window.end_ns)
+    found["time_in_system_ms_mean"] = float(in_flight.times_in_system_ns(measured).mean()) / 1e6
+    if slots is not None:
+        found["effective_concurrency"] = found["in_flight_mean"]
+        return found, dict.fromkeys(_COURSE[-2:], "a closed loop offers what is served")
+    found["offered_per_s"] = window.per_second(conservation.arrivals(requests, window))
+    found["backlog_growth_per_s"] = window.per_second(conservation.backlog_growth(records, window))
+    return found, {"effective_concurrency": "an open loop has no slots"}
 
 
 def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | None) -> dict[str, float]:

@@ -85,27 +85,20 @@ def work_shares(
 ) -> Floats:
     """Of each request of any phase, the share of its work inside the window; 0 where it was not answered.
 
-    Closed loop: time until the first text, then text events; the first part weighs what it takes of the mean
-    answer. Open loop: text events alone, since before the first a request may only have waited; an answer
-    without events counts at its end.
+    Closed loop: of its time in flight, since each slot is always at work on one answer. Open loop: of its
+    text events, since requests may only wait; an answer without events counts at its end.
     """
     served = in_flight.served(requests)
     sent, end = requests["sent_ns"], requests["end_ns"]
-    shares = (served & (sent >= window.start_ns) & (end <= window.end_ns)).astype(np.float64)
+    if closed_loop:
+        inside_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns)
+        return np.where(served, inside_ns / np.maximum(end - sent, 1), 0.0)
+    shares = (served & (sent > window.start_ns) & (end <= window.end_ns)).astype(np.float64)
     edge = np.flatnonzero(served & (shares == 0) & (end > window.start_ns) & (sent < window.end_ns))
-    if not len(edge):
-        return shares
     stamps = _text_stamps(events, requests["seq"][edge])
-    until_text = _until_text(requests[served]) if closed_loop else 0.0
     for row in edge.tolist():
-        texts = stamps.get(int(requests["seq"][row]), np.zeros(0, np.int64))
-        if closed_loop:
-            done = _progress(requests[row], texts, until_text, window)
-        elif len(texts):
-            done = float(((texts > window.start_ns) & (texts <= window.end_ns)).mean())
-        else:
-            done = float(window.start_ns < end[row] <= window.end_ns)
-        shares[row] = done
+        done_ns = stamps.get(int(requests["seq"][row]), end[row : row + 1])
+        shares[row] = ((done_ns > window.start_ns) & (done_ns <= window.end_ns)).mean()
     return shares
 
 
@@ -117,24 +110,6 @@ def _text_stamps(events: NDArray[np.void], seqs: NDArray[np.int32]) -> dict[int,
     named, first = np.unique(text["seq"][order], return_index=True)
     parts = np.split(text["stamp_ns"][order], first[1:]) if len(named) else []
     return dict(zip(named.tolist(), parts, strict=True))
-
-
-def _until_text(answers: NDArray[np.void]) -> float:
-    """Of the time of all answers, the share before their first text."""
-    known = answers[answers["first_text_ns"] != UNKNOWN]
-    whole = float((known["end_ns"] - known["sent_ns"]).sum())
-    return float((known["first_text_ns"] - known["sent_ns"]).sum()) / whole if whole else 0.0
-
-
-def _progress(answer: np.void, texts: NDArray[np.int64], until_text: float, window: Window) -> float:
-    """Between the edges of the window, of one answer in a closed loop; linear between its events."""
-    if len(texts) > 1:
-        at_ns = np.concatenate([[answer["sent_ns"]], texts])
-        done = np.concatenate([[0.0], np.linspace(until_text, 1.0, len(texts))])
-    else:
-        at_ns, done = np.array([answer["sent_ns"], answer["end_ns"]]), np.array([0.0, 1.0])
-    before, after = np.interp([window.start_ns, window.end_ns], at_ns, done)
-    return float(after - before)
 
 
 def rates(records: Records, window: Window, shares: Floats) -> dict[str, float | None]:
@@ -155,7 +130,7 @@ def rates(records: Records, window: Window, shares: Floats) -> dict[str, float |
 
 
 def _text_chars(records: Records) -> Floats:
-    """Of each request, the characters that came; those of one that failed included."""
+    """Of each request, the characters that came."""
     text = records.events[np.isin(records.events["kind"], GENERATED)]
-    chars: Floats = np.bincount(text["seq"], text["text_chars"], minlength=records.seq_count)
-    return chars[records.requests["seq"]].astype(np.float64)
+    chars = np.bincount(text["seq"], text["text_chars"].astype(np.float64), minlength=records.seq_count)
+    return np.asarray(chars[records.requests["seq"]], np.float64)

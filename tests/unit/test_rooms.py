@@ -33,7 +33,7 @@ ALLOWED = {
     "traces": {"asked", "errors", "record", "store"},
     "metrics": {"asked", "record", "telemetry"},
     "fairness": {"asked", "dotted", "metrics", "record"},
-    "surroundings": {"findings", "record"},
+    "surroundings": {"findings"},
     "traps": {"findings", "metrics", "record"},
     "checks": {"asked", "fairness", "findings", "metrics", "record", "surroundings", "traps"},
     "stats": set(),
