@@ -2,11 +2,11 @@
 
     python -m tests.bench.rates [--times N] [--wire]
 
-Simulated cells go through the code of `bench run`: a warm-up wave, then `waves` of as many requests as there
-are slots, all slots begun at once (lockstep) or one after another (spread). The truth of a cell is slots / mean
-time of its measured requests; the bias is the mean over many cells. Exits with 1 where it is above 1 %, and
-that by more than two standard errors, in a row that is said to hold. With --wire a few cells are measured from
-`bench truth` through `bench run --json` instead.
+Simulated cells go through the code of `bench run`: a warm-up wave, then `waves` of as many requests as
+there are slots, all slots begun at once (lockstep) or one after another (spread). The truth of a cell is
+slots / mean time of its measured requests; the bias is the mean over many cells. Exits with 1 where it is
+above 1 %, and that by more than two standard errors, in a row that is said to hold. With --wire a few cells
+are measured from `bench truth` through `bench run --json` instead.
 """
 
 import argparse
@@ -139,7 +139,8 @@ def wire() -> None:
         truth = slots / cell["time_in_system_ms_mean"] * 1e3
         broken = [law["law"] for law in cell["conservation"] if law["holds"] is False]
         print(
-            f"{ttft:<18}  {gap:>6}  {slots:>5}  {requests:>8}  {cell['requests_per_s']:>10.2f}  {truth:>10.2f}  "
+            f"{ttft:<18}  {gap:>6}  {slots:>5}  {requests:>8}  "
+            f"{cell['requests_per_s']:>10.2f}  {truth:>10.2f}  "
             f"{cell['output_tokens_per_s'] / tokens:>15.2f}  {cell['goodput_requests_per_s']:>7.2f}  "
             f"{', '.join(broken) or 'hold'}",
             flush=True,
