@@ -38,6 +38,7 @@ browser: $(VENV)/ready ## the report in headless Chromium
 
 bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.exactness
+	$(BIN)/python -m tests.bench.rates
 	$(BIN)/python -m tests.bench.verdict_study
 	$(BIN)/python -m tests.bench.capacity_study --times 13
 	$(BIN)/python -m tests.bench.coverage

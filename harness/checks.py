@@ -4,7 +4,7 @@ INVALID: the figures may be the client's, not the server's, or describe too few 
 SUSPECT: usable with the stated doubt.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.findings import Finding
 from harness.metrics.arrivals import compare_cell
+from harness.metrics.conservation import Law
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import answered, measured, tpot_ms, ttft_ms
 from harness.metrics.quality import form_refused
@@ -34,6 +35,8 @@ MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 RATE_TOLERANCE = 0.05
 MAX_LOSS_SHARE = 0.01  # of the requests: a percentile up to p99 does not show fewer
+# Figures that contradict each other by so much describe something else than what was measured.
+BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what it expects
 
 _CACHE_HINTS = {
     "cold": "the cache held these prompts before: restart the server or change --seed",
@@ -50,19 +53,22 @@ def judge(
     watched: Mapping[str, Any] | None = None,
     steady: Mapping[str, Any] | None = None,
     answered: Mapping[str, Any] | None = None,
+    laws: Sequence[Law] = (),
 ) -> dict[str, Any]:
     """The `validity` object of summary.json.
 
     `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load,
-    `steady` where the steady part lies, `answered` what the answers were worth.
+    `steady` where the steady part lies, `answered` what the answers were worth,
+    `laws` those of metrics/conservation.py.
     """
     findings = [
         *_findings(records, facts, hit_rate, asked),
-        *surroundings.findings(records, facts, watched or {}),
+        *surroundings.findings(facts, watched or {}),
         *_steady(steady or {}),
         *design.findings(records, facts, steady or {}),
         *_transport(records.requests, facts["client"]),
         *traps.findings(records, facts, answered or {}),
+        *_broken(laws),
     ]
     verdicts = {finding.verdict for finding in findings}
     worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")
@@ -91,6 +97,21 @@ def _steady(steady: Mapping[str, Any]) -> Iterator[Finding]:
             str(steady["why"]),
             "20% over the steady part",
             "ask for more requests; where an open loop only grows slower, the rate is more than is served",
+        )
+
+
+def _broken(laws: Sequence[Law]) -> Iterator[Finding]:
+    for law in laws:
+        measured, expected, tolerance = law.measured, law.expected, law.tolerance
+        if law.holds is not False or measured is None or expected is None or tolerance is None:
+            continue
+        broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
+        yield Finding(
+            "does-not-add-up",
+            "INVALID" if abs(measured - expected) > broken else "SUSPECT",
+            f"{law.law}: {measured:,.6g}",
+            f"{expected:,.6g} ± {tolerance:,.2g}",
+            law.hint,
         )
 
 

@@ -1,6 +1,7 @@
 """Records and facts of cells to the objects of summary.json. Recomputable from a copied run folder."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from harness.metrics import (
     bundling,
     cache,
     classes,
+    conservation,
     enough,
+    in_flight,
     latency,
     lengths,
     prefix,
@@ -37,6 +40,13 @@ from harness.store import RunFolder
 from harness.telemetry import Telemetry
 
 NO_TELEMETRY = Telemetry()
+_COURSE = (
+    "in_flight_mean",
+    "time_in_system_ms_mean",
+    "effective_concurrency",
+    "offered_per_s",
+    "backlog_growth_per_s",
+)
 BESIDE = ("workload_card", "agreement")
 
 
@@ -62,19 +72,28 @@ def summarise_cell(
     counts = _counts(requests, facts)
     if counts["resent"] is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
-    window = throughput.measured_window(requests)
-    rates = throughput.rates(records, window) if window else dict.fromkeys(throughput.RATES)
+    slots = throughput.slots_of(facts["load"])
+    window = throughput.measured_window(requests, slots)
+    shares = np.zeros(len(requests))
+    rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
+    if window:
+        shares = throughput.work_shares(requests, records.events, window, closed_loop=slots is not None)
+        rates = throughput.rates(records, window, shares)
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
-    slo, good_per_s = goodput(requests, facts.get("slo") or {}, window)
-    if good_per_s is None:
+    good = goodput(requests, facts.get("slo") or {}, window, shares)
+    if good.requests_per_s is None:
         nulls["goodput_requests_per_s"] = (
             "a latency with a limit is not known"
             if facts.get("slo")
             else "the scenario sets no limits ([slo])"
         )
-    watched, unwatched = usage.describe(telemetry, facts, rates, window, slo)
+    told = conservation.Cell(records, facts, window, rates, shares, counts, telemetry) if window else None
+    laws = conservation.laws(told) if told else []
+    course, unknown = _course(records, window, slots)
+    nulls |= unknown
+    watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
     nulls |= unwatched
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return {
@@ -82,7 +101,7 @@ def summarise_cell(
         "load": facts["load"],
         "started_unix_ns": facts["t0_unix_ns"],
         "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered),
+        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered, laws),
         "requests": counts,
         "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
         "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
@@ -91,8 +110,10 @@ def summarise_cell(
         "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
         "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
         **rates,
-        "goodput_requests_per_s": good_per_s,
-        "slo": slo,
+        "goodput_requests_per_s": good.requests_per_s,
+        **course,
+        "conservation": [asdict(law) for law in laws],
+        "slo": good.slo,
         "steady_state": steady,
         "backlog": queue,
         "probe": facts.get("probe"),
@@ -117,6 +138,25 @@ def summarise_cell(
         "conditions": fairness.conditions(records, facts, hit_rate, asked),
         "nulls": nulls,
     }
+
+
+def _course(
+    records: Records, window: throughput.Window | None, slots: int | None
+) -> tuple[dict[str, float | None], dict[str, str]]:
+    """What was in flight over the window and, of an open loop, what was offered; with why of each null."""
+    found: dict[str, float | None] = dict.fromkeys(_COURSE)
+    if window is None:
+        return found, dict.fromkeys(_COURSE, "no answer to count")
+    requests = records.requests
+    measured = requests[requests["phase"] == Phase.MEASURE]
+    found["in_flight_mean"] = in_flight.mean(requests, window.start_ns, window.end_ns)
+    found["time_in_system_ms_mean"] = float(in_flight.times_in_system_ns(measured).mean()) / 1e6
+    if slots is not None:
+        found["effective_concurrency"] = found["in_flight_mean"]
+        return found, dict.fromkeys(_COURSE[-2:], "a closed loop offers what is served")
+    found["offered_per_s"] = window.per_second(conservation.arrivals(requests, window))
+    found["backlog_growth_per_s"] = window.per_second(conservation.backlog_growth(records, window))
+    return found, {"effective_concurrency": "an open loop has no slots"}
 
 
 def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | None) -> dict[str, float]:

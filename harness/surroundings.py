@@ -1,12 +1,9 @@
-"""What else went on: other work on the machine and its GPUs, and whether the engine counted as we did."""
+"""What else went on: other work on the machine and its GPUs, and whether the engine began anew."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from harness.findings import Finding
-from harness.record import UNKNOWN, Outcome, Records
 
 Json = Mapping[str, Any]
 
@@ -17,10 +14,9 @@ THROTTLED_SHARE = 0.05
 # A power cap is how a GPU normally runs at full load; these are not.
 _NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
 THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
-_COUNTED = {"prompt_tokens": "prompt_tokens", "output_tokens": "output_tokens"}  # ours → the engine's
 
 
-def findings(records: Records, facts: Json, watched: Json) -> Iterator[Finding]:
+def findings(facts: Json, watched: Json) -> Iterator[Finding]:
     """`watched` holds gpu, host and server as summary.json has them; what is null is not judged."""
     yield from _contended(watched.get("host") or {})
     yield from _gpus(watched.get("gpu") or {})
@@ -32,7 +28,6 @@ def findings(records: Records, facts: Json, watched: Json) -> Iterator[Finding]:
             "0",
             "the engine began anew during the cell: see its log",
         )
-    yield from _counts(records, facts)
 
 
 def _contended(host: Json) -> Iterator[Finding]:
@@ -81,26 +76,6 @@ def _gpus(gpu: Json) -> Iterator[Finding]:
                 + ", ".join(f"{name} {share:.0%}" for name, share in slowed.items()),
                 f"{THROTTLED_SHARE:.0%} of the time",
                 "the GPU slowed itself down: look at its cooling and power supply",
-            )
-
-
-def _counts(records: Records, facts: Json) -> Iterator[Finding]:
-    """Only where every request sent came back whole: of others the engine counts what we never saw."""
-    counters, rows = facts.get("server_counters") or {}, records.requests
-    rows = rows[rows["sent_ns"] != UNKNOWN]
-    if not len(rows) or (rows["outcome"] != Outcome.OK).any():
-        return
-    for field, counter in _COUNTED.items():
-        if counter not in counters or (rows[field] == UNKNOWN).any():
-            continue
-        ours, theirs = int(np.sum(rows[field], dtype=np.int64)), round(counters[counter])
-        if ours != theirs:
-            yield Finding(
-                "token-count",
-                "SUSPECT",
-                f"{counter.replace('_', ' ')}: {theirs} by the engine's counters, {ours} in its answers",
-                "equal",
-                "other clients used this engine meanwhile, or one of the two counts is wrong",
             )
 
 

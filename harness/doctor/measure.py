@@ -14,7 +14,7 @@ from harness.facts import client_facts
 from harness.findings import Finding
 from harness.load import run_load
 from harness.metrics.arrivals import Statistics
-from harness.metrics.throughput import measured_window, rates
+from harness.metrics.throughput import measured_window, rates, work_shares
 from harness.record import Records
 from harness.truth import TruthServer, running
 
@@ -89,7 +89,7 @@ def measure(load: Load, core: int | None) -> Measured:
         verdict=validity["verdict"] if errors else "INVALID",
         reasons=validity["reasons"] + ([] if errors else [asdict(_NOT_COMPARABLE)]),
         errors=errors,
-        tokens_per_s=_tokens_per_s(records),
+        tokens_per_s=_tokens_per_s(records, load),
         cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),
         client=client,
         server=_server(truth["statistics"], after.server_cores_since(before)),
@@ -124,9 +124,13 @@ def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _tokens_per_s(records: Records) -> float:
-    window = measured_window(records.requests)
-    return (rates(records, window)["output_tokens_per_s"] or 0.0) if window else 0.0
+def _tokens_per_s(records: Records, load: Load) -> float:
+    closed_loop = load.kind == "concurrency"
+    window = measured_window(records.requests, load.value if closed_loop else None)
+    if window is None:
+        return 0.0
+    shares = work_shares(records.requests, records.events, window, closed_loop=closed_loop)
+    return rates(records, window, shares)["output_tokens_per_s"] or 0.0
 
 
 def _server(statistics: dict[str, Any], busy_share: float | None) -> Server:

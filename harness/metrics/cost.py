@@ -42,19 +42,20 @@ def per_million(per_hour: float, per_s: float | None) -> float | None:
     return per_hour / _HOUR_S / per_s * _MILLION if per_s else None
 
 
-def describe(priced: Mapping[str, Any], rates: Mapping[str, float | None], good_share: float | None) -> Json:
+def describe(
+    priced: Mapping[str, Any], rates: Mapping[str, float | None], good_tokens_per_s: float | None
+) -> Json:
     """The `cost` object. Each figure charges the whole price to its own tokens: they do not add up.
 
-    `good_share` is that of the output tokens whose request met the SLO; None where there is none.
+    `good_tokens_per_s`: output tokens of the requests that kept the SLO; None where there is none.
     """
     output, prompt = rates["output_tokens_per_s"], rates["input_tokens_per_s"]
     both = output + prompt if output is not None and prompt is not None else None
-    good = output * good_share if output is not None and good_share is not None else None
     return {
         "price": dict(priced),
         "per_million_output_tokens": per_million(priced["per_hour"], output),
         "per_million_input_tokens": per_million(priced["per_hour"], prompt),
         "per_million_tokens": per_million(priced["per_hour"], both),
-        "per_million_good_output_tokens": per_million(priced["per_hour"], good),
+        "per_million_good_output_tokens": per_million(priced["per_hour"], good_tokens_per_s),
         "output_tokens_per_day": None if output is None else output * 24 * _HOUR_S,
     }

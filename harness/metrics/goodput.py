@@ -1,26 +1,24 @@
 """Requests that kept to the limits of the scenario: how many, at which rate, and whether enough did."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
 from harness.metrics.throughput import Window
-from harness.record import UNKNOWN, Outcome
+from harness.record import UNKNOWN, Outcome, Phase
 
 Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
 Floats = NDArray[np.float64]
 
 
 def _tpot_ms(requests: NDArray[np.void]) -> Floats:
-    """One per measured request: endless where there was no answer, 0 where it had no second token, NaN
-    where its tokens were not counted."""
+    """One per measured request: infinite where there was no answer, 0 where it has no TPOT, NaN where its
+    tokens were not counted."""
     rows = requests[latency.measured(requests)]
-    tokens = rows["output_tokens"]
-    spans = (rows["last_text_ns"] - rows["first_text_ns"]) / 1e6 / np.maximum(tokens - 1, 1)
-    known = np.where(tokens == UNKNOWN, np.nan, np.where(tokens < 2, 0.0, spans))
+    known = np.where(rows["output_tokens"] == UNKNOWN, np.nan, np.nan_to_num(latency.per_token_ms(rows)))
     return np.where(rows["outcome"] == Outcome.OK, known, np.inf)
 
 
@@ -32,38 +30,50 @@ _LATENCIES: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
 }
 
 
-def goodput(
-    requests: NDArray[np.void], slo: Slo, window: Window | None
-) -> tuple[dict[str, Any] | None, float | None]:
-    """The `slo` object of a cell in summary.json, and good requests per second of the window.
+class Goodput(NamedTuple):
+    slo: dict[str, Any] | None = None  # the `slo` object of a cell in summary.json
+    requests_per_s: float | None = None
+    output_tokens_per_s: float | None = None  # of the good answers
 
-    A request is good when it was answered and each of its latencies is within that latency's loosest limit.
-    Both are None without limits, without a measured request, or where a latency is not known.
+
+def goodput(requests: NDArray[np.void], slo: Slo, window: Window | None, shares: Floats) -> Goodput:
+    """A request is good when it was answered with each latency within the loosest of its limits.
+
+    `shares` of `work_shares`: the rates count good answers as requests/s counts all of them, of any phase.
+    Nothing is known without limits, without a measured request, or where a latency is not known.
     """
-    rows = requests[latency.measured(requests)]
-    values = {name: _LATENCIES[name](requests) for name in slo}
-    if not slo or not len(rows) or any(np.isnan(found).any() for found in values.values()):
-        return None, None
+    everyone = requests.copy()  # the tail of a warm-up request may lie in the window
+    everyone["phase"] = Phase.MEASURE
+    judged = latency.measured(everyone)
+    values = {name: _LATENCIES[name](everyone) for name in slo}
+    rows, measured = requests[judged], latency.measured(requests)[judged]
+    if not slo or not measured.any() or any(np.isnan(found).any() for found in values.values()):
+        return Goodput()
     limits = [
-        _limit(name, share, limit_ms, values[name])
-        for name, asked in slo.items()
-        for share, limit_ms in asked.items()
+        _limit(name, share, limit_ms, values[name][measured])
+        for name, wanted in slo.items()
+        for share, limit_ms in wanted.items()
     ]
     good = rows["outcome"] == Outcome.OK
-    for name, asked in slo.items():
-        good &= values[name] <= max(asked.values())
+    for name, wanted in slo.items():
+        good &= values[name] <= max(wanted.values())
     made = {
         "limits": limits,
         "met": all(limit["met"] for limit in limits),
-        "good": int(good.sum()),
-        "of": len(rows),
-        "attainment": float(good.mean()),
-        "good_token_share": _token_share(rows, good),
+        "good": int(good[measured].sum()),
+        "of": int(measured.sum()),
+        "attainment": float(good[measured].mean()),
+        "good_token_share": _token_share(rows[measured], good[measured]),
     }
-    if window is None or window.seconds <= 0:
-        return made, None
-    inside = good & (rows["end_ns"] > window.start_ns) & (rows["end_ns"] <= window.end_ns)
-    return made, int(inside.sum()) / window.seconds
+    if window is None:
+        return Goodput(made)
+    counted, tokens = shares[judged] * good, rows["output_tokens"]
+    known = bool((tokens[shares[judged] > 0] != UNKNOWN).all())
+    return Goodput(
+        made,
+        window.per_second(counted.sum()),
+        window.per_second((counted * tokens).sum()) if known else None,
+    )
 
 
 def _token_share(rows: NDArray[np.void], good: NDArray[np.bool_]) -> float | None:

@@ -60,18 +60,21 @@ def first_tokens(requests: NDArray[np.void]) -> NDArray[np.int64]:
     return np.where(requests["first_tokens"] != UNKNOWN, requests["first_tokens"], uncounted)
 
 
-def tpot_ms(requests: NDArray[np.void]) -> Floats:
-    """(last text event - first) / (output tokens - tokens of the first event).
+def per_token_ms(requests: NDArray[np.void]) -> Floats:
+    """(last text event - first) / (output tokens - tokens of the first event), one per row.
 
-    Answers of one token or in one event have none. A first event of unknown tokens is taken for one token.
+    NaN for answers of one token or in one event. A first event of unknown tokens is taken for one token.
     """
-    rows = requests[answered(requests)]
-    rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
-    first = first_tokens(rows)
-    later = rows["output_tokens"] - np.where(first == UNKNOWN, 1, first)
-    rows, later = rows[later > 0], later[later > 0]
-    spans: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / _NS_PER_MS / later
-    return spans
+    first = first_tokens(requests)
+    later = requests["output_tokens"] - np.where(first == UNKNOWN, 1, first)
+    spans = (requests["last_text_ns"] - requests["first_text_ns"]) / _NS_PER_MS / np.maximum(later, 1)
+    return np.where((later > 0) & (requests["text_events"] >= 2), spans, np.nan)
+
+
+def tpot_ms(requests: NDArray[np.void]) -> Floats:
+    """`per_token_ms` of the measured answers that have one."""
+    spans = per_token_ms(requests[answered(requests)])
+    return spans[~np.isnan(spans)]
 
 
 def event_gaps_ms(records: Records) -> Floats:

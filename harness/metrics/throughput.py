@@ -1,18 +1,27 @@
-"""Rates over the steady part of a cell: after warm-up, before the drain."""
+"""Rates over the steady part of a cell, by one rule: what each answer amounts to, times the share of its
+work that was done inside the window.
 
+Counting whole answers at their end overstates a closed loop by up to one wave: its window begins and ends
+where answers end. A share moves with the edge of the window instead of jumping.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics import in_flight
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 
-# The steady window must hold at least this share of the measured answers, else the whole run is taken.
-MIN_STEADY_SHARE = 0.5
-
+# Of the mean time in system: a shorter window holds too little of the load's course.
+MIN_STEADY_TIMES = 0.5
 
 RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "output_chars_per_s")
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +34,42 @@ class Window:
     def seconds(self) -> float:
         return (self.end_ns - self.start_ns) / 1e9
 
+    def per_second(self, amount: float) -> float | None:
+        return float(amount) / self.seconds if self.seconds > 0 else None
 
-def measured_window(requests: NDArray[np.void]) -> Window | None:
-    """First measured send to last send: from then on the load drains. None when nothing was answered."""
-    sent = requests[requests["sent_ns"] != UNKNOWN]
-    answered = sent[(sent["phase"] == Phase.MEASURE) & (sent["outcome"] == Outcome.OK)]
+
+def slots_of(load: Mapping[str, Any]) -> int | None:
+    """Of a closed loop; None for an open one. `load` as in cell.json."""
+    return int(load["value"]) if load["kind"] == "concurrency" else None
+
+
+def measured_window(requests: NDArray[np.void], slots: int | None) -> Window | None:
+    """Where the load is at its height; None when nothing measured was answered.
+
+    Closed loop of `slots`: until the first slot stays empty; not before all have begun, and one mean answer
+    later where there are several, so that a common start is forgotten. Open loop: until the last send; not
+    before one mean answer after the first.
+    """
+    sent = requests[in_flight.held(requests)]
+    measured = sent["phase"] == Phase.MEASURE
+    answered = sent[measured & (sent["outcome"] == Outcome.OK)]
     if not len(answered):
         return None
-    start = int(sent["sent_ns"][sent["phase"] == Phase.MEASURE].min())
-    last_send = int(sent["sent_ns"].max())
-    inside = np.count_nonzero((answered["end_ns"] > start) & (answered["end_ns"] <= last_send))
-    if inside >= MIN_STEADY_SHARE * len(answered):
-        return Window(start, last_send, "steady")
-    return Window(start, int(answered["end_ns"].max()), "whole")
+    begin, last_send = int(sent["sent_ns"][measured].min()), int(sent["sent_ns"].max())
+    mean_ns = float(in_flight.times_in_system_ns(sent).mean())
+    shortest_ns = MIN_STEADY_TIMES * mean_ns
+    if slots is None:
+        starts, end = [int(sent["sent_ns"].min() + mean_ns)], last_send
+    elif len(sent) <= slots:  # all sent at once: no slot was ever used again
+        starts, end = [], last_send
+    else:
+        filled = in_flight.filled_ns(sent)
+        starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
+        end = int(sent["end_ns"][sent["end_ns"] > last_send].min(initial=int(sent["end_ns"].max())))
+    for start in starts:
+        if end - max(begin, start) >= shortest_ns:
+            return Window(max(begin, start), end, "steady")
+    return Window(begin, int(answered["end_ns"].max()), "whole")
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:
@@ -48,33 +80,57 @@ def makespan_s(requests: NDArray[np.void]) -> float | None:
     return float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9
 
 
-def rates(records: Records, window: Window) -> dict[str, float | None]:
-    """Everything the server did inside the window, whichever phase the request belonged to.
+def work_shares(
+    requests: NDArray[np.void], events: NDArray[np.void], window: Window, *, closed_loop: bool
+) -> Floats:
+    """Of each request of any phase, the share of its work inside the window; 0 where it was not answered.
 
-    An answer's tokens are spread over its text events; input tokens count when the first token comes out.
+    Closed loop: of its time in flight, since each slot is always at work on one answer. Open loop: of its
+    text events, since requests may only wait; an answer without events counts at its end.
     """
-    requests, events = records.requests, records.events
+    served = in_flight.served(requests)
+    sent, end = requests["sent_ns"], requests["end_ns"]
+    if closed_loop:
+        inside_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns)
+        return np.where(served, inside_ns / np.maximum(end - sent, 1), 0.0)
+    shares = (served & (sent > window.start_ns) & (end <= window.end_ns)).astype(np.float64)
+    edge = np.flatnonzero(served & (shares == 0) & (end > window.start_ns) & (sent < window.end_ns))
+    stamps = _text_stamps(events, requests["seq"][edge])
+    for row in edge.tolist():
+        done_ns = stamps.get(int(requests["seq"][row]), end[row : row + 1])
+        shares[row] = ((done_ns > window.start_ns) & (done_ns <= window.end_ns)).mean()
+    return shares
 
-    def inside(stamps: NDArray[np.int64]) -> NDArray[np.bool_]:
-        mask: NDArray[np.bool_] = (stamps > window.start_ns) & (stamps <= window.end_ns)
-        return mask
 
-    good = requests[requests["outcome"] == Outcome.OK]
-    text = events[
-        np.isin(events["kind"], GENERATED) & inside(events["stamp_ns"]) & np.isin(events["seq"], good["seq"])
-    ]
-    events_inside = np.bincount(text["seq"], minlength=records.seq_count)[good["seq"]]
-    share = events_inside / np.maximum(good["text_events"], 1)
-    ended, started = good[inside(good["end_ns"])], good[inside(good["first_text_ns"])]
+def _text_stamps(events: NDArray[np.void], seqs: NDArray[np.int32]) -> dict[int, NDArray[np.int64]]:
+    """Ascending stamps of the text events of each of `seqs` that has any."""
+    text = events[np.isin(events["seq"], seqs)]
+    text = text[np.isin(text["kind"], GENERATED)]
+    order = np.lexsort((text["stamp_ns"], text["seq"]))
+    named, first = np.unique(text["seq"][order], return_index=True)
+    parts = np.split(text["stamp_ns"][order], first[1:]) if len(named) else []
+    return dict(zip(named.tolist(), parts, strict=True))
 
-    def per_second(amount: float) -> float | None:
-        return float(amount) / window.seconds if window.seconds > 0 else None
 
-    reported = bool(len(good)) and bool((good["output_tokens"] != UNKNOWN).all())
-    prompts_reported = bool(len(started)) and bool((started["prompt_tokens"] != UNKNOWN).all())
+def rates(records: Records, window: Window, shares: Floats) -> dict[str, float | None]:
+    """Per second of the window, from `work_shares`. Tokens are None where an answer lacks its count."""
+    requests = records.requests
+
+    def counted(field: str) -> float | None:
+        rows = requests[field][shares > 0]
+        known = bool(len(rows)) and bool((rows != UNKNOWN).all())
+        return window.per_second((shares * requests[field]).sum()) if known else None
+
     return {
-        "output_tokens_per_s": per_second((share * good["output_tokens"]).sum()) if reported else None,
-        "input_tokens_per_s": per_second(started["prompt_tokens"].sum()) if prompts_reported else None,
-        "requests_per_s": per_second(len(ended)),
-        "output_chars_per_s": per_second(text["text_chars"].sum()),
+        "output_tokens_per_s": counted("output_tokens"),
+        "input_tokens_per_s": counted("prompt_tokens"),
+        "requests_per_s": window.per_second(shares.sum()),
+        "output_chars_per_s": window.per_second((shares * _text_chars(records)).sum()),
     }
+
+
+def _text_chars(records: Records) -> Floats:
+    """Of each request, the characters that came."""
+    text = records.events[np.isin(records.events["kind"], GENERATED)]
+    chars = np.bincount(text["seq"], text["text_chars"].astype(np.float64), minlength=records.seq_count)
+    return np.asarray(chars[records.requests["seq"]], np.float64)

@@ -28,11 +28,11 @@ def describe(
     facts: Mapping[str, Any],
     rates: Mapping[str, float | None],
     window: Window | None,
-    slo: Mapping[str, Any] | None = None,
+    good_tokens_per_s: float | None = None,
 ) -> tuple[Json, dict[str, str]]:
     """The keys and, for each null, why. `server` begins with what the engine counted over the cell.
 
-    `slo` is that of summary.json: which share of the tokens was good.
+    `good_tokens_per_s`: output tokens of the requests that kept the SLO.
     """
     found: Json = dict.fromkeys(KEYS)
     found["server"] = facts["server_counters"]
@@ -61,7 +61,7 @@ def describe(
     found["energy"], nulls["energy"] = energy.describe(telemetry, engine_gpus, rates, window)
     priced, nulls["cost"] = cost.price(facts.get("prices"), found["gpu"])
     if priced:
-        found["cost"] = cost.describe(priced, rates, slo["good_token_share"] if slo else None)
+        found["cost"] = cost.describe(priced, rates, good_tokens_per_s)
     threads = (facts.get("engine_values") or {}).get("threads")
     found["limiter"], nulls["limiter"] = limiter(
         {**found, "load": facts["load"], "client": facts["client"]}, float(threads) if threads else None

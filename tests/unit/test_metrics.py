@@ -1,4 +1,3 @@
-from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
@@ -6,7 +5,7 @@ import numpy as np
 import pytest
 from made import records
 
-from harness.metrics import cache, latency, throughput
+from harness.metrics import cache, latency
 from harness.metrics.bundling import merged_gaps
 from harness.metrics.distribution import describe, samples_needed, upper_rank
 from harness.record import UNKNOWN, Outcome, Phase
@@ -117,55 +116,6 @@ def test_nothing_measured_is_null_everywhere():
     statistics, reasons = describe(np.array([]))
     assert set(statistics.values()) == {None}
     assert set(reasons) == set(statistics)
-
-
-def test_the_steady_window_leaves_the_drain_out():
-    rows = [{"sent": 10 * i, "texts": [10 * i + 5, 10 * i + 10]} for i in range(10)]
-    window = throughput.measured_window(records(*rows).requests)
-    assert (window.start_ns, window.end_ns, window.kind) == (0, 90_000_000, "steady")
-
-
-def test_a_single_wave_has_no_steady_part():
-    rows = [{"sent": 0, "texts": [50, 100]} for _ in range(4)]
-    window = throughput.measured_window(records(*rows).requests)
-    assert (window.start_ns, window.end_ns, window.kind) == (0, 100_000_000, "whole")
-
-
-def test_no_answer_has_no_window():
-    made = records({"outcome": Outcome.TIMEOUT, "tokens": -1})
-    assert throughput.measured_window(made.requests) is None
-
-
-def test_rates_count_what_happened_inside_the_window():
-    made = records(
-        {"sent": 0, "texts": [500, 1500], "tokens": 4, "prompt": 10},  # half of its tokens inside
-        {"sent": 0, "texts": [200, 900], "tokens": 2, "prompt": 20},
-    )
-    rates = throughput.rates(made, throughput.Window(0, 1_000_000_000, "steady"))
-    assert rates == {
-        "output_tokens_per_s": 4.0,
-        "input_tokens_per_s": 30.0,
-        "requests_per_s": 1.0,
-        "output_chars_per_s": 9.0,
-    }
-
-
-def test_rates_hold_where_a_request_never_became_due():
-    """The second turn of a chat whose first one failed has no row."""
-    whole = records({"texts": [100, 200]}, {"texts": [300]}, {"texts": [400, 500]})
-    events = whole.events[whole.events["seq"] != 1]
-    made = replace(whole, requests=np.delete(whole.requests, 1), events=events)
-    assert made.seq_count == 3
-    rates = throughput.rates(made, throughput.Window(0, 1_000_000_000, "steady"))
-    assert (rates["output_tokens_per_s"], rates["requests_per_s"]) == (4.0, 2.0)
-
-
-def test_tokens_nobody_reported_are_not_zero():
-    made = records({"texts": [500, 600], "tokens": -1})
-    rates = throughput.rates(made, throughput.Window(0, 1_000_000_000, "steady"))
-    assert rates["output_tokens_per_s"] is None
-    assert rates["input_tokens_per_s"] is None
-    assert rates["output_chars_per_s"] == 6.0
 
 
 def test_the_hit_rate_comes_from_usage_before_counters():

@@ -33,7 +33,7 @@ ALLOWED = {
     "traces": {"asked", "errors", "paths", "record", "store"},
     "metrics": {"asked", "record", "telemetry"},
     "fairness": {"asked", "dotted", "metrics", "record"},
-    "surroundings": {"findings", "record"},
+    "surroundings": {"findings"},
     "traps": {"findings", "metrics", "record"},
     "design": {"findings", "metrics", "record"},
     "checks": {"asked", "design", "fairness", "findings", "metrics", "record", "surroundings", "traps"},

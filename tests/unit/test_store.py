@@ -138,7 +138,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
             for i in range(40)
         ]
     )
-    folder.write_cell("000-x-c1-r0", made, facts())
+    folder.write_cell("000-x-c1-r0", made, facts(planned=40))
     folder.write_json(
         "manifest.json",
         {
@@ -162,7 +162,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     assert cell["e2e_ms"]["mean"] == 7
     assert cell["prefix_cache_hit_rate"] == 0.5
     assert cell["requests"] == {
-        "planned": 10,
+        "planned": 40,
         "unsent": 0,
         "sent": 40,
         "ok": 40,

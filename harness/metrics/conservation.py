@@ -1,0 +1,246 @@
+"""Laws between the figures of a cell that hold whatever the engine does: where one fails, a figure is wrong.
+
+Each law has a tolerance that follows from what cannot be known at the edges of the window; where that is too
+wide to tell, or the cell gives no ground for it, the law is not judged and says why.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics import in_flight, series
+from harness.metrics.throughput import Window, slots_of, work_shares
+from harness.record import UNKNOWN, Outcome, Records
+from harness.telemetry import Telemetry
+
+Floats = NDArray[np.float64]
+
+ERRORS = 3.0  # standard errors that chance may take at the edges
+RESOLUTION = 0.01  # of what is expected: stamps, ticks, tails between the last text and the end
+SAMPLED = 0.1  # of what an engine's gauges say: they lag behind by a step, and leave out the way to it
+TOO_WIDE = 0.5  # a tolerance of half of what is expected finds nothing
+
+_PLANNED = "planned = ended in any way + never due"
+_LITTLE = "Little's law: in flight = requests/s × time in system"
+_ENGINE = "in flight: no more by the engine's gauges than by the client's records"
+_COUNTED = {
+    "prompt_tokens": "prompt tokens: by the engine's counters = in its answers",
+    "output_tokens": "output tokens: by the engine's counters = in its answers",
+}
+_TOKENS = "tokens/s = requests/s × mean length"
+_OFFERED = "arrivals = served + backlog growth"
+_SLOTS = "in flight: no more than slots"
+_SLOT_TIME = "slots × window = busy + idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """`holds` is None where the law could not be judged, and `why` then says for what reason."""
+
+    law: str
+    measured: float | None = None
+    expected: float | None = None
+    tolerance: float | None = None  # the largest |measured - expected|
+    holds: bool | None = None
+    why: str | None = None
+
+    @property
+    def hint(self) -> str:
+        if self.law in (_ENGINE, *_COUNTED.values()):
+            return "other clients used this engine meanwhile, or one of the two counts is wrong"
+        return "a record or a figure of this cell is wrong: measure it again, and report it"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What the laws are about. `rates` are those that are shown, `shares` what they were made of."""
+
+    records: Records
+    facts: Mapping[str, Any]  # the content of cell.json
+    window: Window
+    rates: Mapping[str, float | None]
+    shares: Floats
+    counts: Mapping[str, Any]  # `requests` of summary.json
+    telemetry: Telemetry
+
+
+def laws(cell: Cell) -> list[Law]:
+    open_loop = slots_of(cell.facts["load"]) is None
+    return [
+        _planned(cell.counts),
+        _little(cell),
+        _engine_in_flight(cell),
+        _tokens(cell),
+        *_counters(cell.records.requests, cell.facts.get("server_counters") or {}),
+        *([_offered(cell)] if open_loop else [_slots(cell), _slot_time(cell)]),
+    ]
+
+
+def _judged(law: str, measured: float, expected: float, tolerance: float) -> Law:
+    if tolerance > 0 and tolerance >= TOO_WIDE * abs(expected):
+        return Law(law, measured, expected, tolerance, None, "too few answers to tell")
+    return Law(law, measured, expected, tolerance, abs(measured - expected) <= tolerance)
+
+
+def _planned(counts: Mapping[str, Any]) -> Law:
+    """Every planned request has one end, or was never due. `unsent` counts those of the warm-up as well."""
+    accounted = sum(counts["outcomes"].values()) + counts["unsent"]
+    if counts["planned"] < accounted <= counts["planned"] + counts["unsent"]:
+        return Law(_PLANNED, why="requests of the warm-up were never due")
+    return _judged(_PLANNED, accounted, counts["planned"], 0.0)
+
+
+def _little(cell: Cell) -> Law:
+    """Mean in flight = requests/s × mean time in system, plus what was in flight and never answered.
+
+    In an open loop work is not time, and what is in flight may grow.
+    """
+    law, window, requests = _LITTLE, cell.window, cell.records.requests
+    inside_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns)
+    served = in_flight.served(requests)
+    here = served & ((inside_ns > 0) | (cell.shares > 0))
+    rate = cell.rates["requests_per_s"]
+    if rate is None or not here.any():
+        return Law(law, why="no answer in the window")
+    answers = requests[here]
+    mean_ns = float((answers["end_ns"] - answers["sent_ns"]).mean())
+    by_time = inside_ns[here] / np.maximum(answers["end_ns"] - answers["sent_ns"], 1)
+    edges_ns = _edge_error_ns(answers, 1 - by_time, answers["sent_ns"] < window.start_ns)
+    edges_ns += ERRORS * mean_ns * float(np.linalg.norm(cell.shares[here] - by_time))
+    if slots_of(cell.facts["load"]) is None:
+        edges_ns += abs(_change(requests, window)) * mean_ns
+    length_ns = window.end_ns - window.start_ns
+    expected = rate * mean_ns / 1e9 + float(inside_ns[~served].sum()) / length_ns
+    measured = float(inside_ns.sum()) / length_ns
+    return _judged(law, measured, expected, RESOLUTION * expected + edges_ns / length_ns)
+
+
+def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np.bool_]) -> float:
+    """By how much the time of the parts of answers outside the window may differ from that of mean answers.
+
+    `outside`: the share of each. Answers that an edge cuts are longer than the mean, by cv² where ends are
+    spread. Their deviations add up as far as neighbours take alike long, as in lockstep they do.
+    """
+    times_ns = (answers["end_ns"] - answers["sent_ns"]).astype(np.float64)
+    mean, spread = float(times_ns.mean()), float(times_ns.std())
+    if not spread:
+        return 0.0
+    away = times_ns[np.argsort(answers["sent_ns"], kind="stable")] - mean
+    alike = max(0.0, float((away[1:] * away[:-1]).mean()) / spread**2)
+    together = float(outside[early].sum()) ** 2 + float(outside[~early].sum()) ** 2
+    alone = float(np.square(outside).sum())
+    chance = ERRORS * spread * float(np.sqrt((1 - alike) * alone + alike * together))
+    return float(outside.sum()) * spread**2 / max(mean, 1) + chance
+
+
+def _change(requests: NDArray[np.void], window: Window) -> int:
+    """How many more were in flight at the end of the window than at its start."""
+    found = in_flight.steps(requests)
+    before = np.searchsorted(found.at_ns, (window.start_ns, window.end_ns), side="right") - 1
+    start, end = (int(found.counts[place]) if place >= 0 else 0 for place in before)
+    return end - start
+
+
+def _engine_in_flight(cell: Cell) -> Law:
+    """More there than here is another client's work. Fewer is fine: gauges leave out the way to the queue."""
+    window = cell.window
+    gauges = [cell.telemetry.get(f"engine.{name}") for name in ("running", "waiting")]
+    means = [series.mean(samples, window) for samples in gauges]
+    ours = in_flight.mean(cell.records.requests, window.start_ns, window.end_ns)
+    if None in means or ours is None:
+        return Law(_ENGINE, why="the engine's queue was not sampled over the window")
+    samples = gauges[0].between(window.start_ns, window.end_ns).values
+    error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
+    theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
+    return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
+
+
+def _tokens(cell: Cell) -> Law:
+    rate, shown = cell.rates["requests_per_s"], cell.rates["output_tokens_per_s"]
+    if shown is None or rate is None or not cell.shares.any():
+        return Law(_TOKENS, why="the server reports no token counts")
+    tokens = cell.records.requests["output_tokens"]
+    expected = rate * float((cell.shares * tokens).sum() / cell.shares.sum())
+    return _judged(_TOKENS, shown, expected, RESOLUTION * expected)
+
+
+def _counters(requests: NDArray[np.void], counters: Mapping[str, float]) -> Iterator[Law]:
+    """Over the whole cell, warm-up included. Of a failed request the engine counts what never arrived."""
+    sent = requests[requests["sent_ns"] != UNKNOWN]
+    for field, law in _COUNTED.items():
+        if field not in counters:
+            yield Law(law, why="the engine has no such counter")
+        elif not len(sent) or (sent["outcome"] != Outcome.OK).any():
+            yield Law(law, why="requests without an answer: the engine counts tokens that never arrived")
+        elif (sent[field] == UNKNOWN).any():
+            yield Law(law, why="the server reports no token counts")
+        else:
+            yield _judged(law, round(counters[field]), float(np.sum(sent[field], dtype=np.int64)), 0.0)
+
+
+def _offered(cell: Cell) -> Law:
+    """Open loop: what was to arrive in the window was served in it, or is left over in addition."""
+    requests, rate = cell.records.requests, cell.rates["requests_per_s"]
+    if rate is None:
+        return Law(_OFFERED, why="no answer in the window")
+    arrived = float(arrivals(requests, cell.window))
+    never = arrivals(requests[~in_flight.served(requests)], cell.window)
+    expected = rate * cell.window.seconds + backlog_growth(cell.records, cell.window) + never
+    return _judged(_OFFERED, arrived, expected, max(1.0, RESOLUTION * arrived))
+
+
+def arrivals(requests: NDArray[np.void], window: Window) -> int:
+    """Requests that the schedule meant to leave inside the window, whatever became of them."""
+    due = requests["intended_ns"]
+    return int(np.count_nonzero((due > window.start_ns) & (due <= window.end_ns)))
+
+
+def backlog_growth(records: Records, window: Window) -> float:
+    """By how many whole requests the work that had arrived and was not done grew over the window."""
+    requests = records.requests
+    served = in_flight.served(requests)
+    due = requests["intended_ns"]
+    begin = int(due.min(initial=window.start_ns)) - 1
+    left = []
+    for moment in (window.start_ns, window.end_ns):
+        so_far = Window(begin, moment, "whole")
+        done = work_shares(requests, records.events, so_far, closed_loop=False)
+        left.append(float(np.count_nonzero(served & (due <= moment)) - done.sum()))
+    return left[1] - left[0]
+
+
+def _slots(cell: Cell) -> Law:
+    slots = slots_of(cell.facts["load"]) or 0
+    most = int(in_flight.steps(cell.records.requests).counts.max(initial=0))
+    return Law(_SLOTS, most, slots, 0.0, most <= slots)
+
+
+def _slot_time(cell: Cell) -> Law:
+    """Closed loop: every slot is busy, or between an answer and the send that was due when it ended."""
+    law, window, requests = _SLOT_TIME, cell.window, cell.records.requests
+    if window.kind == "whole":
+        return Law(law, why="no steady part: slots drain inside the window")
+    if _thinks(requests):
+        return Law(law, why="slots think between requests")
+    slots = slots_of(cell.facts["load"]) or 0
+    expected = slots * window.seconds
+    busy_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns).sum()
+    due = requests["intended_ns"]
+    waits = (due != UNKNOWN) & (requests["sent_ns"] != UNKNOWN)
+    idle = np.minimum(requests["sent_ns"], window.end_ns) - np.maximum(due, window.start_ns)
+    measured = float(busy_ns + np.maximum(idle[waits], 0).sum()) / 1e9
+    return _judged(law, measured, expected, RESOLUTION * expected)
+
+
+def _thinks(requests: NDArray[np.void]) -> bool:
+    """Whether sends were due long after an answer had ended (but for the first of each slot)."""
+    ends = np.sort(requests["end_ns"][in_flight.held(requests)])
+    due = requests["intended_ns"][requests["sent_ns"] != UNKNOWN]
+    later = due[due > ends.min(initial=due.max(initial=0))]
+    if not len(later):
+        return False
+    waits = later - ends[np.searchsorted(ends, later, side="right") - 1]
+    return float(np.median(waits)) > RESOLUTION * float(in_flight.times_in_system_ns(requests).mean())
