@@ -26,6 +26,7 @@ from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
 from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
+from harness.metrics.state import cell_state
 from harness.metrics.steady import steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
@@ -66,6 +67,9 @@ def summarise_cell(
         )
     watched, unwatched = usage.describe(telemetry, facts, rates, window, slo)
     nulls |= unwatched
+    state = cell_state(requests, facts["load"])
+    if state.state is None:
+        nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return {
         **facts["identity"],
@@ -83,6 +87,8 @@ def summarise_cell(
         **rates,
         "goodput_requests_per_s": good_per_s,
         "slo": slo,
+        "state": state.state,
+        "state_why": state.why,
         "steady_state": steady,
         "window_s": window.seconds if window else None,
         "makespan_s": throughput.makespan_s(requests),

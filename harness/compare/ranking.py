@@ -1,7 +1,7 @@
 """Verdicts of all pairs to one line: `sglang >> vllm > tgi ≈ lmdeploy`.
 
 `>`: faster. `>>`: faster, and the whole interval says by at least a quarter. `≈`: same. `?`: not decided.
-`∦`: not comparable.
+`∦`: not comparable. A backend of which runs failed comes last, with their number: a failed run ranks worst.
 `≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
 """
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
+from harness.compare.finding import Finding
 from harness.compare.rules import Rules
-from harness.compare.verdict import Finding
 from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
@@ -44,13 +44,32 @@ def rank(
     findings: Sequence[Finding], estimates: Mapping[str, float], load: LoadPoint, metric: str, rules: Rules
 ) -> Ranking | None:
     """`findings` of this load and metric; `estimates` by label give the order. None without two of them."""
-    signs = _signs(findings, rules)
-    labels = [label for label in estimates if any(label in pair for pair in signs)]
+    signs, failed = _signs(findings, rules), _failed(findings)
+    known = dict.fromkeys((*estimates, *failed))
+    labels = [label for label in known if label in failed or any(label in pair for pair in signs)]
     if len(labels) < 2:
         return None
-    ordered = sorted(labels, key=estimates.__getitem__, reverse=MEASURES[metric] == "higher")
-    line, groups = _circle(ordered, signs) or _line(ordered, signs)
+    ordered = sorted(labels, key=lambda label: _place(label, estimates, metric, failed))
+    line, groups = _circle(ordered, signs) or _line(ordered, signs, failed)
     return Ranking(load, metric, line, groups, metric == rules.primary)
+
+
+def _failed(findings: Sequence[Finding]) -> dict[str, str]:
+    """`2 of 5 failed`, by label, of those where any did."""
+    counts: dict[str, tuple[int, int]] = {}
+    for finding in findings:
+        for label, failed, runs in zip((finding.a, finding.b), finding.failed, finding.measured, strict=True):
+            counts[label] = failed, runs
+    return {label: f"{failed} of {runs} failed" for label, (failed, runs) in counts.items() if failed}
+
+
+def _place(
+    label: str, estimates: Mapping[str, float], metric: str, failed: Mapping[str, str]
+) -> tuple[bool, bool, float]:
+    """Sorts best first; failures last, without any figure at the very end."""
+    value = estimates.get(label)
+    better = -1 if MEASURES[metric] == "higher" else 1
+    return label in failed, value is None, better * (value or 0.0)
 
 
 def _signs(findings: Sequence[Finding], rules: Rules) -> dict[tuple[str, str], str]:
@@ -72,11 +91,12 @@ def _sign(finding: Finding, rules: Rules) -> str:
     return {"same": "≈", "not enough runs": "?"}.get(word, "")
 
 
-def _line(ordered: Sequence[str], signs: Signs) -> tuple[str, Groups]:
+def _line(ordered: Sequence[str], signs: Signs, failed: Mapping[str, str]) -> tuple[str, Groups]:
     between = [signs.get(pair, APART) for pair in pairwise(ordered)]
-    groups, text = [[ordered[0]]], ordered[0]
-    for label, sign in zip(ordered[1:], between, strict=True):
-        text += f" {sign} {label}"
+    told = [f"{label} ({failed[label]})" if label in failed else label for label in ordered]
+    groups, text = [[ordered[0]]], told[0]
+    for label, words, sign in zip(ordered[1:], told[1:], between, strict=True):
+        text += f" {sign} {words}"
         if sign in BETTER:
             groups.append([])
         groups[-1].append(label)

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 PERCENTILES = (50, 90, 95, 99)
 
+NEVER = "never got there"  # ends the reason of a percentile that failed requests make infinite
+
 # With n samples the largest exceeds the true percentile with this probability or more.
 CONFIDENCE = 0.95
 
@@ -39,7 +41,7 @@ def describe(values: NDArray[np.float64]) -> tuple[dict[str, float | None], dict
         # 'higher' keeps an infinite neighbour infinite where interpolation would give NaN.
         value = float(np.quantile(values, percentile / 100, method="linear" if not lost else "higher"))
         if math.isinf(value):
-            reasons[name] = f"{lost} of {len(values)} requests never got there"
+            reasons[name] = f"{lost} of {len(values)} requests {NEVER}"
         else:
             statistics[name] = value
     return statistics, reasons
