@@ -13,7 +13,20 @@ MATTERS = 0.05
 TOLD = 0.005
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
 PER_GAP = ("itl_ms",)
-PER_LENGTH = ("e2e_ms", "requests_per_s", "goodput_requests_per_s")
+# With longer answers a smaller part of the time goes into prompts: every rate has another mix.
+PER_LENGTH = (
+    "e2e_ms",
+    "requests_per_s",
+    "goodput_requests_per_s",
+    "output_tokens_per_s",
+    "input_tokens_per_s",
+    "output_chars_per_s",
+    "cost_per_million_output_tokens",
+    "joules_per_output_token",
+)
+# A first token and a gap depend on them only through what else is in the batch, so by far less.
+LENGTHS_APART = 0.2
+PER_BATCH = ("ttft_ms", "ttft_service_ms", "tpot_ms", "itl_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +194,8 @@ def _output_length(group: Mapping[str, Cell]) -> Iterator[Unequal]:
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > TOLD:
         words = _listed({label: f"{mean:.1f}" for label, mean in known.items()})
-        yield Unequal(
-            "output-length", tuple(known), f"tokens per answer: {words}", spread > MATTERS, PER_LENGTH
-        )
+        touched = PER_LENGTH + (PER_BATCH if spread > LENGTHS_APART else ())
+        yield Unequal("output-length", tuple(known), f"tokens per answer: {words}", spread > MATTERS, touched)
 
 
 def _tokens_per_event(group: Mapping[str, Cell]) -> Iterator[Unequal]:

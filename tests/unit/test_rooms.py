@@ -37,7 +37,7 @@ ALLOWED = {
     "traps": {"findings", "metrics", "record"},
     "checks": {"asked", "fairness", "findings", "metrics", "record", "surroundings", "traps"},
     "stats": set(),
-    "compare": {"dotted", "errors", "fairness", "metrics", "paths", "plan", "spec", "stats"},
+    "compare": {"dotted", "errors", "fairness", "findings", "metrics", "paths", "plan", "spec", "stats"},
     "facts": {"load"},
     "doctor": {
         "checks",
@@ -70,7 +70,7 @@ ALLOWED = {
         "telemetry",
     },
     "report": {"compare", "dotted", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
-    "nightly": {"child", "compare", "errors", "paths", "report", "spec", "store"},
+    "nightly": {"child", "compare", "errors", "paths", "plan", "report", "spec", "store"},
     "run": {
         "compare",
         "record",
@@ -81,6 +81,7 @@ ALLOWED = {
         "engines",
         "errors",
         "facts",
+        "findings",
         "load",
         "metrics",
         "observe",
