@@ -33,6 +33,9 @@ class Series:
     cells: tuple[Cell, ...]
     invalid: tuple[Cell, ...] = ()
     samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
+    # Each is asked for once per pair, and of all pairs again after every round.
+    _values: dict[str, dict[Work, float]] = field(default_factory=dict, repr=False, compare=False)
+    _failures: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def measured(self) -> int:
@@ -46,7 +49,10 @@ class Series:
 
     def failures(self, metric: str) -> int:
         """Runs that failed, and runs whose failed requests make this figure infinite."""
-        return len(self.failed) + sum(_infinite(cell, metric) for cell in self.cells)
+        if metric not in self._failures:
+            infinite = sum(_infinite(cell, metric) for cell in self.cells)
+            self._failures[metric] = len(self.failed) + infinite
+        return self._failures[metric]
 
     def failure_words(self, metric: str) -> str:
         """`2 of 5 failed`; "" where none did."""
@@ -55,6 +61,11 @@ class Series:
 
     def values(self, metric: str) -> dict[Work, float]:
         """By the work a run had: the hash of its requests and which run of these requests it was."""
+        if metric not in self._values:
+            self._values[metric] = self._read(metric)
+        return self._values[metric]
+
+    def _read(self, metric: str) -> dict[Work, float]:
         seen: Counter[str] = Counter()
         found = {}
         for cell in self.cells:
@@ -106,8 +117,8 @@ def _series(label: str, cells: Sequence[Cell], samples: Mapping[str, Samples]) -
 
 
 def _infinite(cell: Cell, metric: str) -> bool:
-    nulls = cell.get("nulls") or {}
-    return number_at(cell, metric) is None and str(nulls.get(metric, "")).endswith(NEVER)
+    why = (cell.get("nulls") or {}).get(metric)
+    return why is not None and str(why).endswith(NEVER) and number_at(cell, metric) is None
 
 
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:

@@ -46,7 +46,7 @@ def rank(
     """`findings` of this load and metric; `estimates` by label give the order. None without two of them."""
     signs, failed = _signs(findings, rules), _failed(findings)
     known = dict.fromkeys((*estimates, *failed))
-    labels = [label for label in known if label in failed or any(label in pair for pair in signs)]
+    labels = [label for label in known if failed or any(label in pair for pair in signs)]
     if len(labels) < 2:
         return None
     ordered = sorted(labels, key=lambda label: _place(label, estimates, metric, failed))
@@ -104,6 +104,7 @@ def _line(ordered: Sequence[str], signs: Signs, failed: Mapping[str, str]) -> tu
         f"{ordered[i]} {sign} {ordered[j]}"
         for i, j in combinations(range(len(ordered)), 2)
         if (sign := signs.get((ordered[i], ordered[j]), APART))[0] != _implied(between[i:j])
+        and not (sign == APART and ordered[j] in failed)  # its number of failures says so
     ]
     return text + (f" ({', '.join(exceptions)})" if exceptions else ""), tuple(map(tuple, groups))
 

@@ -34,8 +34,10 @@ class Shift:
     @classmethod
     def of_mean(cls, values: Floats) -> Self:
         """Needs two values or more."""
-        error = float(np.std(values, ddof=1)) / len(values) ** 0.5
-        return cls(float(np.mean(values)), error, len(values) - 1)
+        found, count = values.tolist(), len(values)  # of a few runs: numpy would take ten times as long
+        mean = math.fsum(found) / count
+        variance = math.fsum((value - mean) ** 2 for value in found) / (count - 1)
+        return cls(mean, (variance / count) ** 0.5, count - 1)
 
     @classmethod
     def paired(cls, a: Floats, b: Floats) -> Self:
@@ -111,8 +113,14 @@ def middle(values: Floats) -> float:
 
 def exponential(interval: Interval) -> Interval:
     """An interval of logarithms as one of the values."""
-    low, estimate, high = np.exp((interval.low, interval.estimate, interval.high))
-    return Interval(float(low), float(estimate), float(high))
+    return Interval(_exp(interval.low), _exp(interval.estimate), _exp(interval.high))
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
 
 
 def holm(p_values: list[float]) -> list[float]:

@@ -90,11 +90,13 @@ def test_later_turns_are_not_the_same_chat():
     assert first["mean"] == 100
 
 
-def test_answers_of_other_lengths_decide_what_depends_on_length():
-    (entry,) = unequal([cell("a"), cell("b", rows=rows(tokens=2))])
+@pytest.mark.parametrize(("tokens", "by_far"), [(22, False), (30, True)])
+def test_answers_of_other_lengths_decide_what_depends_on_length(tokens, by_far):
+    """Of first tokens and gaps only where they are far apart."""
+    (entry,) = unequal([cell("a", rows=rows(tokens=20)), cell("b", rows=rows(tokens=tokens))])
     assert (entry["code"], entry["matters"]) == ("output-length", True)
-    assert "e2e_ms" in entry["metrics"]
-    assert "ttft_ms" not in entry["metrics"]
+    assert {"e2e_ms", "output_tokens_per_s", "cost_per_million_output_tokens"} <= set(entry["metrics"])
+    assert ("ttft_ms" in entry["metrics"]) is by_far
 
 
 def test_sampling_that_one_engine_cannot_be_told_is_told():
