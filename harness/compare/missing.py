@@ -52,10 +52,10 @@ def missing(old: Sequence[Cell], new: Sequence[Cell], metrics: Sequence[str]) ->
         yield Missing(label, None, None, "not in this run")
         return
     for load in loads(old):
-        before, after = (next(iter(series(cells, load, {})), None) for cells in (old, new))
-        if before is None or not before.cells:
+        before, after = (series(cells, load, {})[0] for cells in (old, new))
+        if not before.cells:
             continue
-        if after is None:
+        if not after.measured:
             yield Missing(label, load, None, "not measured")
             continue
         if _share(len(after.invalid), after) > _share(len(before.invalid), before):
