@@ -178,7 +178,7 @@ class _Pair:
 
     def missing(self) -> Iterator[Missing]:
         old, new = (
-            [{**cell, "label": self.old.label} for cell in member.cells] for member in (self.old, self.new)
+            [{**cell, "label": self.new.label} for cell in member.cells] for member in (self.old, self.new)
         )
         yield from missing(old, new, self.rules.metrics)
         if failed_to_start(self.old.run.manifest, self.old.label) is None:

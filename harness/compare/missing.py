@@ -44,7 +44,7 @@ class Missing:
 
 
 def missing(old: Sequence[Cell], new: Sequence[Cell], metrics: Sequence[str]) -> Iterator[Missing]:
-    """Of one backend, under the label of the baseline. What both lack is not missing."""
+    """Of one backend, under one label. What both lack is not missing."""
     if not old:
         return
     label = str(old[0]["label"])

@@ -28,7 +28,7 @@ def _upper_tail(t: float, freedom: float) -> float:
 
 
 def _upper_tail_of_whole(t: float, freedom: int) -> float:
-    """A finite sum (Abramowitz and Stegun, 26.7.3 and 26.7.4), fifty times as fast. Small tails cancel out."""
+    """A finite sum (Abramowitz and Stegun, 26.7.3 and 26.7.4): fifty times as fast; small tails cancel."""
     angle = math.atan(t / math.sqrt(freedom))
     cosine, odd = math.cos(angle), freedom % 2
     term = cosine if odd else 1.0
