@@ -2,13 +2,15 @@
 
     python -m tests.bench.verdict_study                 # made-up runs through the code of `bench run`
     python -m tests.bench.verdict_study --plant NAME    # the same with a bug put in: must fail
+    python -m tests.bench.verdict_study --needed        # how many repeats each word takes
     python -m tests.bench.verdict_study --wire 4        # whole `bench run`s of scripted servers
 
 An experiment is a run of 5 engines at 3 loads (or of 2 at 1), five repeats, the default metrics. Its
 variation is the standard deviation of one run: half of the variance is common to all engines of a repeat
 (the work, the machine's drift), half is a run's own, and one run in twenty is disturbed by three times as
-much. A false word is faster or slower where the engines differ by no more than the floor, or same where they
-differ by 5 % or more. Exits with 1 where more than 5 % of the experiments of a row have any in a family.
+much. A false word is faster or slower where the engines differ by no more than the floor, same where they
+differ by 5 % or more, and faster or same of an engine of which runs failed. Exits with 1 where more than 5 %
+of the experiments of a row have any in a family.
 """
 
 import argparse
@@ -26,9 +28,11 @@ import numpy as np
 
 from harness.compare import Rules
 from harness.compare.comparison import find
+from harness.compare.finding import Finding
 from harness.compare.observed import loads, series
 from harness.spec.measures import MEASURES
 from harness.spec.scenario import Verdict
+from harness.stats.student import t_quantile
 
 DECLARED = Verdict()
 RULES = Rules(primary=DECLARED.primary, metrics=DECLARED.metrics)
@@ -130,22 +134,32 @@ def study(row: Row, variation: float, repeats: int, times: int) -> Tally:
         cells = experiment(random, row, variation, repeats)
         wrong = {True: False, False: False}
         for one in find({load: series(cells, load, {}) for load in loads(cells)}, RULES):
-            ratio = row.speeds[int(one.a[1:])] / row.speeds[int(one.b[1:])]
-            distance = abs(math.log(ratio))
-            slower = ratio > 1
-            near = distance <= math.log1p(RULES.floor) + 1e-9
-            far = distance >= math.log1p(RULES.same_within) - 1e-9
-            false = (
-                (near and one.verdict in ("faster", "slower"))
-                or (far and one.verdict == "same")
-                or (not near and one.verdict == ("faster" if slower else "slower"))
-            )
-            wrong[one.primary] |= false
+            wrong[one.primary] |= is_false(row, one)
             if one.primary:
-                (tally.equal if near else tally.apart)[one.verdict] += 1
+                (tally.equal if _distance(row, one) <= _FLOOR else tally.apart)[one.verdict] += 1
         tally.false_primary += wrong[True]
         tally.false_others += wrong[False]
     return tally
+
+
+_FLOOR = math.log1p(RULES.floor) + 1e-9
+_MARGIN = math.log1p(RULES.same_within) - 1e-9
+
+
+def _distance(row: Row, one: Finding) -> float:
+    """Logarithm of how many times as slow a is as b."""
+    a, b = (row.speeds[int(label[1:])] for label in (one.a, one.b))
+    return abs(math.log(a / b))
+
+
+def is_false(row: Row, one: Finding) -> bool:
+    a, b = (row.speeds[int(label[1:])] for label in (one.a, one.b))
+    distance = _distance(row, one)
+    if row.failing and one.verdict in ("same", "faster" if one.a == "e0" else "slower"):
+        return "e0" in (one.a, one.b)  # a failed run ranks worst
+    if one.verdict in ("faster", "slower"):
+        return distance <= _FLOOR or one.verdict != ("faster" if a < b else "slower")
+    return one.verdict == "same" and distance >= _MARGIN
 
 
 def _plant_survivors() -> list[Any]:
@@ -234,6 +248,29 @@ def report(times: int, repeats: int, rows: Sequence[Row]) -> list[str]:
     return bad
 
 
+def needed(variation: float, comparisons: int, distance: float | None) -> int:
+    """Repeats with which four of five experiments find `distance`, or equals to be the same (None)."""
+    room = (
+        math.log1p(RULES.same_within) if distance is None else math.log1p(distance) - math.log1p(RULES.floor)
+    )
+    # Of equals both ends of the interval have to lie inside.
+    power = 0.9 if distance is None else 0.8
+    for runs in range(RULES.min_runs, 1000):
+        reach = t_quantile(1 - RULES.alpha / 2 / comparisons, runs - 1) + t_quantile(power, runs - 1)
+        if reach * variation / runs**0.5 <= room:
+            return runs
+    raise ValueError(f"no number of runs finds {distance} at {variation}")
+
+
+def print_needed() -> None:
+    print("| variation | comparisons | 5 % apart | 10 % apart | 20 % apart | same |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for variation in VARIATIONS:
+        for comparisons in (1, 30):
+            runs = [needed(variation, comparisons, distance) for distance in (0.05, 0.1, 0.2, None)]
+            print(f"| {variation:.0%} | {comparisons} | {' | '.join(map(str, runs))} |")
+
+
 def _share(words: Counter[str], *wanted: str) -> str:
     return f"{sum(words[word] for word in wanted) / words.total():.0%}" if words else ""
 
@@ -247,7 +284,11 @@ def main() -> int:
     parser.add_argument("--rows", default="", help="only rows whose name begins so, such as '2'")
     parser.add_argument("--plant", choices=sorted(PLANTS), help="put this bug in: the study must fail")
     parser.add_argument("--wire", type=int, metavar="N", help="N runs of scripted servers instead")
+    parser.add_argument("--needed", action="store_true", help="how many repeats each word takes instead")
     arguments = parser.parse_args()
+    if arguments.needed:
+        print_needed()
+        return 0
     if arguments.wire:
         from tests.bench.verdict_wire import wire
 
