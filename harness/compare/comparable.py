@@ -33,7 +33,8 @@ def refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> dict[st
 
 
 def refusal(found: Mapping[str, str], metric: str) -> str | None:
-    keys = (ALL, metric, metric.partition(".")[0], kind_of(metric))
+    """The one that is most about this metric."""
+    keys = (metric, metric.partition(".")[0], kind_of(metric), ALL)
     return next((found[key] for key in keys if key is not None and key in found), None)
 
 

@@ -77,7 +77,7 @@ def test_a_rate_that_the_load_set_is_no_verdict(here):
     """Both answer all of ten requests a second; the slower one only needs longer for the last of them."""
     define("quick", ttft_ms=150, gap_ms=20)
     define("patient", ttft_ms=150, gap_ms=100)
-    asked = ("--scenario", "fixed-length", "--rate", "10", "--requests", "60", "--output-tokens", "20")
+    asked = ("--scenario", "fixed-length", "--rate", "10", "--requests", "100", "--output-tokens", "10")
     metrics = ("--set", 'verdict.metrics=["tpot_ms.p50","output_tokens_per_s"]')
     several = ("--repeats", "3", "--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0")
     more = ("--set", "verdict.primary=output_tokens_per_s", *metrics, *several)

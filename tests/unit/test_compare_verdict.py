@@ -6,6 +6,8 @@ import pytest
 from harness.compare import Rules, compare
 from harness.compare.comparison import find
 from harness.compare.observed import loads, series
+from harness.report import table
+from tests.unit.report_runs import Engine, Shape, make_run
 from tests.unit.report_summaries import cell, verdict
 
 ONE = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",))
@@ -342,3 +344,22 @@ def test_a_percentile_that_no_run_has_is_taken_of_all_their_requests():
 def test_too_few_requests_in_all_runs_have_none():
     one = only(pooled_p99(1.5, count=50))
     assert (one["verdict"], one["ratio"]) == ("not enough runs", None)
+
+
+def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_path):
+    """Audit 13, through the whole of a run folder: 499 against 382 tokens/s, and `>>` in the rank line."""
+    engines = (
+        Engine("quick", "Quick", 40, 20, crowd=0.0),
+        Engine("patient", "Patient", 40, 100, crowd=0.0),
+    )
+    shape = Shape(engines, concurrency=(), rates=(10,), repeats=3, requests=300, output_tokens=50)
+    made = make_run(tmp_path, shape).read_summary()
+    assert {cell["state"] for cell in made["cells"]} == {"under load"}
+    found = {one["metric"]: one for one in made["comparison"]}
+    assert found["output_tokens_per_s"]["verdict"] == "not comparable"
+    assert found["output_tokens_per_s"]["why"].startswith("both served all that was sent")
+    assert found["tpot_ms.p50"]["verdict"] == "faster"
+    assert "output_tokens_per_s" not in made["ranking"]
+    printed = table.terminal(made, 100, color=False)
+    assert "TPOT" in printed
+    assert "Output" not in "".join(line for line in printed.splitlines() if ">>" in line)
