@@ -34,6 +34,7 @@ from harness.metrics.lockstep import synchrony
 from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
 from harness.metrics.slots import slot_time
+from harness.metrics.state import cell_state
 from harness.metrics.steady import ramp_warnings, steady_state
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
@@ -95,6 +96,9 @@ def summarise_cell(
     nulls |= unknown
     watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
     nulls |= unwatched
+    state = cell_state(requests, facts["load"])
+    if state.state is None:
+        nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return {
         **facts["identity"],
@@ -114,6 +118,8 @@ def summarise_cell(
         **course,
         "conservation": [asdict(law) for law in laws],
         "slo": good.slo,
+        "state": state.state,
+        "state_why": state.why,
         "steady_state": steady,
         "backlog": queue,
         "probe": facts.get("probe"),

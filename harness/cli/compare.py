@@ -6,11 +6,13 @@ from pathlib import Path
 
 from harness.errors import ExitCode, SpecError
 
-EPILOG = """Each backend is held against the same backend of the baseline run (the first RUN, or --baseline);
-of a single run, its backends against each other. Runs whose conditions differ in what matters (requests,
-weights, model, cache state, hardware) are refused unless --force.
+EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline);
+the backends of a single run with each other. Runs whose conditions differ in what matters (requests,
+weights, model, cache state, hardware) are refused unless --force. Whatever the baseline measured and a run
+lacks, or has only as INVALID or null, is listed as missing.
 
-Exit codes: 0 fine; 1 slower with --fail-on slower, or a pair that cannot be compared; 2 not a run folder."""
+Exit codes: 0 fine; 1 slower with --fail-on slower, something missing, or a load point that cannot be
+compared; 2 not a run folder."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 when a metric is slower")
     parser.add_argument("--force", action="store_true", help="compare what is unequal as well")
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept that a backend, load point (c8), both (vllm/c8) or metric is missing (repeatable)",
+    )
     parser.add_argument(
         "--floor",
         type=float,
@@ -37,12 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.runs import opened
-    from harness.compare.across import compare_runs, refused, regressions
+    from harness.compare.across import compare_runs, not_allowed, refused, regressions
     from harness.report import compared
 
     runs = opened(arguments.runs, arguments.out)
     floor = None if arguments.floor is None else arguments.floor / 100
-    document = compare_runs(runs, _baseline(arguments), force=arguments.force, floor=floor)
+    document = compare_runs(
+        runs,
+        _baseline(arguments),
+        force=arguments.force,
+        floor=floor,
+        allow_missing=arguments.allow_missing,
+    )
     if len(runs) == 1 and not document["pairs"]:
         raise SpecError(
             "one backend of one run has nothing to be compared with",
@@ -53,8 +68,9 @@ def main(arguments: argparse.Namespace) -> int:
         print(json.dumps(document, indent=1))
     else:
         print((compared.markdown if arguments.markdown else compared.terminal)(document))
-    failed = bool(regressions(document)) if arguments.fail_on else False
-    return ExitCode.LIMIT_FAILED if failed or refused(document) else ExitCode.OK
+    slower = bool(regressions(document)) if arguments.fail_on else False
+    failed = slower or refused(document) or bool(not_allowed(document))
+    return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
 
 
 def _baseline(arguments: argparse.Namespace) -> str | None:

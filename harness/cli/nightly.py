@@ -7,7 +7,8 @@ from pathlib import Path
 from harness.errors import SetupError
 
 EPILOG = """Each night's runs are added to the history of the results folder. The gate fails when a figure has
-been at a worse level than its best for three nights or more: one bad night fails nothing.
+been at a worse level than its best for three nights or more: one bad night fails nothing. It also fails
+when a backend, load point or metric that earlier nights measured is missing or INVALID tonight.
 
 Exit codes: 0 fine; 1 the gate; 2 a wrong suite; 3 a run could not be set up; 4 an INVALID measurement."""
 
@@ -27,6 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="for every run of the night, as in `bench run` (repeatable)",
+    )
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept that a backend, load point (c8), both (vllm/c8) or metric is missing (repeatable)",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
@@ -49,7 +57,13 @@ def main(arguments: argparse.Namespace) -> int:
     _append(arguments.page, "")  # a page that cannot be written is better known before the night
     began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     extra = [word for given in arguments.engine_set for word in ("--engine-set", given)]
-    night = spend(suite, arguments.out, lambda text: print(text, file=sys.stderr, flush=True), extra)
+    night = spend(
+        suite,
+        arguments.out,
+        lambda text: print(text, file=sys.stderr, flush=True),
+        extra,
+        arguments.allow_missing,
+    )
     text = page(night)
     print(text, end="")
     kept = arguments.out / "nightly" / f"{began}-{suite.suite.name}.md"

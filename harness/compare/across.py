@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import cached_property
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
+from harness.compare.finding import Finding
 from harness.compare.manifests import Difference, Side, differences
+from harness.compare.missing import Missing, check_allowed, failed_to_start, missing
 from harness.compare.observed import Cell, Samples, Series, labels, loads, series
 from harness.compare.ratio import estimate
 from harness.compare.rules import SESSION_FLOOR, Rules, rules_of
-from harness.compare.verdict import Finding, judge
+from harness.compare.verdict import Pairing, decide
 from harness.errors import SpecError
 from harness.spec.strict import nearest
 
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Run:
     name: str  # unique among those compared
     manifest: Mapping[str, Any]
@@ -47,19 +51,46 @@ class _Member:
 
 
 def compare_runs(
-    runs: Sequence[Run], baseline: str | None = None, *, force: bool = False, floor: float | None = None
+    runs: Sequence[Run],
+    baseline: str | None = None,
+    *,
+    force: bool = False,
+    floor: float | None = None,
+    allow_missing: Sequence[str] = (),
 ) -> Json:
     """One document about all pairs; in each, `a` is the new one and `b` the baseline.
 
     `baseline` names a run or a backend; without it the first run is it, or of a single run the first backend.
     `floor` replaces the smallest difference that counts, 2 % inside one run and 5 % between two.
+    `missing`: what a baseline has and the new one lacks; `allow_missing` names backends, load points
+    (`c8`), both (`vllm/c8`) or metrics of which that is accepted.
     """
-    pairs = list(_pairs(runs, baseline))
+    members = list(_pairs(runs, baseline))
+    check_allowed(
+        allow_missing,
+        [cell for run in runs for cell in run.cells],
+        {metric for run in runs for metric in rules_of(run.manifest).metrics},
+    )
+    pairs = [_Pair(new, old, force, floor) for new, old in members]
+    pairings = [pairing for pair in pairs for pairing in pair.pairings]
+    found = iter(decide(pairings))
     return {
         "runs": [_about(run) for run in runs],
-        "baseline": pairs[0][1].run.name if pairs else None,
-        "pairs": [_pair(new, old, force, floor) for new, old in pairs],
+        "baseline": members[0][1].run.name if members else None,
+        "pairs": [pair.as_json(found) for pair in pairs],
+        "missing": list(_missing(runs, pairs, allow_missing)),
     }
+
+
+def _missing(runs: Sequence[Run], pairs: Sequence["_Pair"], allowed: Sequence[str]) -> Iterator[Json]:
+    """With the run that lacks it."""
+    for old_run, run in dict.fromkeys((pair.old.run, pair.new.run) for pair in pairs if pair.same_backend):
+        for label in old_run.labels:
+            if label not in run.labels:
+                gone = failed_to_start(run.manifest, label) or Missing(label, None, None, "not in this run")
+                yield {"run": run.name, **gone.as_json(allowed)}
+    for pair in pairs:
+        yield from ({"run": pair.new.run.name, **one.as_json(allowed)} for one in pair.missing())
 
 
 def _about(run: Run) -> Json:
@@ -107,26 +138,68 @@ def _between(run: Run, old_run: Run) -> Iterator[tuple[_Member, _Member]]:
         yield from ((_Member(run, a), _Member(old_run, b)) for b in old_run.labels for a in run.labels)
 
 
-def _pair(new: _Member, old: _Member, force: bool, floor: float | None) -> Json:
-    rules = _rules(new, old, force, floor)
-    found = differences(Side(old.run.manifest, old.label), Side(new.run.manifest, new.label))
-    refused = "; ".join(one.text for one in found if one.matters) or None
-    cells = [*new.cells, *old.cells]
-    findings: list[Json] = []
-    for load in loads(cells):
-        a, b = (_one(series(member.cells, load, member.samples), member.name) for member in (new, old))
-        if a.cells and b.cells:
-            findings += [
-                {**one.as_json(), "values": _values(a, b, one)} for one in judge(a, b, load, rules, refused)
-            ]
-    return {
-        "a": {"run": new.run.name, "label": new.label},
-        "b": {"run": old.run.name, "label": old.label},
-        "differences": [_difference(one) for one in found],
-        "refused": None if force else refused,
-        "findings": findings,
-        "verdict_rules": rules.as_json(),
-    }
+@dataclass(frozen=True)
+class _Pair:
+    new: _Member
+    old: _Member
+    force: bool
+    floor: float | None
+
+    @cached_property
+    def rules(self) -> Rules:
+        return _rules(self.new, self.old, self.force, self.floor)
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        return differences(
+            Side(self.old.run.manifest, self.old.label), Side(self.new.run.manifest, self.new.label)
+        )
+
+    @property
+    def same_backend(self) -> bool:
+        """Of two runs: then whatever else the old one measured is to be in the new one."""
+        return self.new.run is not self.old.run and self.new.label == self.old.label
+
+    @property
+    def refused(self) -> str | None:
+        return "; ".join(one.text for one in self.differences if one.matters) or None
+
+    @cached_property
+    def pairings(self) -> list[Pairing]:
+        """At every load point that both have."""
+        made = []
+        for load in loads([*self.new.cells, *self.old.cells]):
+            a, b = (
+                _one(series(member.cells, load, member.samples), member) for member in (self.new, self.old)
+            )
+            if a.measured and b.measured:
+                made.append(Pairing(a, b, load, self.rules, self.refused))
+        return made
+
+    def missing(self) -> Iterator[Missing]:
+        old, new = (
+            [{**cell, "label": self.new.label} for cell in member.cells] for member in (self.old, self.new)
+        )
+        yield from missing(old, new, self.rules.metrics)
+        if failed_to_start(self.old.run.manifest, self.old.label) is None:
+            gone = failed_to_start(self.new.run.manifest, self.new.label)
+            yield from () if gone is None else (gone,)
+
+    def as_json(self, found: Iterator[Finding]) -> Json:
+        """Takes its own from `found`."""
+        findings = [
+            {**one.as_json(), "values": _values(pairing, one)}
+            for pairing in self.pairings
+            for one in islice(found, len(self.rules.metrics))
+        ]
+        return {
+            "a": {"run": self.new.run.name, "label": self.new.label},
+            "b": {"run": self.old.run.name, "label": self.old.label},
+            "differences": [_difference(one) for one in self.differences],
+            "refused": None if self.force else self.refused,
+            "findings": findings,
+            "verdict_rules": self.rules.as_json(),
+        }
 
 
 def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:
@@ -136,12 +209,12 @@ def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rule
     return replace(declared, floor=smallest, apart=apart, forced=force)
 
 
-def _one(rows: Sequence[Series], name: str) -> Series:
-    return next(iter(rows), Series(name, (), 0))
+def _one(rows: Sequence[Series], member: _Member) -> Series:
+    return next(iter(rows), Series(member.name, ()))
 
 
-def _values(a: Series, b: Series, finding: Finding) -> list[float | None]:
-    found = (estimate(one, finding.metric) for one in (a, b))
+def _values(pairing: Pairing, finding: Finding) -> list[float | None]:
+    found = (estimate(one, finding.metric) for one in (pairing.a, pairing.b))
     return [one.interval[1] if one else None for one in found]
 
 
@@ -151,15 +224,24 @@ def _difference(one: Difference) -> Json:
 
 def regressions(document: Mapping[str, Any]) -> list[Json]:
     """Findings that say the new one is slower."""
-    return [one for one in _findings(document) if one["verdict"] == "slower"]
+    return [one for pair in document["pairs"] for one in pair["findings"] if one["verdict"] == "slower"]
+
+
+def not_allowed(document: Mapping[str, Any]) -> list[Json]:
+    """What is missing and was not allowed to be: a gate fails."""
+    return [one for one in document["missing"] if not one["allowed"]]
 
 
 def refused(document: Mapping[str, Any]) -> bool:
-    """Whether a pair could not be compared in anything: a gate must not pass over it."""
+    """Whether a pair could not be compared in anything at some load point: a gate must not pass over it."""
     return not document["pairs"] or any(
-        all(one["verdict"] == "not comparable" for one in pair["findings"]) for pair in document["pairs"]
+        not pair["findings"] or any(map(_nothing, _by_load(pair["findings"]))) for pair in document["pairs"]
     )
 
 
-def _findings(document: Mapping[str, Any]) -> Iterator[Json]:
-    return chain.from_iterable(pair["findings"] for pair in document["pairs"])
+def _by_load(findings: Sequence[Json]) -> Iterator[list[Json]]:
+    return (list(here) for _, here in groupby(findings, key=itemgetter("load")))
+
+
+def _nothing(findings: Sequence[Json]) -> bool:
+    return all(one["verdict"] == "not comparable" for one in findings)

@@ -5,12 +5,13 @@ from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
+from harness.compare.finding import Finding
 from harness.compare.noise import noise
 from harness.compare.observed import Cell, Samples, Series, loads, series
-from harness.compare.ranking import rank
+from harness.compare.ranking import rank, weights_of
 from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
-from harness.compare.verdict import judge
+from harness.compare.verdict import Pairing, decide
 from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
@@ -24,18 +25,26 @@ def compare(
 
     `samples`: by the name of a cell, for percentiles that its own requests are too few for.
     """
-    findings, rankings = [], []
-    estimates: list[dict[str, Any]] = []
     points = loads(cells)
-    for load in points:
-        rows = series(cells, load, samples)
-        estimates += _estimates(rows, load)
-        here = [finding for a, b in combinations(rows, 2) for finding in judge(a, b, load, rules)]
-        findings += here
-        for metric in rules.metrics:
-            about = [finding for finding in here if finding.metric == metric]
-            if ranking := rank(about, _middles(estimates, load, metric), load, metric, rules, cells):
-                rankings.append(ranking)
+    rows = {load: series(cells, load, samples) for load in points}
+    estimates = [made for load in points for made in _estimates(rows[load], load)]
+    findings = find(rows, rules)
+    weights = weights_of(cells)
+    rankings = [
+        ranking
+        for load in points
+        for metric in rules.metrics
+        if (
+            ranking := rank(
+                _about(findings, load, metric),
+                _middles(estimates, load, metric),
+                load,
+                metric,
+                rules,
+                weights,
+            )
+        )
+    ]
     comparison = [finding.as_json() for finding in findings]
     return {
         "comparison": comparison,
@@ -46,6 +55,22 @@ def compare(
         "rankings": [ranking.as_json() for ranking in rankings],
         "verdict_rules": rules.as_json(),
     }
+
+
+def find(
+    rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
+) -> list[Finding]:
+    """All words of a run, from the series of every load point: cheap, and pure, so that it can be asked
+
+    again after every round. `alpha` is the level of this look; without it that of the rules.
+    """
+    return decide(
+        [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
+    )
+
+
+def _about(findings: Sequence[Finding], load: LoadPoint, metric: str) -> list[Finding]:
+    return [finding for finding in findings if (finding.load, finding.metric) == (load, metric)]
 
 
 def _estimates(rows: Sequence[Series], load: LoadPoint) -> Iterator[dict[str, Any]]:

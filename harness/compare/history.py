@@ -37,12 +37,14 @@ def entries(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Ent
             continue
         key = (one["label"], one["load"]["kind"], one["load"]["value"])
         if key not in made:
-            cell = next(cell for cell in summary["cells"] if _key(cell) == key)
+            here = [one for one in summary["cells"] if _key(one) == key]
+            cell = here[0]
             made[key] = common | {
                 "label": one["label"],
                 "load": one["load"],
                 "workload_sha256": cell["workload_sha256"],
                 "engine_version": cell["engine_version"],
+                "invalid": sum(one["validity"]["verdict"] == "INVALID" for one in here),
                 "metrics": {},
             }
         made[key]["metrics"][one["metric"]] = {"interval": one["interval"], "runs": one["runs"]}

@@ -7,7 +7,8 @@ from typing import Any
 def noise(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """From the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one engine only.
 
-    `apart`: the size of the difference that was found, as a share; a later verdict asks for more than it.
+    `apart`: the size of the difference that was found, as a share. `outer`: the farther end of its interval,
+    which is what later verdicts ask for more than: one experiment says no better how far equals may come out.
     """
     return list(_noise(findings))
 
@@ -24,6 +25,7 @@ def _noise(findings: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             "metric": finding["metric"],
             "ratio": [low, middle, high],
             "apart": max(middle, 1 / middle) - 1,
+            "outer": max(high, 1 / low) - 1,
             "smallest_detectable": finding["smallest_detectable"],
             "verdict": finding["verdict"],
         }

@@ -1,4 +1,7 @@
-"""One number per run: cells of summary.json by backend and load, INVALID ones left out."""
+"""One number per run: cells of summary.json by backend and load, and the runs that have none.
+
+A run that failed by the engine's doing is kept as a failure: what is left out ranks worst, and is no gap.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dotted import number_at
+from harness.findings import blame
+from harness.metrics.distribution import NEVER
 from harness.plan import LoadPoint
 
 Cell = Mapping[str, Any]
@@ -22,15 +27,45 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The cells of one backend at one load point that may enter a verdict, and how many may not."""
+    """The cells of one backend at one load point that may enter a verdict, and the INVALID ones."""
 
     label: str
     cells: tuple[Cell, ...]
-    invalid: int
+    invalid: tuple[Cell, ...] = ()
     samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
+    # Each is asked for once per pair, and of all pairs again after every round.
+    _values: dict[str, dict[Work, float]] = field(default_factory=dict, repr=False, compare=False)
+    _failures: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def measured(self) -> int:
+        return len(self.cells) + len(self.invalid)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Of each run that is INVALID by the engine's doing, the code that says so."""
+        found = (blame(cell["validity"]) for cell in self.invalid)
+        return tuple(why[1] for why in found if why is not None and why[0] == "engine")
+
+    def failures(self, metric: str) -> int:
+        """Runs that failed, and runs whose failed requests make this figure infinite."""
+        if metric not in self._failures:
+            infinite = sum(_infinite(cell, metric) for cell in self.cells)
+            self._failures[metric] = len(self.failed) + infinite
+        return self._failures[metric]
+
+    def failure_words(self, metric: str) -> str:
+        """`2 of 5 failed`; "" where none did."""
+        count = self.failures(metric)
+        return f"{count} of {self.measured} failed" if count else ""
 
     def values(self, metric: str) -> dict[Work, float]:
         """By the work a run had: the hash of its requests and which run of these requests it was."""
+        if metric not in self._values:
+            self._values[metric] = self._read(metric)
+        return self._values[metric]
+
+    def _read(self, metric: str) -> dict[Work, float]:
         seen: Counter[str] = Counter()
         found = {}
         for cell in self.cells:
@@ -78,7 +113,12 @@ def series(cells: Sequence[Cell], load: LoadPoint, samples: Mapping[str, Samples
 
 def _series(label: str, cells: Sequence[Cell], samples: Mapping[str, Samples]) -> Series:
     usable = tuple(cell for cell in cells if cell["validity"]["verdict"] != "INVALID")
-    return Series(label, usable, len(cells) - len(usable), samples)
+    return Series(label, usable, tuple(cell for cell in cells if cell not in usable), samples)
+
+
+def _infinite(cell: Cell, metric: str) -> bool:
+    why = (cell.get("nulls") or {}).get(metric)
+    return why is not None and str(why).endswith(NEVER) and number_at(cell, metric) is None
 
 
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:

@@ -2,22 +2,25 @@
 
 `>`: faster. `>>`: faster, and the whole interval says by at least a quarter. `≈`: same. `?`: not decided.
 `∦`: not comparable. Other weights are said: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`.
+A backend of which runs failed comes last, with their number: a failed run ranks worst.
 `≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from types import MappingProxyType
 from typing import Any
 
+from harness.compare.finding import Finding
 from harness.compare.observed import Cell
 from harness.compare.rules import Rules
-from harness.compare.verdict import Finding
 from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
 BETTER = (">", ">>")
 APART = "∦"  # not comparable
+NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
 
 Signs = Mapping[tuple[str, str], str]
 Groups = tuple[tuple[str, ...], ...]
@@ -49,32 +52,52 @@ def rank(
     load: LoadPoint,
     metric: str,
     rules: Rules,
-    cells: Sequence[Cell] = (),
+    weights: Mapping[str, str] = NO_WEIGHTS,
 ) -> Ranking | None:
     """`findings` of this load and metric; `estimates` by label give the order. None without two of them.
 
-    `cells` tell which weights each label serves; without them nothing is said of weights.
+    `weights` of `weights_of`: without them nothing is said of weights.
     """
-    signs = _signs(findings, rules)
-    labels = [label for label in estimates if any(label in pair for pair in signs)]
+    signs, failed = _signs(findings, rules), _failed(findings)
+    known = dict.fromkeys((*estimates, *failed))
+    labels = [label for label in known if failed or any(label in pair for pair in signs)]
     if len(labels) < 2:
         return None
-    ordered = sorted(labels, key=estimates.__getitem__, reverse=MEASURES[metric] == "higher")
-    weights = _weights([cell for cell in cells if cell["label"] in ordered])
-    names = {label: f"{label}[{weights[label]}]" if weights else label for label in ordered}
-    line, groups = _circle(ordered, signs, names) or _line(ordered, signs, names)
-    line += " (different weights)" if weights else ""
-    return Ranking(load, metric, line, groups, metric == rules.primary, weights)
+    ordered = sorted(labels, key=lambda label: _place(label, estimates, metric, failed))
+    served = {label: weights.get(label, "unknown") for label in ordered}
+    differ = len(set(served.values())) > 1
+    names = {label: f"{label}[{served[label]}]" if differ else label for label in ordered}
+    line, groups = _circle(ordered, signs, names) or _line(ordered, signs, names, failed)
+    line += " (different weights)" if differ else ""
+    return Ranking(load, metric, line, groups, metric == rules.primary, served if differ else {})
 
 
-def _weights(cells: Sequence[Cell]) -> dict[str, str]:
-    """By label, in as few words as tell them apart; empty where all serve the same, or none says what."""
+def weights_of(cells: Sequence[Cell]) -> dict[str, str]:
+    """By label, in as few words as tell them apart; empty where none says which."""
     tracks = {cell["label"]: cell.get("track") for cell in cells}
-    if len(set(tracks.values())) < 2:
+    if not any(tracks.values()):
         return {}
     short = {cell["label"]: cell.get("quantisation") for cell in cells}
     apart = len(set(short.values())) == len(set(tracks.values()))
     return {label: str((short if apart else tracks)[label] or "unknown") for label in tracks}
+
+
+def _failed(findings: Sequence[Finding]) -> dict[str, str]:
+    """`2 of 5 failed`, by label, of those where any did."""
+    counts: dict[str, tuple[int, int]] = {}
+    for finding in findings:
+        for label, failed, runs in zip((finding.a, finding.b), finding.failed, finding.measured, strict=True):
+            counts[label] = failed, runs
+    return {label: f"{failed} of {runs} failed" for label, (failed, runs) in counts.items() if failed}
+
+
+def _place(
+    label: str, estimates: Mapping[str, float], metric: str, failed: Mapping[str, str]
+) -> tuple[bool, bool, float]:
+    """Sorts best first; failures last, without any figure at the very end."""
+    value = estimates.get(label)
+    better = -1 if MEASURES[metric] == "higher" else 1
+    return label in failed, value is None, better * (value or 0.0)
 
 
 def _signs(findings: Sequence[Finding], rules: Rules) -> dict[tuple[str, str], str]:
@@ -96,11 +119,14 @@ def _sign(finding: Finding, rules: Rules) -> str:
     return {"same": "≈", "not enough runs": "?"}.get(word, "")
 
 
-def _line(ordered: Sequence[str], signs: Signs, names: Mapping[str, str]) -> tuple[str, Groups]:
+def _line(
+    ordered: Sequence[str], signs: Signs, names: Mapping[str, str], failed: Mapping[str, str]
+) -> tuple[str, Groups]:
     between = [signs.get(pair, APART) for pair in pairwise(ordered)]
-    groups, text = [[ordered[0]]], names[ordered[0]]
-    for label, sign in zip(ordered[1:], between, strict=True):
-        text += f" {sign} {names[label]}"
+    told = [f"{names[label]} ({failed[label]})" if label in failed else names[label] for label in ordered]
+    groups, text = [[ordered[0]]], told[0]
+    for label, words, sign in zip(ordered[1:], told[1:], between, strict=True):
+        text += f" {sign} {words}"
         if sign in BETTER:
             groups.append([])
         groups[-1].append(label)
@@ -108,6 +134,7 @@ def _line(ordered: Sequence[str], signs: Signs, names: Mapping[str, str]) -> tup
         f"{ordered[i]} {sign} {ordered[j]}"
         for i, j in combinations(range(len(ordered)), 2)
         if (sign := signs.get((ordered[i], ordered[j]), APART))[0] != _implied(between[i:j])
+        and not (sign == APART and ordered[j] in failed)  # its number of failures says so
     ]
     return text + (f" ({', '.join(exceptions)})" if exceptions else ""), tuple(map(tuple, groups))
 

@@ -11,11 +11,16 @@ DEFAULT_FLOOR = 0.02
 SESSION_FLOOR = 0.05
 METHOD = (
     "Student's t over runs on the logarithm of the ratio, runs of the same requests paired, else Welch; "
-    "the hypothesis tested is that the ratio lies within the floor"
+    "faster, slower: the hypothesis tested is that the ratio lies within the floor; same: that it lies "
+    "outside the margin"
+)
+FAMILY = (
+    "the primary metric over all pairs and load points is one family, all other declared metrics over all "
+    "pairs and load points another (Holm in each)"
 )
 
 
-# Backend → load label (`c4`) → metric → how far apart two labels of that backend came out.
+# Backend → load label (`c4`) → metric → how far apart two labels of that backend may have been.
 Floors = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
@@ -27,7 +32,7 @@ class Rules:
     min_runs: int = 3
     floor: float = DEFAULT_FLOOR  # a smaller difference is no finding, however sure
     measured_floors: Floors = field(default_factory=dict)
-    same_within: float = 0.05  # "same": the whole interval lies within
+    same_within: float = 0.05  # "same": the whole interval, at the level of its family, lies within
     much: float = 0.25  # ">>": the whole interval lies beyond
     apart: bool = False  # measured in different sessions: one had to come after the other
     forced: bool = False  # what is unequal was seen and is to be overlooked
@@ -42,7 +47,7 @@ class Rules:
             **asdict(self),
             "confidence": 1 - self.alpha,
             "method": METHOD,
-            "family": "the declared metrics of one pair at one load point (Holm)",
+            "family": FAMILY,
         }
 
 

@@ -1,177 +1,229 @@
-"""One pair of backends at one load: a verdict in one of five words for every declared metric."""
+"""Every pair of backends at every load: a verdict in one of five words for each declared metric."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from harness.compare.comparable import refusal, refusals
+from harness.compare.finding import Finding, Word
 from harness.compare.observed import Series
-from harness.compare.ratio import Method, Ratio, ratio
+from harness.compare.ratio import Ratio, ratio
 from harness.compare.rules import Rules
-from harness.fairness import unequal
 from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
-from harness.stats.runs import Interval, exponential, holm
+from harness.stats.runs import Interval, exponential, holm, holm_levels
 from harness.stats.student import t_quantile
-
-Word = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
 
 MOST_RUNS_ADVISED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """About `a` against `b`; ratios and differences are a over b and a minus b."""
+class Pairing:
+    """Two backends at one load point. `refused`: why they cannot be compared at all, if that is known."""
 
-    a: str
-    b: str
-    load: LoadPoint
-    metric: str
-    verdict: Word
-    why: str
-    runs: tuple[int, int]
-    paired: bool = False
-    method: Method = "runs"
-    ratio: Interval | None = None
-    difference: Interval | None = None
-    p_holm: float | None = None
-    detectable: float | None = None  # a true difference of this size is found in 4 of 5 such experiments
-    primary: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "a": self.a,
-            "b": self.b,
-            "load": self.load._asdict(),
-            "metric": self.metric,
-            "better": MEASURES[self.metric],
-            "ratio": triple(self.ratio),
-            "difference": triple(self.difference),
-            "runs": list(self.runs),
-            "paired": self.paired,
-            "method": self.method,
-            "verdict": self.verdict,
-            "why": self.why,
-            "primary": self.primary,
-            "p_holm": self.p_holm,
-            "smallest_detectable": self.detectable,
-        }
-
-
-def triple(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.estimate, interval.high]
-
-
-def judge(a: Series, b: Series, load: LoadPoint, rules: Rules, refused: str | None = None) -> list[Finding]:
-    """A finding per declared metric. `refused`: why the two cannot be compared at all, if it is known."""
-    pair = _Pair(a, b, load, rules, {} if rules.forced else dict(_refusals(a, b, rules, refused)))
-    tests = {metric: pair.test(metric) for metric in rules.metrics}
-    family = [metric for metric, test in tests.items() if test.shift and not pair.refusal(metric)]
-    p_holm = dict(zip(family, holm([pair.p(metric, tests[metric]) for metric in family]), strict=True))
-    return [pair.finding(metric, test, p_holm.get(metric)) for metric, test in tests.items()]
-
-
-def _refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> Iterator[tuple[str, str]]:
-    """Metric, or `*` for all, and why these two cannot be compared in it."""
-    if reason := refused or _one_after_the_other(a, b, rules):
-        yield "*", reason
-    for found in unequal([*a.cells, *b.cells]):
-        if found["matters"]:
-            yield from ((metric, found["text"]) for metric in found["metrics"] or ("*",))
-
-
-def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
-    """A machine that warms up or slows down would be taken for a difference between the backends."""
-    if rules.apart or min(len(a.begun), len(b.begun)) < rules.min_runs:
-        return None
-    if max(a.begun) < min(b.begun) or max(b.begun) < min(a.begun):
-        first, second = (a, b) if max(a.begun) < min(b.begun) else (b, a)
-        return f"all runs of {first.label} came before all runs of {second.label}: drift is not ruled out"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
     a: Series
     b: Series
     load: LoadPoint
     rules: Rules
-    refused: Mapping[str, str]
+    refused: str | None = None
 
-    def refusal(self, metric: str) -> str | None:
-        return next(
-            (self.refused[key] for key in ("*", metric, metric.split(".")[0]) if key in self.refused), None
+
+def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Finding]:
+    """A finding per pairing and declared metric, in their order; the words are those of all of them together.
+
+    Pure, from all that was measured so far: may be asked again after every run. `alpha` is the level of this
+    look, for both families; without it that of the rules. False words of a family: docs/verdicts.md.
+    """
+    tests = [test for pairing in pairings for test in _tests(pairing, alpha)]
+    judged: dict[int, _Judged] = {}
+    for primary in (True, False):
+        family = [index for index, test in enumerate(tests) if test.counts and test.primary == primary]
+        judged |= dict(zip(family, _family([tests[index] for index in family]), strict=True))
+    return [test.finding(judged.get(index)) for index, test in enumerate(tests)]
+
+
+def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
+    rules = pairing.rules if alpha is None else replace(pairing.rules, alpha=alpha)
+    found = refusals(pairing.a, pairing.b, rules, pairing.refused)
+    return [
+        _Test(
+            replace(pairing, rules=rules),
+            metric,
+            ratio(pairing.a, pairing.b, metric, rules.min_runs, 1 - rules.alpha),
+            refusal(found, metric),
         )
+        for metric in rules.metrics
+    ]
 
-    def floor(self, metric: str) -> float:
-        return self.rules.floor_of((self.a.label, self.b.label), self.load.label, metric)
 
-    def test(self, metric: str) -> Ratio:
-        return ratio(self.a, self.b, metric, self.rules.min_runs, 1 - self.rules.alpha)
+def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
+    """Holm, for any dependence: pairs share a backend, loads share a run. What would exploit that all are
 
-    def p(self, metric: str, test: Ratio) -> float:
-        edge = math.log1p(self.floor(metric))
-        return 1.0 if test.shift is None else test.shift.p_beyond(-edge, edge)
+    pairs of a few backends (Shaffer 1986) needs equality to carry over from pair to pair, which "within
+    2 %" does not.
+    """
 
-    def finding(self, metric: str, test: Ratio, p_holm: float | None) -> Finding:
-        interval = detectable = None
-        if test.shift is not None:
-            interval = exponential(test.shift.interval(1 - self.rules.alpha))
-            strictest = self.rules.alpha / len(self.rules.metrics)
-            detectable = (1 + self.floor(metric)) * math.exp(test.shift.detectable(alpha=strictest)) - 1
-        word, why = self._word(metric, test, interval, p_holm)
+    def adjusted(p: Callable[["_Test"], float]) -> list[tuple[float, float]]:
+        values = [p(test) for test in tests]
+        return list(zip(holm(values), holm_levels(values, tests[0].rules.alpha), strict=True))
+
+    if not tests:
+        return []
+    apart, same = adjusted(lambda test: test.p_apart), adjusted(lambda test: test.p_same)
+    return [_Judged(*one, *two, len(tests)) for one, two in zip(apart, same, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One test as a member of its family: adjusted p and the level it had to reach."""
+
+    p_apart: float
+    level_apart: float
+    p_same: float
+    level_same: float
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    pairing: Pairing
+    metric: str
+    test: Ratio
+    refused: str | None
+
+    @property
+    def rules(self) -> Rules:
+        return self.pairing.rules
+
+    @property
+    def primary(self) -> bool:
+        return self.metric == self.rules.primary
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a member of its family."""
+        return self.test.shift is not None and self.refused is None
+
+    @property
+    def sides(self) -> tuple[Series, Series]:
+        return self.pairing.a, self.pairing.b
+
+    @property
+    def floor(self) -> float:
+        labels = (side.label for side in self.sides)
+        return self.rules.floor_of(labels, self.pairing.load.label, self.metric)
+
+    @property
+    def p_apart(self) -> float:
+        edge = math.log1p(self.floor)
+        return 1.0 if self.test.shift is None else self.test.shift.p_beyond(-edge, edge)
+
+    @property
+    def p_same(self) -> float:
+        """A machine that differs from itself by more than the margin shows nothing to be within it."""
+        if self.test.shift is None or self.floor > self.rules.same_within:
+            return 1.0
+        edge = math.log1p(self.rules.same_within)
+        return self.test.shift.p_outside(-edge, edge)
+
+    def finding(self, judged: _Judged | None) -> Finding:
+        interval = detectable = family_ratio = None
+        a, b = self.sides
+        shift, alpha = self.test.shift, self.rules.alpha
+        word, why = self._word(judged)
+        if shift is not None:
+            interval = exponential(shift.interval(1 - alpha))
+            strictest = alpha / (judged.members if judged else 1)
+            detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
+        if shift is not None and judged is not None:
+            family_ratio = exponential(shift.interval(1 - _level(word, judged)))
         return Finding(
-            a=self.a.label,
-            b=self.b.label,
-            load=self.load,
-            metric=metric,
+            a=a.label,
+            b=b.label,
+            load=self.pairing.load,
+            metric=self.metric,
             verdict=word,
             why=why,
-            runs=test.runs,
-            paired=test.paired,
-            method=test.method,
+            runs=self.test.runs,
+            measured=(a.measured, b.measured),
+            failed=(a.failures(self.metric), b.failures(self.metric)),
+            paired=self.test.paired,
+            method=self.test.method,
             ratio=interval,
-            difference=test.difference,
-            p_holm=p_holm,
+            family_ratio=family_ratio,
+            difference=self.test.difference,
+            p_holm=judged.p_apart if judged else None,
+            p_same_holm=judged.p_same if judged else None,
             detectable=detectable,
-            primary=metric == self.rules.primary,
+            primary=self.primary,
         )
 
-    def _word(
-        self, metric: str, test: Ratio, ratio: Interval | None, p_holm: float | None
-    ) -> tuple[Word, str]:
-        if refusal := self.refusal(metric):
-            return "not comparable", refusal
-        if test.shift is None or ratio is None:
-            return "not enough runs", self._missing(metric, test)
-        floor = self.floor(metric)
-        # Where the machine is noisier than the usual margin, no difference below its floor is seen.
-        same = max(self.rules.same_within, floor)
-        found = f"{span_words(ratio)} over {test.runs_words}"
-        if p_holm is not None and p_holm < self.rules.alpha:
-            better = (ratio.estimate < 1) == (MEASURES[metric] == "lower")
-            return ("faster" if better else "slower"), f"{found}, beyond the floor of {_percent(floor)}"
-        if 1 / (1 + same) <= ratio.low and ratio.high <= 1 + same:
-            return "same", f"{found}, within {_percent(same)}"
-        return "not enough runs", f"{found}: {self._undecided(test, ratio, floor, same)}"
+    def _word(self, judged: _Judged | None) -> tuple[Word, str]:
+        if self.refused:
+            return "not comparable", self.refused
+        if self.test.shift is None or judged is None:
+            return self._missing()
+        word, why = self._measured(judged)
+        if not self._failures:
+            return word, why
+        a, b = self.sides
+        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(word, ())
+        if any(side.failures(self.metric) for side in hurt):
+            return "not comparable", f"{self._failures}: the runs that are left speak too well of it"
+        return word, f"{why}; {self._failures}"
 
-    def _undecided(self, test: Ratio, ratio: Interval, floor: float, same: float) -> str:
-        needed = _runs_needed(test, floor, same, self.rules.alpha / len(self.rules.metrics))
+    def _measured(self, judged: _Judged) -> tuple[Word, str]:
+        """From the runs that have a figure."""
+        assert self.test.shift is not None
+        alpha, same = self.rules.alpha, self.rules.same_within
+        span = exponential(self.test.shift.interval(1 - alpha))
+        found = f"{span_words(span)} over {self.test.runs_words}"
+        if judged.p_apart < alpha:
+            better = (span.estimate < 1) == (MEASURES[self.metric] == "lower")
+            return ("faster" if better else "slower"), f"{found}, beyond the floor of {_percent(self.floor)}"
+        if judged.p_same < alpha:
+            return "same", f"{found}, within {_percent(same)}"
+        return "not enough runs", f"{found}: {self._undecided(span, judged)}"
+
+    def _undecided(self, span: Interval, judged: _Judged) -> str:
+        floor, same, members = self.floor, self.rules.same_within, judged.members
+        needed = _runs_needed(self.test, floor, same, self.rules.alpha / members)
         advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
-        if ratio.low > 1 + floor or ratio.high < 1 / (1 + floor):
-            count = len(self.rules.metrics)
-            return f"beyond {_percent(floor)} by itself, but not as one of {count} metrics; {advice}"
+        family = f"not as one of {members} comparisons; {advice}"
+        if span.low > 1 + floor or span.high < 1 / (1 + floor):
+            return f"beyond {_percent(floor)} by itself, but {family}"
+        if floor > same:
+            return f"not beyond {_percent(floor)}, by which this machine differs from itself; {advice}"
+        if 1 / (1 + same) <= span.low and span.high <= 1 + same:
+            return f"within {_percent(same)} by itself, but {family}"
         return f"neither beyond {_percent(floor)} nor within {_percent(same)}; {advice}"
 
-    def _missing(self, metric: str, test: Ratio) -> str:
-        needed = self.rules.min_runs
-        if test.zero:
-            return "a value is 0: there is no ratio"
-        invalid = [f"{one.invalid} of {one.label} INVALID" for one in (self.a, self.b) if one.invalid]
-        nulls = [cell.get("nulls") or {} for one in (self.a, self.b) for cell in one.cells]
-        reasons = [str(null[metric]) for null in nulls if metric in null][:1]
-        counts = f"{test.runs[0]} and {test.runs[1]} runs, {needed} are needed"
-        return "; ".join([counts, *invalid, *reasons])
+    @property
+    def _failures(self) -> str:
+        """`2 of 5 failed runs`, per side; "" where none failed."""
+        sides = ((side.label, side.failure_words(self.metric)) for side in self.sides)
+        return ", ".join(f"{label}: {words}" for label, words in sides if words)
+
+    def _missing(self) -> tuple[Word, str]:
+        if self.test.zero:
+            return "not enough runs", "a value is 0: there is no ratio"
+        counts = f"{self.test.runs[0]} and {self.test.runs[1]} runs, {self.rules.min_runs} are needed"
+        if self._failures:
+            return "not comparable", f"{self._failures}; {counts}"
+        invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
+        nulls = [cell.get("nulls") or {} for side in self.sides for cell in side.cells]
+        reasons = [str(null[self.metric]) for null in nulls if self.metric in null][:1]
+        return "not enough runs", "; ".join([counts, *invalid, *reasons])
+
+
+def _level(word: Word, judged: _Judged) -> float:
+    """At which the interval says the word; where none was said, the stricter of both."""
+    levels: Mapping[str, float] = {
+        "faster": judged.level_apart,
+        "slower": judged.level_apart,
+        "same": judged.level_same,
+    }
+    return levels.get(word, min(judged.level_apart, judged.level_same))
 
 
 def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | None:

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 PERCENTILES = (50, 90, 95, 99)
 
+NEVER = "never got there"  # ends the reason of a percentile that failed requests make infinite
+
 # With n samples the largest exceeds the true percentile with this probability or more.
 CONFIDENCE = 0.95
 
@@ -47,7 +49,7 @@ def describe(
     ordered = np.sort(values)
     finite = ordered[np.isfinite(ordered)]
     lost = len(values) - len(finite)
-    never = f"{lost} of {len(values)} requests never got there"
+    never = f"{lost} of {len(values)} requests {NEVER}"
     statistics["mean"] = float(finite.mean()) if len(finite) else None
     if not len(finite):
         reasons["mean"] = "no request has this value"

@@ -15,7 +15,9 @@ from typing import Any, Literal
 
 from harness.child import follow
 from harness.compare.history import Drift, drifts, entries
+from harness.compare.missing import Missing
 from harness.errors import ExitCode, SpecError
+from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
@@ -45,19 +47,32 @@ class Night:
     drifts: tuple[Drift, ...]  # of tonight's series only
     nights: int  # runs in the history, tonight's included
     interrupted: bool
+    missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
 
     @property
     def exit_code(self) -> int:
-        """A level that became worse fails the gate; else the worst that happened to a run."""
+        """A level that became worse fails the gate, and so does what earlier nights had and this one lacks.
+
+        Else the worst that happened to a run.
+        """
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        if self.drifts:
+        if self.drifts or self.missing:
             return ExitCode.LIMIT_FAILED
         return max((step.exit_code for step in self.steps), default=ExitCode.OK)
 
 
-def spend(suite: Suite, out: Path, note: Callable[[str], None], extra: Sequence[str] = ()) -> Night:
-    """`extra`: flags for every run. Runs that no longer fit the budget are left out and said."""
+def spend(
+    suite: Suite,
+    out: Path,
+    note: Callable[[str], None],
+    extra: Sequence[str] = (),
+    allow_missing: Sequence[str] = (),
+) -> Night:
+    """`extra`: flags for every run. Runs that no longer fit the budget are left out and said.
+
+    `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
+    """
     # A cancelled job ends as by Ctrl-C; a shell that puts one into the background makes it deaf to that.
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
@@ -72,7 +87,14 @@ def spend(suite: Suite, out: Path, note: Callable[[str], None], extra: Sequence[
             interrupted = True
             break
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
-    return Night(suite, tuple(steps), tuple(_judged(suite, steps, out)), _nights(out), interrupted)
+    drifting = tuple(_judged(suite, steps, out))
+    gone = tuple(
+        (step.entry.scenario, one)
+        for step in steps
+        for one in _missing(step, out)
+        if one.names.isdisjoint(allow_missing)
+    )
+    return Night(suite, tuple(steps), drifting, _nights(out), interrupted, gone)
 
 
 def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Step:
@@ -151,6 +173,16 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
             tonight.add(folder.run_id)
     floor = suite.gate.floor_percent / 100
     return [one for one in drifts(_history(path), floor) if one.series.entries[-1]["run"] in tonight]
+
+
+def _missing(step: Step, out: Path) -> list[Missing]:
+    """Compared with all runs of other nights: what is broken for long does not become the usual."""
+    folder = None if step.folder is None else RunFolder(step.folder)
+    earlier = [one for one in _history(history_path(out)) if folder is None or one["run"] != folder.run_id]
+    why = f"{step.state}: {step.why}" if step.why else step.state
+    if folder is None or not folder.has("summary.json"):
+        return list(missing(step.entry, why, earlier, None, None))
+    return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary()))
 
 
 def _history(path: Path) -> list[dict[str, Any]]:

@@ -27,7 +27,9 @@ def _lines(night: Night) -> Iterator[str]:
     yield ""
     for line in _drift_lines(night):
         yield f"- {markdown_escaped(line)}"
-    if night.drifts:
+    for scenario, one in night.missing:
+        yield f"- {markdown_escaped(plain(f'missing: {scenario}: {one.words}', 400))}"
+    if night.drifts or night.missing:
         yield ""
     yield "| run | state | minutes | |"
     yield "|---|---|---:|---|"
@@ -43,6 +45,8 @@ def verdict(night: Night) -> str:
     """One sentence: what got worse for good, or that nothing did, and what is missing."""
     missing = sum(step.state != "measured" for step in night.steps) + len(night.suite.run) - len(night.steps)
     rest = f" {missing} of {len(night.suite.run)} runs are missing." if missing else ""
+    if night.missing:
+        rest += f" Measured in earlier nights and missing now: {len(night.missing)}."
     if night.drifts:
         return f"Slower for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
     known = counted(night.nights, "run")

@@ -46,7 +46,19 @@ def _terminal(document: Json) -> Iterator[str]:
             yield from _table([HEADS, *map(finding_row, findings)])
             yield from (f"    {reason}" for reason in _reasons(findings))
     yield ""
+    yield from missing_lines(document)
     yield conclusion(document)
+
+
+def missing_lines(document: Json) -> Iterator[str]:
+    """`missing: llamacpp c8: INVALID failed-requests 3 of 5`, what was allowed included."""
+    runs = {one["run"] for one in document["missing"]}
+    for one in document["missing"]:
+        point = LoadPoint.of(one).label if one["load"] else None
+        where = " ".join(filter(None, (one["label"], point, one["metric"])))
+        run = f" ({one['run']})" if len(runs) > 1 else ""
+        allowed = " (allowed)" if one["allowed"] else ""
+        yield plain(f"missing: {where}: {one['why']}{run}{allowed}", 400)
 
 
 def _reasons(findings: Sequence[Json]) -> Iterator[str]:
@@ -68,6 +80,9 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _markdown(document: Json) -> Iterator[str]:
     yield f"**{markdown_escaped(conclusion(document))}**"
+    if document["missing"]:
+        yield ""
+        yield from (f"- {markdown_escaped(line)}" for line in missing_lines(document))
     for pair in document["pairs"]:
         yield ""
         yield f"#### {markdown_escaped(pair_words(pair))}"
@@ -134,7 +149,12 @@ def undecided(one: Json) -> bool:
 
 
 def conclusion(document: Json) -> str:
-    """One sentence: what became slower, or that nothing did, or why that is not known."""
+    """What became slower, or that nothing did, or why that is not known; and how much is missing."""
+    gone = sum(not one["allowed"] for one in document["missing"])
+    return _speed(document) + (f" {counted(gone, 'measurement')} missing." if gone else "")
+
+
+def _speed(document: Json) -> str:
     findings = [(pair, one) for pair in document["pairs"] for one in pair["findings"]]
     if not findings:
         return "Nothing in common to compare."

@@ -53,7 +53,8 @@ def rank_lines(summary: Json, metric: str) -> list[tuple[LoadPoint, str]]:
 
 
 def _says(entry: Json) -> bool:
-    return entry.get("verdict") in DECIDED
+    """Runs that failed are said as well."""
+    return entry.get("verdict") in DECIDED or any(entry.get("failed") or ())
 
 
 def findings(summary: Json, point: LoadPoint) -> list[Finding]:
@@ -91,8 +92,8 @@ def runs(summary: Json) -> str:
 
 
 def tested(summary: Json) -> bool:
-    """Whether any pair had runs enough for an interval."""
-    return any(one.get("ratio") for one in summary.get("comparison") or ())
+    """Whether any pair had runs enough for an interval, or runs that failed."""
+    return any(one.get("ratio") or any(one.get("failed") or ()) for one in summary.get("comparison") or ())
 
 
 def lines(summary: Json, most_pairs: int) -> Iterator[str]:
@@ -143,4 +144,5 @@ def sentence(found: Finding) -> str:
         return f"{a} is {found.word} than {b}, {found.times}"
     if found.word == "same":
         return f"{a} and {b} are the same within noise, {found.times}"
-    return f"{a} and {b}: {found.word}, {found.why.rpartition(': ')[2]}"
+    why = found.why if found.word == "not comparable" else found.why.rpartition(": ")[2]
+    return f"{a} and {b}: {found.word}, {why}"

@@ -22,8 +22,10 @@ from harness.observe import host
 from harness.plan import Block, Cell, load_points, long_probe
 from harness.probe import examine
 from harness.prompts.request import TokenCounter
+from harness.prompts.workload import Workload
 from harness.record import Records
 from harness.run import noise
+from harness.run.again import set_aside
 from harness.run.agreement import agreement_wanted, ask_all
 from harness.run.context import too_long
 from harness.run.interrupts import Interrupts
@@ -111,6 +113,8 @@ class Run:
                     if index:
                         self._cool_down(block)
                     self._block(block)
+                    while not self.interrupted and self._anew(block):
+                        self._block(block)
                     if self.interrupted:
                         break
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
@@ -158,8 +162,14 @@ class Run:
             time.sleep(seconds)
 
     def _keep_noise(self) -> None:
-        content = self.manifest.content
-        noise.store(content["host"], content["scenario"]["scenario"]["name"], self.summary["noise"])
+        measured = self.summary["noise"]
+        keys = {
+            label.partition("#")[0]: backend.get("noise_key")
+            for label, backend in self.manifest.content["backends"].items()
+        }
+        noise.store(
+            {key: [one for one in measured if one["backend"] == name] for name, key in keys.items() if key}
+        )
 
     def _block(self, block: Block) -> None:
         """An engine that cannot be started is recorded, and the other backends are still measured.
@@ -180,7 +190,10 @@ class Run:
                 values=self.prepared.engine_values[block.backend],
                 gpu_wait_s=self.prepared.options.gpu_wait_s,
             ) as engine:
-                self.manifest.engine_started(label, engine.facts)
+                key = noise.key(
+                    self.manifest.content["host"], self.prepared, block.backend, engine_version(engine.facts)
+                )
+                self.manifest.engine_started(label, engine.facts, key)
                 self.ui.note(
                     f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
                 )
@@ -215,14 +228,9 @@ class Run:
             if trouble := too_long(workload.asked, engine.facts.get("values")):
                 label = self.prepared.labels[block.backend]
                 self.manifest.warn("longer-than-context", f"{label}: {trouble[0]}", trouble[1])
-            with self.interrupts.window() as stop:
-                done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
-            records, facts = done.result.records, done.facts
-            self.interrupted = done.result.interrupted
-            point = f"{cell.load.label}-r{cell.repeat}"
-            facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
-            self.folder.write_cell(cell.name, records, facts, done.telemetry)
-            summary = self._keep(records, facts, workload.asked, done.telemetry)
+            summary, facts = self._measure(cell, workload, engine)
+            while not self.interrupted and facts["cache"]["means"] != "restart" and self._again(summary):
+                summary, facts = self._measure(cell, workload, engine)
             if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each
                 self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))
@@ -231,6 +239,33 @@ class Run:
                 return
             if self.interrupted:
                 return
+
+    def _measure(
+        self, cell: Cell, workload: Workload, engine: EngineSession
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Its summary and the content of its cell.json, both stored."""
+        with self.interrupts.window() as stop:
+            done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
+        records, facts = done.result.records, done.facts
+        self.interrupted = done.result.interrupted
+        point = f"{cell.load.label}-r{cell.repeat}"
+        facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
+        self.folder.write_cell(cell.name, records, facts, done.telemetry)
+        return self._keep(records, facts, workload.asked, done.telemetry), facts
+
+    def _again(self, summary: Mapping[str, Any]) -> bool:
+        """Whether this cell was set aside, so that it has to be measured again."""
+        why = set_aside(self.folder, self.manifest, summary)
+        if why is not None:
+            self.cells = [cell for cell in self.cells if cell["cell"] != summary["cell"]]
+            del self.samples[summary["cell"]]
+            self.ui.note(f"warning: {why}")
+        return why is not None
+
+    def _anew(self, block: Block) -> bool:
+        """As `_again`, of a cell whose cache state only a start of the engine brings about."""
+        names = [cell.name for cell in block.cells]
+        return len(names) == 1 and any(self._again(cell) for cell in self.cells if cell["cell"] in names)
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
         """All of them; in a search those that it asks for and does not have, by what was measured."""

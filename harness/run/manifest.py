@@ -58,7 +58,7 @@ class Manifest:
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
             "repeats": prepared.repeats,
             "aa": options.aa,
-            "noise_floor": noise.stored(machine, prepared.scenario.name),
+            "noise_floor": {},
             "order": planned,
             "find_capacity": options.find_capacity,
             "workload_source": prepared.source.facts() if prepared.source else None,
@@ -88,8 +88,11 @@ class Manifest:
         self.content.update(changes)
         self._folder.write_json("manifest.json", self.content)
 
-    def engine_started(self, label: str, facts: Mapping[str, Any]) -> None:
-        self.content["backends"][label]["engine"] = dict(facts)
+    def engine_started(self, label: str, facts: Mapping[str, Any], noise_key: str) -> None:
+        """`noise_key`: of run/noise.py, under which this backend's floor is kept."""
+        self.content["backends"][label] |= {"engine": dict(facts), "noise_key": noise_key}
+        if floors := noise.stored(noise_key):
+            self.content["noise_floor"] = {**(self.content["noise_floor"] or {}), label: floors}
         self.write()
 
     def probed(self, label: str, found: Mapping[str, Any]) -> None:

@@ -1,45 +1,73 @@
-"""Noise floors measured on this machine, kept in the cache folder for the verdicts of later runs."""
+"""Noise floors measured on this machine, kept in the cache folder for the verdicts of later runs.
+
+A floor is of one machine, engine and work: it holds for a later run only where all that may move a figure is
+the same, so it is found by a fingerprint of that.
+"""
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import paths
+from harness.run.prepare import Prepared
+from harness.spec import files
+from harness.spec.scenario import Verdict
 from harness.store.atomic import storage_error, write_json
 
 # Of another machine they say nothing. The host name is not among them: a container has a new one each time.
 _IDENTITY = ("machine", "cpu", "cpus_usable", "gpus")
 
-Floors = dict[str, dict[str, dict[str, float]]]  # backend → load label → metric → share
+Floors = dict[str, dict[str, float]]  # load label → metric → share
 
 
 def path() -> Path:
     return paths.cache_dir() / "noise.json"
 
 
-def stored(host: Mapping[str, Any], scenario: str) -> Floors:
-    """Empty where nothing was measured, or nothing that this version wrote."""
-    found = _read().get(_key(host, scenario))
+def key(host: Mapping[str, Any], prepared: Prepared, backend: int, version: str | None) -> str:
+    """Of one backend of a run; `version` as the running engine tells it.
+
+    Which load points and repeats were asked for is not part of it, nor what the verdicts are about: a floor
+    is kept by load point and metric.
+    """
+    scenario, track = prepared.scenario, prepared.tracks[backend]
+    load = replace(scenario.load, concurrency=(), rate=(), replay_speed=())
+    return files.fingerprint(
+        {
+            "host": {name: host.get(name) for name in _IDENTITY},
+            "scenario": files.fingerprint(replace(scenario, load=load, verdict=Verdict(), slo={})),
+            "model": [prepared.model_name, track],
+            "definition": files.fingerprint(prepared.backends[backend].definition),
+            "launch": prepared.launches[backend].mode,
+            "values": prepared.engine_values[backend],
+            "version": version,
+        }
+    )
+
+
+def stored(name: str) -> Floors:
+    """Under a `key`; empty where nothing was measured, or nothing that this version wrote."""
+    found = _read().get(name)
     return found if isinstance(found, dict) else {}
 
 
-def store(host: Mapping[str, Any], scenario: str, noise: Iterable[Mapping[str, Any]]) -> None:
-    """Replaces what was known of the same backends and loads. Raises StorageError."""
-    floors = stored(host, scenario)
-    for one in noise:
-        load = f"{one['load']['kind'][0]}{one['load']['value']:g}"
-        floors.setdefault(one["backend"], {}).setdefault(load, {})[one["metric"]] = one["apart"]
+def store(floors: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+    """By `key`, entries of a summary's `noise`; replaces what was known of these loads. StorageError."""
+    content = _read()
+    for name, entries in floors.items():
+        kept = dict(stored(name))
+        for one in entries:
+            load = f"{one['load']['kind'][0]}{one['load']['value']:g}"
+            kept[load] = {**kept.get(load, {}), one["metric"]: one["outer"]}
+        content[name] = kept
     target = path()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise storage_error(error, target) from error
-    write_json(target, {**_read(), _key(host, scenario): floors})
-
-
-def _key(host: Mapping[str, Any], scenario: str) -> str:
-    return json.dumps([scenario, *(host.get(name) for name in _IDENTITY)])
+    write_json(target, content)
 
 
 def _read() -> dict[str, Any]:

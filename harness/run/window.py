@@ -56,6 +56,7 @@ def _arrival_facts(load: Load, point: LoadPoint) -> dict[str, Any]:
         "burstiness": load.burstiness if drawn and load.arrival == "gamma" else None,
         "profile": [asdict(part) for part in load.profile],
         "over_cap": None if point.kind == "concurrency" else load.over_cap,
+        "think_time_s": load.think_time_s,
     }
 
 

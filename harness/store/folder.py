@@ -1,5 +1,7 @@
 """One folder per run: manifest, plan and summary.json, workloads/, cells/*/, logs/, and what reports add.
 
+Cells that were measured again lie in set-aside/.
+
 Written cell by cell: a crash loses the cell in flight and nothing else.
 """
 
@@ -159,6 +161,19 @@ class RunFolder:
         if telemetry is not None and telemetry.series:
             samples.write_telemetry(telemetry, folder)
         atomic.write_json(folder / "cell.json", {"schema": SCHEMA, "cell": cell, **facts})
+
+    def set_aside(self, cell: str) -> str:
+        """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
+        place = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
+        try:
+            (self.path / "set-aside").mkdir(exist_ok=True)
+            self.cell_path(cell).rename(self.path / place)
+        except OSError as error:
+            raise atomic.storage_error(error, self.path / place) from error
+        return place
+
+    def times_set_aside(self, cell: str) -> int:
+        return sum(1 for _ in self.path.glob(f"set-aside/{cell}.*"))
 
     def cells(self) -> list[str]:
         """Names of the complete cells, in plan order."""

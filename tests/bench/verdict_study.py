@@ -1,101 +1,308 @@
-"""How often verdicts are wrong, and what they find: simulated experiments through the code of `bench run`.
+"""How often verdicts are wrong, and what they find.
 
-    python -m tests.bench.verdict_study
+    python -m tests.bench.verdict_study                 # made-up runs through the code of `bench run`
+    python -m tests.bench.verdict_study --plant NAME    # the same with a bug put in: must fail
+    python -m tests.bench.verdict_study --needed        # how many repeats each word takes
+    python -m tests.bench.verdict_study --wire 4        # whole `bench run`s of scripted servers
 
-Two engines, the default five repeats in pairs, the default metrics. Per cent of run-to-run variation, of
-which half is common to both of a pair (the work and the machine's drift) and half is a run's own, larger
-steps of one run included (one in twenty runs is disturbed by three times the variation). Exits with 1 when
-equal engines, or engines that differ by exactly the floor, get a verdict in more than 5 % of the experiments.
+An experiment is a run of 5 engines at 3 loads (or of 2 at 1), five repeats, the default metrics. Its
+variation is the standard deviation of one run: half of the variance is common to all engines of a repeat
+(the work, the machine's drift), half is a run's own, and one run in twenty is disturbed by three times as
+much. A false word is faster or slower where the engines differ by no more than the floor, same where they
+differ by 5 % or more, and faster or same of an engine of which runs failed. Exits with 1 where more than 5 %
+of the experiments of a row have any in a family.
 """
 
 import argparse
 import math
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from harness.compare import Rules, compare
+from harness.compare import Rules
+from harness.compare.comparison import find
+from harness.compare.finding import Finding
+from harness.compare.observed import loads, series
 from harness.spec.measures import MEASURES
 from harness.spec.scenario import Verdict
+from harness.stats.student import t_quantile
 
 DECLARED = Verdict()
 RULES = Rules(primary=DECLARED.primary, metrics=DECLARED.metrics)
 FALSE_LIMIT = 0.05
+VARIATIONS = (0.01, 0.02, 0.05, 0.1)
+_FAILED = {"verdict": "INVALID", "reasons": [{"code": "failed-requests", "verdict": "INVALID"}]}
+_VALID = {"verdict": "VALID", "reasons": []}
 
 
-def experiment(random: np.random.Generator, slower: float, variation: float, repeats: int) -> dict[str, str]:
-    """Metric → verdict of the first engine, which is `slower` times as slow as the second."""
-    cells = []
-    for repeat in range(repeats):
-        common = random.normal(0, variation / math.sqrt(2))
-        for label, factor in (("a", slower), ("b", 1.0)):
-            scale = 3 if random.random() < 0.05 else 1
-            own = random.normal(0, scale * variation / math.sqrt(2), len(RULES.metrics))
-            # One run's metrics go together: half of its own part is the same for all.
-            own = (own + random.normal(0, scale * variation / math.sqrt(2))) / math.sqrt(2)
-            speed = np.exp(common + own) * factor
-            cells.append(_cell(label, repeat, dict(zip(RULES.metrics, speed, strict=True))))
-    found = compare(cells, RULES)["comparison"]
-    return {one["metric"]: one["verdict"] for one in found}
+@dataclass(frozen=True)
+class Row:
+    """`speeds`: how many times as slow as the fastest each is. `shared`: of the variance, by a repeat."""
+
+    name: str
+    speeds: tuple[float, ...]
+    points: int = 3
+    shared: float = 0.5
+    failing: float = 0.0  # of the slowest runs of the first engine, the share that fails
 
 
-def _cell(label: str, repeat: int, slow: dict[str, float]) -> dict:
-    made: dict = {
-        "label": label,
-        "cell": f"{label}-{repeat}",
+FIVE = (1.0,) * 5
+ROWS = (
+    Row("5 equal", FIVE),
+    Row("5 equal, pairs hang together", FIVE, shared=0.9),
+    Row("5 equal, slow runs of one fail", FIVE, failing=0.4),
+    Row("5, all 2 % apart: the floor", (1.0, 1.02, 1.0, 1.02, 1.0)),
+    Row("5, one 5 % slower", (1.0, 1.0, 1.0, 1.0, 1.05)),
+    Row("5, each 5 % slower than the last", tuple(1.05**place for place in range(5))),
+    Row("5, one 20 % slower", (1.0, 1.0, 1.0, 1.0, 1.2)),
+    Row("2 equal", (1.0, 1.0), points=1),
+    Row("2 equal, slow runs of one fail", (1.0, 1.0), points=1, failing=0.4),
+    Row("2, 2 % apart: the floor", (1.02, 1.0), points=1),
+    Row("2, 5 % apart", (1.05, 1.0), points=1),
+    Row("2, 10 % apart", (1.1, 1.0), points=1),
+    Row("2, 20 % apart", (1.2, 1.0), points=1),
+)
+
+
+def experiment(random: np.random.Generator, row: Row, variation: float, repeats: int) -> list[dict[str, Any]]:
+    """Cells as summary.json has them."""
+    engines, metrics = len(row.speeds), len(RULES.metrics)
+    shape = (repeats, row.points, engines)
+    disturbed = np.where(random.random(shape) < 0.05, 3, 1)[..., None]
+    # One run's metrics go together: half of its own part is the same for all.
+    own = (random.normal(size=(*shape, metrics)) + random.normal(size=(*shape, 1))) / math.sqrt(2)
+    common = random.normal(size=(repeats, row.points, 1, 1))
+    noise = math.sqrt(row.shared) * common + math.sqrt(1 - row.shared) * disturbed * own
+    slow = np.array(row.speeds)[None, None, :, None] * np.exp(variation * noise)
+    failing = _failing(slow[:, :, 0, 0], row.failing)
+    return [
+        _cell(
+            (engine, point, repeat), slow[repeat, point, engine], bool(failing[repeat, point]) and engine == 0
+        )
+        for repeat in range(repeats)
+        for point in range(row.points)
+        for engine in (range(engines) if repeat % 2 else reversed(range(engines)))
+    ]
+
+
+def _failing(slow: np.ndarray, share: float) -> np.ndarray:
+    """An engine that fails when it is slow: what is left of it looks fast."""
+    count = round(share * len(slow))
+    return np.argsort(np.argsort(-slow, axis=0), axis=0) < count
+
+
+def _cell(place: tuple[int, int, int], slow: np.ndarray, failed: bool) -> dict[str, Any]:
+    engine, point, repeat = place
+    made: dict[str, Any] = {
+        "label": f"e{engine}",
+        "cell": f"e{engine}-{point}-{repeat}",
         "repeat": repeat,
-        "load": {"kind": "concurrency", "value": 8},
-        "workload_sha256": str(repeat),
-        "started_unix_ns": 10 * repeat + (label == "b") * (1 if repeat % 2 else -1),
-        "validity": {"verdict": "VALID"},
+        "load": {"kind": "concurrency", "value": 4**point},
+        "state": "saturated",
+        "workload_sha256": f"{point}-{repeat}",
+        "started_unix_ns": 100 * repeat + (engine if repeat % 2 else -engine),
+        "validity": _FAILED if failed else _VALID,
     }
-    for metric, value in slow.items():
+    for metric, value in zip(RULES.metrics, slow, strict=True):
         name, _, statistic = metric.partition(".")
-        figure = 100 * value if MEASURES[metric] == "lower" else 100 / value
+        figure = float(100 * value if MEASURES[metric] == "lower" else 100 / value)
         made[name] = {**made.get(name, {}), statistic: figure} if statistic else figure
     return made
 
 
-def study(slower: float, variation: float, repeats: int, times: int) -> tuple[float, Counter[str]]:
-    """Share of experiments with any metric called faster or slower, and the primary metric's words."""
-    random = np.random.default_rng([int(1e4 * slower), int(1e4 * variation), repeats])
-    any_called, words = 0, Counter[str]()
+@dataclass
+class Tally:
+    """Over the experiments of a row."""
+
+    false_primary: int = 0  # experiments with any false word of the primary metric
+    false_others: int = 0
+    equal: Counter[str] = field(default_factory=Counter)  # words of primary pairs within the floor
+    apart: Counter[str] = field(default_factory=Counter)  # and of those that differ by more
+
+
+def study(row: Row, variation: float, repeats: int, times: int) -> Tally:
+    random = np.random.default_rng([ROWS.index(row), int(1e4 * variation), repeats])
+    tally = Tally()
     for _ in range(times):
-        found = experiment(random, slower, variation, repeats)
-        any_called += any(word in ("faster", "slower") for word in found.values())
-        words[found[RULES.primary]] += 1
-    return any_called / times, words
+        cells = experiment(random, row, variation, repeats)
+        wrong = {True: False, False: False}
+        for one in find({load: series(cells, load, {}) for load in loads(cells)}, RULES):
+            wrong[one.primary] |= is_false(row, one)
+            if one.primary:
+                (tally.equal if _distance(row, one) <= _FLOOR else tally.apart)[one.verdict] += 1
+        tally.false_primary += wrong[True]
+        tally.false_others += wrong[False]
+    return tally
 
 
-TRUTHS = MappingProxyType(
-    {"equal": 1.0, "2 % slower (the floor)": 1.02, "5 % slower": 1.05, "10 % slower": 1.1}
+_FLOOR = math.log1p(RULES.floor) + 1e-9
+_MARGIN = math.log1p(RULES.same_within) - 1e-9
+
+
+def _distance(row: Row, one: Finding) -> float:
+    """Logarithm of how many times as slow a is as b."""
+    a, b = (row.speeds[int(label[1:])] for label in (one.a, one.b))
+    return abs(math.log(a / b))
+
+
+def is_false(row: Row, one: Finding) -> bool:
+    a, b = (row.speeds[int(label[1:])] for label in (one.a, one.b))
+    distance = _distance(row, one)
+    if row.failing and one.verdict in ("same", "faster" if one.a == "e0" else "slower"):
+        return "e0" in (one.a, one.b)  # a failed run ranks worst
+    if one.verdict in ("faster", "slower"):
+        return distance <= _FLOOR or one.verdict != ("faster" if a < b else "slower")
+    return one.verdict == "same" and distance >= _MARGIN
+
+
+def _plant_survivors() -> list[Any]:
+    """A failed run is left out as if it had not been."""
+    return [mock.patch("harness.compare.observed.blame", return_value=None)]
+
+
+def _plant_one_pair() -> list[Any]:
+    """Each pair at each load is a family of its own."""
+    from harness.compare import verdict
+
+    whole = verdict.decide
+
+    def alone(pairings: Sequence[Any], alpha: float | None = None) -> list[Any]:
+        return [found for pairing in pairings for found in whole([pairing], alpha)]
+
+    return [mock.patch("harness.compare.comparison.decide", alone)]
+
+
+def _plant_wide_same() -> list[Any]:
+    """`same` from the point estimate: a wide interval is taken for agreement."""
+    from harness.stats.runs import Shift
+
+    def p_outside(self: Shift, below: float, above: float) -> float:
+        return 0.0 if below < self.estimate < above else 1.0
+
+    return [mock.patch.object(Shift, "p_outside", p_outside)]
+
+
+def _plant_pairing() -> list[Any]:
+    """Runs of other work are taken for partners, and each is counted with every one of them."""
+    from harness.compare import ratio
+
+    right = ratio.aligned
+
+    def crossed(a: Any, b: Any) -> Any:
+        one, two, _ = right(a, b)
+        return [x for x in one for _ in two], [y for _ in one for y in two], True
+
+    return [mock.patch("harness.compare.ratio.aligned", crossed)]
+
+
+def _plant_edge() -> list[Any]:
+    """A rate counts n waves over n - 1 periods, and n is not the same for every engine."""
+
+    def biased(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for cell in cells:
+            waves = 8 + 8 * int(cell["label"][1:])
+            yield cell | {"output_tokens_per_s": cell["output_tokens_per_s"] * waves / (waves - 1)}
+
+    made = experiment
+    return [mock.patch(f"{__name__}.experiment", lambda *given: list(biased(made(*given))))]
+
+
+PLANTS: MappingProxyType[str, Callable[[], list[Any]]] = MappingProxyType(
+    {
+        "survivors": _plant_survivors,
+        "one-pair-families": _plant_one_pair,
+        "wide-same": _plant_wide_same,
+        "pairing": _plant_pairing,
+        "edge": _plant_edge,
+    }
 )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=800, help="simulated experiments per row (400 or more)")
-    parser.add_argument("--repeats", type=int, default=DECLARED.repeats)
-    arguments = parser.parse_args()
-    margin = 2 * math.sqrt(FALSE_LIMIT * (1 - FALSE_LIMIT) / arguments.times)
-    print(f"{arguments.times} experiments a row, {arguments.repeats} repeats, "
-          f"metrics {', '.join(RULES.metrics)}; words of {RULES.primary}")  # fmt: skip
-    print(f"{'truth':<24} {'variation':>9}  {'any called':>10}  slower  faster    same  not enough")
+def report(times: int, repeats: int, rows: Sequence[Row]) -> list[str]:
+    """Prints the table; the rows with too many false words."""
+    limit = FALSE_LIMIT + 2 * math.sqrt(FALSE_LIMIT * (1 - FALSE_LIMIT) / times)
+    print(f"{times} experiments a row, {repeats} repeats, metrics {', '.join(RULES.metrics)}")
+    print("| truth | variation | any false word: primary | others | near: same | apart: found | undecided |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     bad = []
-    for truth, slower in TRUTHS.items():
-        for variation in (0.005, 0.01, 0.02, 0.05):
-            called, words = study(slower, variation, arguments.repeats, arguments.times)
-            shares = [
-                words[word] / arguments.times for word in ("slower", "faster", "same", "not enough runs")
-            ]
-            print(f"{truth:<24} {variation:>9.1%}  {called:>10.1%}  "
-                  + "  ".join(f"{share:>6.1%}" for share in shares), flush=True)  # fmt: skip
-            if slower <= 1.02 and called > FALSE_LIMIT + (margin if slower > 1 else 0):
-                bad.append((truth, variation, called))
-    if bad:
-        print(f"more than {FALSE_LIMIT:.0%} false verdicts: {bad}", file=sys.stderr)
+    for row in rows:
+        for variation in VARIATIONS:
+            tally = study(row, variation, repeats, times)
+            primary, others = tally.false_primary / times, tally.false_others / times
+            found = _share(tally.apart, "faster", "slower")
+            print(
+                f"| {row.name} | {variation:.0%} | {primary:.1%} | {others:.1%} "
+                f"| {_share(tally.equal, 'same')} | {found} "
+                f"| {_share(tally.apart, 'not enough runs')} |",
+                flush=True,
+            )
+            if max(primary, others) > limit:
+                bad.append(f"{row.name} at {variation:.0%}: {primary:.1%}, {others:.1%}")
+    return bad
+
+
+def needed(variation: float, comparisons: int, distance: float | None) -> int:
+    """Repeats with which four of five experiments find `distance`, or equals to be the same (None)."""
+    room = (
+        math.log1p(RULES.same_within) if distance is None else math.log1p(distance) - math.log1p(RULES.floor)
+    )
+    # Of equals both ends of the interval have to lie inside.
+    power = 0.9 if distance is None else 0.8
+    for runs in range(RULES.min_runs, 1000):
+        reach = t_quantile(1 - RULES.alpha / 2 / comparisons, runs - 1) + t_quantile(power, runs - 1)
+        if reach * variation / runs**0.5 <= room:
+            return runs
+    raise ValueError(f"no number of runs finds {distance} at {variation}")
+
+
+def print_needed() -> None:
+    print("| variation | comparisons | 5 % apart | 10 % apart | 20 % apart | same |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for variation in VARIATIONS:
+        for comparisons in (1, 30):
+            runs = [needed(variation, comparisons, distance) for distance in (0.05, 0.1, 0.2, None)]
+            print(f"| {variation:.0%} | {comparisons} | {' | '.join(map(str, runs))} |")
+
+
+def _share(words: Counter[str], *wanted: str) -> str:
+    return f"{sum(words[word] for word in wanted) / words.total():.0%}" if words else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--times", type=int, default=400, help="simulated experiments per row (400 or more)")
+    parser.add_argument("--repeats", type=int, default=DECLARED.repeats)
+    parser.add_argument("--rows", default="", help="only rows whose name begins so, such as '2'")
+    parser.add_argument("--plant", choices=sorted(PLANTS), help="put this bug in: the study must fail")
+    parser.add_argument("--wire", type=int, metavar="N", help="N runs of scripted servers instead")
+    parser.add_argument("--needed", action="store_true", help="how many repeats each word takes instead")
+    arguments = parser.parse_args()
+    if arguments.needed:
+        print_needed()
+        return 0
+    if arguments.wire:
+        from tests.bench.verdict_wire import wire
+
+        bad = wire(arguments.wire)
+    else:
+        rows = [row for row in ROWS if row.name.startswith(arguments.rows)]
+        with ExitStack() as planted:
+            # The made-up runs are equal in all but their figures, and looking takes half of the time.
+            planted.enter_context(mock.patch("harness.compare.comparable.unequal", return_value=[]))
+            for patch in PLANTS[arguments.plant]() if arguments.plant else ():
+                planted.enter_context(patch)
+            bad = report(arguments.times, arguments.repeats, rows)
+    for line in bad:
+        print(f"too many false words: {line}", file=sys.stderr)
     return 1 if bad else 0
 
 

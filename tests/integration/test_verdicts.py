@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from scripted import bench, define, run_folder, summary
 
+from harness.store import RunFolder
+
 # 16 answers of 8 tokens a cell; everything that decides about verdicts stays at its default.
 SMALL = ("--scenario", "fixed-length", "--concurrency", "4", "--requests", "16", "--output-tokens", "8")
 PRIMARY = "ttft_ms.p50"
@@ -55,10 +57,56 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     assert found["smallest_detectable"] > 0.02
     assert "calm differs from itself by" in done.stdout
     kept = json.loads(Path("cache", "noise.json").read_text())
-    ((_, floors),) = kept.items()
-    assert floors["calm"]["c4"][PRIMARY] == found["apart"]
+    ((key, floors),) = kept.items()
+    assert floors["c4"][PRIMARY] == found["outer"] > found["apart"]
     described = json.loads(bench("run", *SMALL, "--backends", "calm,slow", "--dry-run", "--json").stdout)
     assert len(described["cells"]) == 10
+
+    shutil.rmtree("results")
+    bench("run", *SMALL, "--backends", "calm,slow", "--repeats", "1", limit_s=100)
+    manifest = RunFolder(run_folder()).read_manifest()
+    assert manifest["backends"]["calm"]["noise_key"] == key
+    assert manifest["noise_floor"] == {"calm": floors}
+    shutil.rmtree("results")
+    other = (*SMALL[:-1], "9")  # tokens of an answer
+    bench("run", *other, "--backends", "calm", "--repeats", "1", limit_s=100)
+    assert RunFolder(run_folder()).read_manifest()["noise_floor"] == {}
+
+
+def test_a_rate_that_the_load_set_is_no_verdict(here):
+    """Both answer all of ten requests a second; the slower one only needs longer for the last of them."""
+    define("quick", ttft_ms=150, gap_ms=20)
+    define("patient", ttft_ms=150, gap_ms=100)
+    asked = ("--scenario", "fixed-length", "--rate", "10", "--requests", "100", "--output-tokens", "10")
+    metrics = ("--set", 'verdict.metrics=["tpot_ms.p50","output_tokens_per_s"]')
+    several = ("--repeats", "3", "--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0")
+    more = ("--set", "verdict.primary=output_tokens_per_s", *metrics, *several)
+    done = bench("run", *asked, *more, "--backends", "quick,patient", limit_s=300)
+    result = summary()
+    assert {cell["state"] for cell in result["cells"]} == {"under load"}
+    words = {one["metric"]: one for one in result["comparison"]}
+    assert words["output_tokens_per_s"]["verdict"] == "not comparable"
+    assert words["tpot_ms.p50"]["verdict"] == "faster"
+    assert "output_tokens_per_s" not in result["ranking"]
+    assert (
+        "quick and patient: not comparable, both served all that was sent: the load set the rate"
+        in done.stdout
+    )
+
+
+def test_an_engine_that_fails_is_not_faster_and_a_gate_names_it(here):
+    """In every run some of its requests end in an error; what is left is as fast as before, or faster."""
+    define("sound", ttft_ms=150, gap_ms=20)
+    define("frail", "--fault", "503:every=4", ttft_ms=75, gap_ms=10)
+    some = ("--repeats", "3", "--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0")
+    done = bench("run", *SMALL, *some, "--backends", "sound,frail", code=4, limit_s=200)
+    result = summary()
+    primary = next(one for one in result["comparison"] if one["primary"])
+    assert (primary["verdict"], primary["failed"]) == ("not comparable", [0, 3])
+    assert result["ranking"][PRIMARY] == "sound ∦ frail (3 of 3 failed)"
+    assert "frail (3 of 3 failed)" in done.stdout
+    gate = bench("compare", str(run_folder()), code=1).stdout
+    assert "missing: frail c4: INVALID failed-requests 3 of 3" in gate
 
 
 def test_the_capacity_of_a_server_of_two_slots_is_two(here):

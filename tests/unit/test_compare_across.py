@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
-from harness.compare.across import Run, compare_runs, refused, regressions
+from harness.compare.across import Run, compare_runs, not_allowed, refused, regressions
 from harness.compare.manifests import Side, differences
 from harness.errors import ExitCode, SpecError
 from harness.report import compared
 from harness.store import RunFolder
 from tests.unit.report_runs import TWO, Engine, Shape, make_run
+from tests.unit.report_summaries import verdict
 from tests.unit.test_compare_verdict import cells
 
 
@@ -226,3 +227,122 @@ def test_an_old_schema_has_a_clear_word(stored, tmp_path, capsys):
         Path(made.path, name).write_text(json.dumps({**content, "schema": 0}))
     assert command(stored[0], made.path) == ExitCode.USAGE
     assert "schema 0 is not 1, the one this version reads" in capsys.readouterr().err
+
+
+def load(value):
+    return {"kind": "concurrency", "value": value}
+
+
+WIDE = run("base", *(cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8)))
+FAILED = verdict("INVALID", "failed-requests", "9 of 32", "1%", "")
+
+
+def gone(document):
+    return [
+        (one["label"], one["load"] and one["load"]["value"], one["metric"]) for one in document["missing"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("new", "lacks", "line"),
+    [
+        (
+            run("new", *(cells("vllm", 100, load=load(value)) for value in (4, 8))),
+            ("tgi", None, None),
+            "missing: tgi: not in this run",
+        ),
+        (
+            run(
+                "new",
+                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
+                cells("vllm", 100, load=load(8)),
+            ),
+            ("tgi", 8, None),
+            "missing: tgi c8: not measured",
+        ),
+        (
+            run(
+                "new",
+                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
+                cells("vllm", 100, load=load(8)),
+                [
+                    one | ({"validity": FAILED} if one["repeat"] < 3 else {})
+                    for one in cells("tgi", 100, load=load(8))
+                ],
+            ),
+            ("tgi", 8, None),
+            "missing: tgi c8: INVALID failed-requests 3 of 5",
+        ),
+        (
+            run(
+                "new",
+                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
+                cells("vllm", 100, load=load(8)),
+                [
+                    one | {"output_tokens_per_s": None, "nulls": {"output_tokens_per_s": "no counts"}}
+                    for one in cells("tgi", 100, load=load(8))
+                ],
+            ),
+            ("tgi", 8, "output_tokens_per_s"),
+            "missing: tgi c8 output_tokens_per_s: null in 5 of 5 runs: no counts",
+        ),
+    ],
+)
+def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(new, lacks, line):
+    """Audit 14: nothing is slower, exit 0."""
+    document = compare_runs([WIDE, new])
+    assert gone(document) == [lacks]
+    assert line in compared.terminal(document).splitlines()
+    assert compared.conclusion(document).endswith("1 measurement missing.")
+    assert not_allowed(document)
+    label, value, metric = lacks
+    names = [label, metric, f"c{value}" if value else None, f"{label}/c{value}" if value else None]
+    for name in filter(None, names):
+        allowed = compare_runs([WIDE, new], allow_missing=[name])
+        assert not not_allowed(allowed)
+        assert f"{line} (allowed)" in compared.terminal(allowed).splitlines()
+    assert not_allowed(compare_runs([WIDE, new], allow_missing=["vllm"]))
+
+
+def test_what_both_lack_is_not_missing():
+    def broken(name):
+        bad = [one | {"validity": FAILED} for one in cells("vllm", 100, load=load(8))]
+        return run(name, cells("vllm", 100), bad)
+
+    assert compare_runs([broken("base"), broken("new")])["missing"] == []
+    assert compare_runs([WIDE, WIDE])["missing"] == []
+
+
+def test_more_than_the_baseline_had_is_not_missing():
+    assert compare_runs([run("old", cells("vllm", 100)), WIDE])["missing"] == []
+
+
+def test_an_engine_that_did_not_start_every_time_is_named():
+    failures = [{"backend": "vllm", "repeat": 3, "error": "port 8000 is taken"}]
+    new = run("new", *(cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8)))
+    new.manifest["failures"] = failures
+    assert compare_runs([WIDE, new])["missing"][0]["why"] == "did not start in 1 run: port 8000 is taken"
+
+
+def test_a_name_that_can_allow_nothing_is_a_mistake():
+    with pytest.raises(SpecError, match="no backend, load point or metric 'vlm'") as raised:
+        compare_runs([WIDE, WIDE], allow_missing=["vlm"])
+    assert raised.value.hint.startswith("did you mean 'vllm'?")
+
+
+def test_a_load_point_that_cannot_be_compared_is_not_passed_over():
+    drifting = verdict("SUSPECT", "not-steady", "e2e_ms changes by +43% over it", "20%", "")
+    bad = [one | {"validity": drifting} for one in cells("vllm", 100, load=load(8))]
+    document = compare_runs([run("old", *(cells("vllm", 100, load=load(v)) for v in (4, 8))),
+                             run("new", cells("vllm", 100), bad)])  # fmt: skip
+    assert words(document) == [["same", "not comparable"]]
+    assert refused(document)
+
+
+def test_the_command_fails_on_what_is_missing(stored, tmp_path, capsys):
+    old, new = stored
+    alone = make_run(tmp_path, Shape(TWO[:1], repeats=4, concurrency=(4,))).path
+    assert command(old, alone) == ExitCode.LIMIT_FAILED
+    assert "missing: llamacpp@no-prefix-cache: not in this run" in capsys.readouterr().out
+    assert command(old, alone, "--allow-missing", "llamacpp@no-prefix-cache") == ExitCode.OK
+    assert command(old, new, "--allow-missing", "llama") == ExitCode.USAGE

@@ -5,11 +5,15 @@ import argparse
 import pytest
 
 from harness.cli.run import add_arguments
+from harness.compare.missing import Missing
 from harness.errors import SpecError
 from harness.nightly import Night, Step, load_suite, page, suites
+from harness.nightly.missing import missing
 from harness.nightly.page import verdict
+from harness.plan import LoadPoint
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
+from tests.unit import report_summaries
 
 WHOLE = """
 [suite]
@@ -101,3 +105,61 @@ def test_what_is_missing_is_said(tmp_path):
         "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 minutes left, 9 needed |"
         in page(left_out)
     )
+
+
+def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metrics=("ttft_ms.p50",)):
+    load = {"kind": "concurrency", "value": value}
+    figures = {metric: {"interval": [1, 1, 1], "runs": 3} for metric in metrics}
+    return {"scenario": scenario, "label": label, "load": load, "invalid": invalid, "metrics": figures}
+
+
+def measured(*cells, metrics=("ttft_ms.p50",)):
+    made = report_summaries.summary(*cells, verdict_rules={"metrics": list(metrics)})
+    usable = [one for one in cells if one["validity"]["verdict"] != "INVALID"]
+    made["estimates"] = [
+        {"label": one["label"], "load": one["load"], "metric": metric}
+        for one in usable
+        for metric in metrics[:1]
+    ]
+    return made
+
+
+MANIFEST = {"scenario": {"load": {"concurrency": [1, 8], "rate": []}}}
+EIGHT = {"kind": "concurrency", "value": 8}
+FAILED = report_summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "summary", "words"),
+    [
+        ([history()], measured(report_summaries.cell("vllm", EIGHT)), []),
+        ([history()], None, ["vllm: left out: 3 minutes left"]),
+        ([history(value=32)], measured(report_summaries.cell("vllm", EIGHT)), []),
+        ([history(label="other")], measured(report_summaries.cell("vllm", EIGHT)), []),
+        ([history(value=1)], measured(report_summaries.cell("vllm", EIGHT)), ["vllm c1: not measured"]),
+        (
+            [history(), history(invalid=1)],
+            measured(report_summaries.cell("vllm", EIGHT, validity=FAILED)),
+            ["vllm c8: INVALID engine-died 1 of 1"],
+        ),
+        ([history(invalid=1)], measured(report_summaries.cell("vllm", EIGHT, validity=FAILED)), []),
+        (
+            [history(metrics=("ttft_ms.p50", "output_tokens_per_s"))],
+            measured(report_summaries.cell("vllm", EIGHT), metrics=("ttft_ms.p50", "output_tokens_per_s")),
+            ["vllm c8 output_tokens_per_s: null in every run"],
+        ),
+    ],
+)
+def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, words):
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    why = "left out: 3 minutes left"
+    found = list(missing(entry, why, earlier, MANIFEST if summary else None, summary))
+    assert [one.words for one in found] == words
+
+
+def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
+    gone = (("shared-prefix", Missing("vllm", LoadPoint(**EIGHT), None, "INVALID engine-died 1 of 1")),)
+    made = night(tmp_path, ("measured", "INVALID cells", 4), missing=gone)
+    assert made.exit_code == 1
+    assert "missing: shared-prefix: vllm c8: INVALID engine-died 1 of 1" in page(made).replace("\\", "")
+    assert verdict(made).endswith("Measured in earlier nights and missing now: 1.")

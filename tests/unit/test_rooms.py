@@ -38,7 +38,7 @@ ALLOWED = {
     "design": {"findings", "metrics", "record"},
     "checks": {"asked", "design", "fairness", "findings", "metrics", "record", "surroundings", "traps"},
     "stats": set(),
-    "compare": {"dotted", "errors", "fairness", "metrics", "paths", "plan", "spec", "stats"},
+    "compare": {"dotted", "errors", "fairness", "findings", "metrics", "paths", "plan", "spec", "stats"},
     "facts": {"load"},
     "doctor": {
         "checks",
@@ -71,7 +71,7 @@ ALLOWED = {
         "telemetry",
     },
     "report": {"compare", "dotted", "errors", "metrics", "peers", "plan", "record", "store", "telemetry"},
-    "nightly": {"child", "compare", "errors", "paths", "report", "spec", "store"},
+    "nightly": {"child", "compare", "errors", "paths", "plan", "report", "spec", "store"},
     "run": {
         "compare",
         "record",
@@ -82,6 +82,7 @@ ALLOWED = {
         "engines",
         "errors",
         "facts",
+        "findings",
         "load",
         "metrics",
         "observe",

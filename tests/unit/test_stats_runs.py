@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats.runs import Shift, geometric_interval, holm, mean_interval
+from harness.stats.runs import Shift, geometric_interval, holm, holm_levels, mean_interval
 from harness.stats.student import t_cdf, t_quantile
 
 
@@ -72,3 +72,28 @@ def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 9, 30, 99])
+def test_the_finite_sum_of_whole_degrees_meets_the_fraction(freedom):
+    """A degree of freedom beside a whole one goes another way."""
+    for t in (-9.0, -2.5, -0.1, 0.7, 4.0):
+        beside = (t_cdf(t, freedom - 1e-7) + t_cdf(t, freedom + 1e-7)) / 2
+        assert t_cdf(t, freedom) == pytest.approx(beside, rel=1e-6)
+
+
+def test_outside_is_rejected_where_the_whole_interval_lies_inside():
+    shift = Shift(0.01, 0.009, 4)
+    for alpha in (0.001, 0.01, 0.05, 0.2):
+        interval = shift.interval(1 - alpha)
+        assert (shift.p_outside(-0.05, 0.05) < alpha) == (interval.low > -0.05 and interval.high < 0.05)
+    assert Shift(0.06, 0.001, 4).p_outside(-0.05, 0.05) == 1.0
+    assert Shift(0.0, 0.0, 4).p_outside(-0.05, 0.05) == 0.0
+
+
+def test_the_levels_of_holm_give_its_words():
+    values = [0.004, 0.03, 0.012, 0.6]
+    levels = holm_levels(values, 0.05)
+    assert levels == pytest.approx([0.05 / 4, 0.05 / 2, 0.05 / 3, 0.05 / 2])
+    assert [p < level for p, level in zip(values, levels, strict=True)] == [p < 0.05 for p in holm(values)]
+    assert holm_levels([], 0.05) == []

@@ -1,0 +1,113 @@
+"""What a baseline has and a later run lacks: a gate that looks at figures alone would pass over it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.compare.observed import Cell, Series, loads, series
+from harness.dotted import number_at
+from harness.errors import SpecError
+from harness.plan import LoadPoint
+from harness.spec.strict import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`load` None: at every load point. `metric` None: all of them."""
+
+    label: str
+    load: LoadPoint | None
+    metric: str | None
+    why: str
+
+    @property
+    def names(self) -> set[str]:
+        """Any of which allows it."""
+        point = self.load.label if self.load else None
+        both = f"{self.label}/{point}" if point else None
+        return {name for name in (self.label, point, both, self.metric) if name}
+
+    @property
+    def words(self) -> str:
+        """`llamacpp c8: INVALID failed-requests 3 of 5`."""
+        place = (self.label, self.load.label if self.load else None, self.metric)
+        return f"{' '.join(part for part in place if part)}: {self.why}"
+
+    def as_json(self, allowed: Iterable[str]) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "load": self.load._asdict() if self.load else None,
+            "metric": self.metric,
+            "why": self.why,
+            "allowed": not self.names.isdisjoint(allowed),
+        }
+
+
+def missing(old: Sequence[Cell], new: Sequence[Cell], metrics: Sequence[str]) -> Iterator[Missing]:
+    """Of one backend, under one label. What both lack is not missing."""
+    if not old:
+        return
+    label = str(old[0]["label"])
+    if not new:
+        yield Missing(label, None, None, "not in this run")
+        return
+    for load in loads(old):
+        before, after = (series(cells, load, {})[0] for cells in (old, new))
+        if not before.cells:
+            continue
+        if not after.measured:
+            yield Missing(label, load, None, "not measured")
+            continue
+        if _share(len(after.invalid), after) > _share(len(before.invalid), before):
+            yield Missing(label, load, None, invalid_words(after))
+        if after.cells:
+            yield from _nulls(label, load, before, after, metrics)
+
+
+def invalid_words(found: Series) -> str:
+    """`INVALID failed-requests 3 of 5`."""
+    reasons = (one for cell in found.invalid for one in cell["validity"].get("reasons") or ())
+    codes = dict.fromkeys(str(one["code"]) for one in reasons if one.get("verdict", "INVALID") == "INVALID")
+    return " ".join(filter(None, ("INVALID", ", ".join(codes), f"{len(found.invalid)} of {found.measured}")))
+
+
+def _share(count: int, of: Series) -> float:
+    return count / of.measured if of.measured else 0.0
+
+
+def _nulls(
+    label: str, load: LoadPoint, before: Series, after: Series, metrics: Sequence[str]
+) -> Iterator[Missing]:
+    for metric in metrics:
+        had = [cell for cell in before.cells if number_at(cell, metric) is not None]
+        without = [cell for cell in after.cells if number_at(cell, metric) is None]
+        if had and len(without) / len(after.cells) > 1 - len(had) / len(before.cells):
+            reasons = ((cell.get("nulls") or {}).get(metric) for cell in without)
+            reason = next((f": {why}" for why in reasons if why), "")
+            yield Missing(label, load, metric, f"null in {len(without)} of {len(after.cells)} runs{reason}")
+
+
+def failed_to_start(manifest: Mapping[str, Any], label: str) -> Missing | None:
+    failures = [one for one in manifest.get("failures") or () if one["backend"] == label]
+    if not failures:
+        return None
+    runs = "run" if len(failures) == 1 else "runs"
+    return Missing(label, None, None, f"did not start in {len(failures)} {runs}: {failures[0]['error']}")
+
+
+def check_allowed(allowed: Iterable[str], cells: Sequence[Cell], metrics: Iterable[str]) -> None:
+    """SpecError for a name that can allow nothing: a slip of the pen must not look like an exception."""
+    places = {(str(cell["label"]), LoadPoint.of(cell).label) for cell in cells}
+    known = {
+        *(label for label, _ in places),
+        *(load for _, load in places),
+        *(f"{label}/{load}" for label, load in places),
+        *metrics,
+    }
+    for name in allowed:
+        if name not in known:
+            raise SpecError(
+                f"no backend, load point or metric '{name}' in these runs",
+                where="--allow-missing",
+                hint=nearest(name, sorted(known)),
+            )

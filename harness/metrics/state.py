@@ -1,0 +1,108 @@
+"""Whether the load or the server set the pace of a cell: a rate says what a server can do only where it did.
+
+Under load: all that was sent was served as it came; what more the server could do is unknown. Saturated: a
+closed loop whose slots always hold a request. Unstable: less was served than was sent, or answers took
+longer and longer; a latency then says how long was measured, not how fast the server is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.record import UNKNOWN, Outcome, Phase
+
+State = Literal["under load", "saturated", "unstable"]
+
+UNSERVED = 0.01  # share of the requests: the limit of failed-requests and dropped-requests
+BEHIND = 0.05  # share of what is sent by which an open loop falls behind
+SURE = 3.09  # standard errors: one in 1,000
+BUSY = 0.9  # share of the time in which a closed loop's slots hold a request
+LEAST = 20  # requests, else neither growth nor its absence can be seen
+
+
+@dataclass(frozen=True, slots=True)
+class CellState:
+    state: State | None  # None: cannot be told
+    why: str
+
+
+def cell_state(requests: NDArray[np.void], load: Mapping[str, Any]) -> CellState:
+    """Of any phase, since the server does not know them. `load` is that of cell.json."""
+    rows = requests[requests["outcome"] != Outcome.CANCELLED]
+    if not (rows["phase"] == Phase.MEASURE).any():
+        return CellState(None, "no measured request was due")
+    if load["kind"] == "concurrency":
+        return _closed(rows, load)
+    return _open(rows[rows["intended_ns"] != UNKNOWN])
+
+
+def _closed(rows: NDArray[np.void], load: Mapping[str, Any]) -> CellState:
+    if load.get("think_time_s") == 0:
+        return CellState("saturated", "each slot sends again at once")
+    share = _busy_share(rows, int(load["value"]))
+    words = f"slots hold a request {share:.0%} of the time"
+    return CellState("saturated" if share >= BUSY else "under load", words)
+
+
+def _busy_share(rows: NDArray[np.void], slots: int) -> float:
+    """Until the last send: from then on slots run empty. All sent at once is all the time."""
+    sent = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
+    if not len(sent):
+        return 0.0
+    begin, last = int(sent["sent_ns"].min()), int(sent["sent_ns"].max())
+    if len(sent) <= slots or last == begin:
+        return 1.0
+    held = np.minimum(sent["end_ns"], last) - np.minimum(sent["sent_ns"], last)
+    return min(1.0, float(held.sum()) / (slots * (last - begin)))
+
+
+def _open(rows: NDArray[np.void]) -> CellState:
+    missing = int(np.count_nonzero(rows["outcome"] != Outcome.OK))
+    usual = UNSERVED * len(rows)
+    if missing > usual + SURE * usual**0.5:
+        return CellState("unstable", f"{missing} of {len(rows)} requests were not answered")
+    good = rows[(rows["outcome"] == Outcome.OK) & (rows["end_ns"] != UNKNOWN)]
+    if len(good) < LEAST:
+        return CellState(None, f"{len(good)} answers; {LEAST} are needed to see whether they take longer")
+    if (growing := _growth(good)) is not None:
+        words = f"each second of sending adds {growing:.2g} s to the answers"
+        return CellState("unstable", words)
+    if (behind := _behind(rows, good)) is not None:
+        return CellState("unstable", behind)
+    return CellState("under load", f"{len(good)} of {len(rows)} requests served as they came")
+
+
+def _growth(good: NDArray[np.void]) -> float | None:
+    """Seconds of answer time per second of sending, where that is plainly above `BEHIND`.
+
+    A queue that is served at a share r of its arrivals makes answers grow by 1/r - 1.
+    """
+    due = (good["intended_ns"] - good["intended_ns"].mean()) / 1e9
+    took = (good["end_ns"] - good["intended_ns"]) / 1e9
+    spread = float((due**2).sum())
+    if spread == 0:
+        return None
+    slope = float((due * took).sum()) / spread
+    left = took - took.mean() - slope * due
+    error = float((left**2).sum() / (len(good) - 2) / spread) ** 0.5
+    return slope if slope > BEHIND and slope - SURE * error > 0 else None
+
+
+def _behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
+    """Fewer answers than requests in the time in which both flow: after one usual answer time, to the last.
+
+    An answer in flight at either end is no backlog: as many as usually are may be missing, give or take.
+    """
+    usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))
+    start, stop = float(rows["intended_ns"].min()) + usual_ns, float(rows["intended_ns"].max())
+    if stop - start < usual_ns:
+        return None  # too short for a backlog to be told from what is in flight
+    due = int(np.count_nonzero((rows["intended_ns"] > start) & (rows["intended_ns"] <= stop)))
+    served = int(np.count_nonzero((good["end_ns"] > start) & (good["end_ns"] <= stop)))
+    in_flight = due * usual_ns / (stop - start)
+    if due - served > BEHIND * due + SURE * (2 * in_flight) ** 0.5:
+        return f"{served} answers to {due} requests in {(stop - start) / 1e9:.3g} s"
+    return None

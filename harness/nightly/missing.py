@@ -1,0 +1,61 @@
+"""What earlier nights measured and tonight did not: a gate that looks at levels alone would pass over it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.compare.missing import Missing, invalid_words
+from harness.compare.observed import series
+from harness.nightly.suite import Entry
+from harness.plan import LoadPoint
+
+Json = Mapping[str, Any]
+
+
+def missing(
+    entry: Entry, why: str, history: Iterable[Json], manifest: Json | None, summary: Json | None
+) -> Iterator[Missing]:
+    """Of one run of the suite. `history` holds earlier runs only.
+
+    `manifest` and `summary` are None where it measured nothing, for the reason `why`. What the suite no
+    longer asks for is not missing.
+    """
+    name = summary["scenario"] if summary else Path(entry.scenario).stem
+    labels = {backend.partition("=")[0] for backend in entry.backends}
+    earlier = [one for one in history if one["scenario"] == name and one["label"] in labels]
+    if summary is None or manifest is None:
+        for label in dict.fromkeys(str(one["label"]) for one in earlier):
+            yield Missing(label, None, None, why)
+        return
+    asked = _asked(manifest)
+    places: dict[tuple[str, LoadPoint], list[Json]] = {}
+    for one in earlier:
+        if LoadPoint.of(one) in asked:
+            places.setdefault((str(one["label"]), LoadPoint.of(one)), []).append(one)
+    for (label, load), before in places.items():
+        yield from _place(label, load, before, summary)
+
+
+def _asked(manifest: Json) -> set[LoadPoint]:
+    load = manifest["scenario"]["load"]
+    return {
+        *(LoadPoint("concurrency", value) for value in load.get("concurrency") or ()),
+        *(LoadPoint("rate", value) for value in load.get("rate") or ()),
+        *(LoadPoint("trace", value) for value in load.get("replay_speed") or ()),
+    }
+
+
+def _place(label: str, load: LoadPoint, before: Sequence[Json], summary: Json) -> Iterator[Missing]:
+    cells = [cell for cell in summary["cells"] if cell["label"] == label]
+    tonight = next((one for one in series(cells, load, {}) if one.measured), None)
+    if tonight is None:
+        yield Missing(label, load, None, "not measured")
+        return
+    if tonight.invalid and any(not one.get("invalid") for one in before):
+        yield Missing(label, load, None, invalid_words(tonight))
+    if tonight.cells:
+        here = [one for one in summary["estimates"] if one["label"] == label and LoadPoint.of(one) == load]
+        known = {one["metric"] for one in here}
+        for metric in dict.fromkeys(metric for one in before for metric in one["metrics"]):
+            if metric not in known and metric in summary["verdict_rules"]["metrics"]:
+                yield Missing(label, load, metric, "null in every run")

@@ -1,0 +1,23 @@
+"""Cells that are INVALID by no doing of the engine: set aside, and measured again a few times at most."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.findings import blame
+from harness.run.manifest import Manifest
+from harness.store import RunFolder
+
+MOST_AGAIN = 2  # of a cell
+
+
+def set_aside(folder: RunFolder, manifest: Manifest, summary: Mapping[str, Any]) -> str | None:
+    """Why the cell is to be measured again, its files moved and a warning kept; None where it is to stay."""
+    name, reason = summary["cell"], blame(summary["validity"])
+    if reason is None or reason[0] not in ("client", "machine"):
+        return None
+    if folder.times_set_aside(name) >= MOST_AGAIN:
+        return None
+    kept = folder.set_aside(name)
+    text = f"{name} was measured again: {reason[1]}"
+    manifest.warn("measured-again", text, f"the {reason[0]} was at fault, not the engine; see {kept}")
+    return text
