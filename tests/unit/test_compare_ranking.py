@@ -1,7 +1,7 @@
 """Rank lines from hand-made verdicts, and from hand-made runs."""
 
 from harness.compare import Rules, compare
-from harness.compare.ranking import rank
+from harness.compare.ranking import rank, weights_of
 from harness.compare.verdict import Finding
 from harness.plan import LoadPoint
 from harness.stats.runs import Interval
@@ -105,6 +105,6 @@ def test_a_circle_of_other_weights_names_them():
     cells_of = [*served("a", 1, "x", "X"), *served("b", 2, "y", "Y")]
     ratio = Interval(0.85, 0.9, 0.95)
     found = [Finding("b", "a", LOAD, METRIC, "faster", "", (5, 5), ratio=ratio)]
-    made = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, cells_of)
+    made = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, weights_of(cells_of))
     assert made.line.startswith("no order of a[X], b[Y]: ")
     assert made.line.endswith(" (different weights)")

@@ -81,7 +81,7 @@ def batches(start):
         for slot in range(8)
     ]
     load = {"kind": "concurrency", "value": 8, "start_declared": start}
-    return records(*rows), facts(load=load, workload__output_tokens=2)
+    return records(*rows), facts(load=load, planned=32, workload__output_tokens=2)
 
 
 def test_bursts_are_a_doubt_unless_the_scenario_declares_them():

@@ -105,7 +105,8 @@ def test_two_cells_of_a_pair_keep_the_same_requests():
 def test_the_misses_of_a_cold_cache_are_no_doubt():
     made = one_after_another([400] * 10 + [100, 104, 96] * 40)
     for ideal, expected in ((0.0, {"ramp-kept"}), (0.5, set())):
-        summary = summarise_cell(made, facts(workload__ideal_hit_rate=ideal, workload__output_tokens=2), None)
+        about = facts(planned=130, workload__ideal_hit_rate=ideal, workload__output_tokens=2)
+        summary = summarise_cell(made, about, None)
         assert summary["steady_state"]["state"] == "ramp kept"
         assert {reason["code"] for reason in summary["validity"]["reasons"]} == expected
 
