@@ -94,7 +94,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(entries=st.lists(anything, max_size=5), turns=st.integers(1, 4))
 def test_no_file_breaks_the_reader(tmp_path_factory, entries, turns):
     path = tmp_path_factory.mktemp("any") / "prompts"

@@ -55,7 +55,7 @@ def test_byte_by_byte() -> None:
     assert np.all(np.diff(settled.events["stamp_ns"]) > 0)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.data())
 def test_any_chunking_and_any_reads(data: st.DataObject) -> None:
     inner = sorted(data.draw(st.sets(st.integers(1, len(_BODY) - 1), max_size=12)))

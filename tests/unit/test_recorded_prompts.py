@@ -69,7 +69,7 @@ def test_a_block_that_is_cut_short_is_the_beginning_of_the_whole_one(trace):
     assert shared.tolist() == [0, 24, 32, 16]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 @given(
     requests=st.lists(
         st.tuples(st.lists(st.integers(0, 4), min_size=1, max_size=5, unique=True), st.integers(1, 16)),

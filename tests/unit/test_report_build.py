@@ -12,6 +12,8 @@ from harness.store import RunFolder
 
 SMALL = Shape(concurrency=(2,), requests=6)
 
+pytestmark = pytest.mark.usefixtures("few_plots")
+
 
 def contents(folder):
     return {path: (folder.path / path).read_bytes() for path in sorted(relative(folder, build(folder)))}

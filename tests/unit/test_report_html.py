@@ -77,6 +77,7 @@ def test_the_answer_comes_first_and_ranks_nothing(page):
     assert not re.search(r"\b(faster|slower|winner|best backend)\b", body)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_with_many_backends_the_table_speaks(tmp_path):
     text = Document(page_of(make_run(tmp_path, Shape(EIGHT, concurrency=(1,), requests=6)))).all("body")[0][
         "text"
@@ -152,6 +153,7 @@ def test_differences_between_the_backends_are_listed(page):
     assert "engine.pid" not in table["text"]
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_backend_that_never_started_is_said_and_not_compared(tmp_path):
     found = make_run(tmp_path, Shape((*TWO, Engine("vllm")), concurrency=(1,), requests=5))
     manifest = found.read_json("manifest.json")
@@ -170,6 +172,7 @@ def test_a_backend_that_never_started_is_said_and_not_compared(tmp_path):
     assert "not-measured: vllm: port 8100 is taken" in text
 
 
+@pytest.mark.usefixtures("few_plots")
 def test_hostile_text_stays_text(tmp_path):
     engine = Engine(EVIL.replace("/", "|"), title=EVIL, version=EVIL, track=EVIL, text=EVIL, failing=(5,))
     found = make_run(tmp_path, Shape((engine, TWO[0]), concurrency=(2,), requests=8))
@@ -200,12 +203,14 @@ def test_hostile_text_stays_text(tmp_path):
     assert "<script>alert" not in text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_answers_are_cut(tmp_path):
     long = Engine("chatty", text="word " * 1000)
     document = Document(page_of(make_run(tmp_path, Shape((long,), concurrency=(1,), requests=5))))
     assert max(len(quote["text"]) for quote in document.all("blockquote")) == 400
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_page_without_a_manifest_says_what_it_cannot(tmp_path):
     found = make_run(tmp_path, Shape(concurrency=(1,), requests=5))
     (found.path / "manifest.json").unlink()
@@ -214,6 +219,7 @@ def test_a_page_without_a_manifest_says_what_it_cannot(tmp_path):
     assert "no-manifest" in text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_errors_are_shown_as_received(tmp_path):
     failing = Engine("flaky", failing=(6, 7, 8))
     text = Document(page_of(make_run(tmp_path, Shape((failing,), concurrency=(1,), requests=8)))).all("body")[

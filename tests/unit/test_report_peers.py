@@ -49,6 +49,7 @@ def test_as_json(run, capsys):
     assert first["figures"][1]["there"] > 0
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_two_runs_in_one_call(tmp_path, capsys):
     folders = [make_run(tmp_path / name, Shape(concurrency=(2,), requests=6)).path for name in "ab"]
     text = printed(capsys, *folders)

@@ -10,6 +10,8 @@ FIRST, SECOND = (engine.label for engine in TWO)
 LOAD = {"kind": "concurrency", "value": 2.0}
 EVIL = "<script>alert(1)</script>"
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 
 @pytest.fixture
 def folder(tmp_path):

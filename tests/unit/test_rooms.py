@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
+PAGE = HARNESS.parent / "docs" / "architecture.md"
 
 # room -> rooms of this package it may import
 ALLOWED = {
@@ -139,6 +140,36 @@ FORBIDDEN = {
 }
 
 
+def import_table():
+    """The rules above, as docs/architecture.md shows them."""
+
+    def listed(names):
+        return ", ".join(f"`{name}`" for name in sorted(names)) or "–"
+
+    rows = [
+        f"| `{room}` | {listed(rooms)} | {listed(FORBIDDEN.get(room, ()))} |"
+        for room, rooms in sorted(ALLOWED.items())
+    ]
+    return "\n".join(["| room | may import | may not import |", "|---|---|---|", *rows])
+
+
+def with_table(page):
+    before, start, rest = page.partition("<!-- imports -->")
+    _, end, after = rest.partition("<!-- /imports -->")
+    return f"{before}{start}\n{import_table()}\n{end}{after}"
+
+
+def test_the_architecture_page_shows_these_rules():
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_table(page) == page, "stale: run python tests/unit/test_rooms.py"
+
+
+def test_the_architecture_page_says_what_each_room_owns():
+    owned = PAGE.read_text(encoding="utf-8").partition("## What each room owns")[2].partition("\n## ")[0]
+    named = {line.split("`")[1] for line in owned.splitlines() if line.startswith("| `")}
+    assert named == set(ALLOWED) == {param.values[0] for param in room_files()}
+
+
 def imports(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -213,3 +244,7 @@ def test_help_loads_nothing_heavy(command):
         "psutil",
     ):
         assert f"'{heavy}'" not in loaded
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import typing
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def declared(cls, found):
     return found
 
 
+@functools.cache
 def read():
     """Names of attributes that are read in the package, and those of `getattr(x, "name")`."""
     names = set()

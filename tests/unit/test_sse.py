@@ -238,7 +238,7 @@ _blocks = st.one_of(
 streams = st.lists(_blocks, max_size=25).map(b"".join)
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 @given(streams, st.booleans())
 def test_any_stream_reads_like_the_reference(body: bytes, ended: bool) -> None:
     parsed, reference = parse_events(body, ended=ended), read_stream(body, ended=ended)
@@ -252,7 +252,6 @@ def test_any_stream_reads_like_the_reference(body: bytes, ended: bool) -> None:
     assert parsed.kinds.count(EventKind.ERROR) == reference.errors
 
 
-@settings(max_examples=100)
 @given(streams, st.data())
 def test_a_cut_body_reads_like_the_reference(body: bytes, data: st.DataObject) -> None:
     cut = body[: data.draw(st.integers(0, len(body)))]

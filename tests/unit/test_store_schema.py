@@ -111,6 +111,7 @@ def test_a_manifest_that_is_none_is_told_by_every_command(made, change, tmp_path
     assert "unreadable" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_cell_that_is_none_costs_nothing_but_itself(made, tmp_path, capsys):
     changed = tmp_path / "changed"
     shutil.copytree(made.path, changed)

@@ -213,7 +213,7 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(given=st.lists(lines, max_size=12), named=st.sampled_from(["mooncake", "azure", "burstgpt", "jsonl"]))
 def test_no_file_breaks_a_reader(tmp_path_factory, given, named):
     """Every line is used or counted, or the file is refused with a SpecError."""
