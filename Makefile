@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types engines compose browser bench package ci clean
+.PHONY: help demo unit integration test lint types engines compose browser packaging studies studies-quick bench package ci clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,8 +17,13 @@ $(VENV)/ready: pyproject.toml
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
 	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 4 --repeats 3 --requests 16 --set load.min_answers=16 --set load.min_seconds=1 --no-agreement
 
-test: $(VENV)/ready ## unit and integration tests
-	$(BIN)/python -m pytest
+unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
+	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
+
+integration: $(VENV)/ready ## integration tests, one at a time: they measure time
+	$(BIN)/python -m pytest tests/integration
+
+test: unit integration ## unit and integration tests
 
 lint: $(VENV)/ready ## style
 	$(BIN)/ruff check .
@@ -36,13 +41,21 @@ compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstra
 browser: $(VENV)/ready ## the report in headless Chromium
 	$(BIN)/python -m pytest tests/browser
 
-bench: $(VENV)/ready ## benchmarks of the harness itself
-	$(BIN)/python -m tests.bench.exactness
+packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
+	$(BIN)/python -m pytest tests/packaging
+
+studies: $(VENV)/ready ## statistical studies behind the figures in docs: about two hours
 	$(BIN)/python -m tests.bench.rates
 	$(BIN)/python -m tests.bench.verdict_study
 	$(BIN)/python -m tests.bench.capacity_study --times 13
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.upper_bounds
+
+studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuzzed streams: what CI runs
+	@QUICK@
+
+bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studies
+	$(BIN)/python -m tests.bench.exactness
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120
 	$(BIN)/python -m tests.bench.planning

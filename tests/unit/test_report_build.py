@@ -4,13 +4,14 @@ import errno
 import shutil
 
 import pytest
-from report_runs import Shape, make_run
+from report_runs import TWO, Shape, make_run
 
 from harness.errors import SpecError, StorageError
 from harness.report import build
 from harness.store import RunFolder
 
 SMALL = Shape(concurrency=(2,), requests=6)
+ALONE = Shape(TWO[:1], concurrency=(2,), requests=6)
 
 pytestmark = pytest.mark.usefixtures("few_plots")
 
@@ -34,7 +35,7 @@ def test_what_is_written(tmp_path):
 
 
 def test_a_copied_folder_gives_the_same_bytes_again_and_again(tmp_path):
-    folder = make_run(tmp_path / "here", SMALL)
+    folder = make_run(tmp_path / "here", ALONE)
     copy = RunFolder(tmp_path / "there" / folder.run_id)
     shutil.copytree(folder.path, copy.path)
     first = contents(folder)
@@ -79,8 +80,8 @@ def test_a_folder_that_is_no_run_is_a_users_mistake(tmp_path):
 
 def test_pictures_of_an_earlier_report_do_not_stay(tmp_path):
     folder = make_run(tmp_path, SMALL)
-    build(folder)
     stale = folder.path / "plots" / "ttft-cdf-c64.png"
+    stale.parent.mkdir()
     stale.write_bytes(b"old")
     build(folder)
     assert not stale.exists()

@@ -85,7 +85,7 @@ def test_titles_say_scenario_model_machine_and_axes_their_units(two):
 
 
 def test_a_simulated_run_says_so_in_every_picture(tmp_path):
-    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
+    folder = make_run(tmp_path, Shape(TWO[:1], requests=8, concurrency=(2,)))
     pictures = drawn(folder, plots.Caption("s", "m", "h", simulated=True))
     assert pictures
     for name in pictures:

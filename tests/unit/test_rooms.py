@@ -1,6 +1,7 @@
 """Data goes one way; heavy things load when used. Both are checked on the source, not on trust."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -170,13 +171,16 @@ def test_the_architecture_page_says_what_each_room_owns():
     assert named == set(ALLOWED) == {param.values[0] for param in room_files()}
 
 
+@functools.cache
 def imports(path):
+    found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module == "harness")
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if node.module == "harness"}
+    return found
 
 
 def room_files():
@@ -190,7 +194,7 @@ def room_files():
 
 @pytest.mark.parametrize(("room", "path"), list(room_files()))
 def test_a_room_imports_only_what_lies_before_it(room, path):
-    modules = set(imports(path))
+    modules = imports(path)
     own = {name.split(".")[1] for name in modules if name.startswith("harness.") and "." in name}
     own -= {room, "__version__"}
     assert own <= ALLOWED[room], f"{path} reaches into {own - ALLOWED[room]}"
