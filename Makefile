@@ -51,8 +51,15 @@ studies: $(VENV)/ready ## statistical studies behind the figures in docs: about 
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.upper_bounds
 
-studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuzzed streams: what CI runs
-	@QUICK@
+studies-quick: $(VENV)/ready ## the same studies with fewer experiments, fuzzed streams, planning: what CI runs
+	$(BIN)/python -m tests.bench.upper_bounds --times 500
+	$(BIN)/python -m tests.bench.coverage --times 100
+	$(BIN)/python -m tests.bench.rates --times 100
+	$(BIN)/python -m tests.bench.capacity_study --times 1 --only 20/s
+	$(BIN)/python -m tests.bench.verdict_study --times 400 --rows 2
+	$(BIN)/python -m tests.bench.verdict_study --times 100 --rows 5
+	$(BIN)/python -m tests.bench.fuzz_streams --count 50000 --seconds 90
+	$(BIN)/python -m tests.bench.planning
 
 bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studies
 	$(BIN)/python -m tests.bench.exactness

@@ -1,3 +1,3 @@
-"""Multi-backend LLM serving benchmark. The rooms and the direction data flows in are in docs/architecture.md."""
+"""Multi-backend LLM serving benchmark. Its rooms and the flow of data: docs/architecture.md."""
 
 __version__ = "0.2.0"
