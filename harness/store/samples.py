@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from harness.store.columns import read_frame, write_frames
+from harness.store import parquet
 from harness.telemetry import Samples, Telemetry
 
 FILE = "telemetry.parquet"
@@ -17,26 +16,23 @@ def write_telemetry(telemetry: Telemetry, folder: Path) -> None:
     lengths = [len(samples.at_ns) for samples in telemetry.series.values()]
     at_ns = [samples.at_ns for samples in telemetry.series.values()]
     values = [samples.values for samples in telemetry.series.values()]
-    frame = pd.DataFrame(
-        {
-            "series": pd.Categorical.from_codes(np.repeat(np.arange(len(names)), lengths), pd.Index(names)),
-            "at_ns": np.concatenate([np.zeros(0, np.int64), *at_ns]),
-            "value": np.concatenate([np.zeros(0), *values]),
-        }
-    )
-    write_frames(folder / FILE, [frame])
+    codes = np.repeat(np.arange(len(names)), lengths)
+    columns = {
+        "series": parquet.named(codes, names),
+        "at_ns": parquet.numbers(np.concatenate([np.zeros(0, np.int64), *at_ns])),
+        "value": parquet.numbers(np.concatenate([np.zeros(0), *values])),
+    }
+    parquet.write(folder / FILE, [columns])
 
 
 def read_telemetry(folder: Path) -> Telemetry:
     """Empty for a cell that was measured without."""
     if not (folder / FILE).exists():
         return Telemetry()
-    frame = read_frame(folder / FILE)
-    at_ns, values = frame["at_ns"].to_numpy(np.int64), frame["value"].to_numpy(np.float64)
-    codes = frame["series"].cat.codes.to_numpy()
+    with parquet.reading(folder / FILE) as source:
+        names, codes = parquet.names_of(source.column("series"))
+        at_ns, values = (np.asarray(source.column(name).to_numpy()) for name in ("at_ns", "value"))
+    at_ns, values = at_ns.astype(np.int64), values.astype(np.float64)
     return Telemetry(
-        {
-            str(name): Samples(at_ns[codes == code], values[codes == code])
-            for code, name in enumerate(frame["series"].cat.categories)
-        }
+        {name: Samples(at_ns[codes == code], values[codes == code]) for code, name in enumerate(names)}
     )
