@@ -39,6 +39,7 @@ browser: $(VENV)/ready ## the report in headless Chromium
 bench: $(VENV)/ready ## benchmarks of the harness itself
 	$(BIN)/python -m tests.bench.exactness
 	$(BIN)/python -m tests.bench.verdict_study
+	$(BIN)/python -m tests.bench.capacity_study --times 13
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.sampler_cost
 	$(BIN)/python -m tests.bench.fuzz_streams --count 100000 --seconds 120

@@ -60,14 +60,55 @@ def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
     return max(asked, int(point.value) * turns_of(scenario.prompts))
 
 
-def most_requests(scenario: Scenario) -> int:
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The least size of a cell that tries one load of a capacity search."""
+
+    seconds: float  # of an open loop, so that a queue can build
+    answers: int  # so that the share of them within a limit has a confidence bound
+    waves: int = 10  # of a closed loop, whose queue does not grow with time: answers of each slot
+
+
+# A long probe of a capacity search has so many answers, in so many times the seconds of a short one at most.
+LONG_ANSWERS, MOST_LONGER = 4000, 8
+
+
+def longer(probe: Probe, point: LoadPoint) -> Probe:
+    if point.kind == "concurrency":
+        return replace(probe, answers=4 * probe.answers, waves=4 * probe.waves)
+    seconds = max(LONG_ANSWERS / point.value, 2 * probe.seconds)
+    return replace(probe, seconds=min(seconds, MOST_LONGER * probe.seconds))
+
+
+def probe_of(probe: Probe | None, cell: Cell, repeats: int) -> Probe | None:
+    """Of a cell: long where its repeat lies beyond those of the plan, as `long_probe` makes it."""
+    return probe if probe is None or cell.repeat < repeats else longer(probe, cell.load)
+
+
+def measured_requests(load: Load, point: LoadPoint, probe: Probe | None = None) -> int:
+    """Without warm-up. `probe`: of a capacity search."""
+    if probe is None:
+        return load.requests
+    shape = math.ceil(point.value * probe.seconds) if point.kind == "rate" else probe.waves * int(point.value)
+    return max(load.requests, shape, probe.answers)
+
+
+def all_requests(scenario: Scenario, point: LoadPoint, probe: Probe | None = None) -> int:
+    """Warm-up included."""
+    return measured_requests(scenario.load, point, probe) + warmup_requests(scenario, point)
+
+
+def most_requests(scenario: Scenario, probe: Probe | None = None) -> int:
     """Of any load point, warm-up included."""
-    load = scenario.load
-    return load.requests + max(warmup_requests(scenario, point) for point in load_points(load))
+    return max(
+        all_requests(scenario, point, size)
+        for point in load_points(scenario.load)
+        for size in ({probe, longer(probe, point)} if probe else {None})
+    )
 
 
-# Loads of a capacity search: three steps are a doubling.
-GRID_STEP = 2 ** (1 / 3)
+# Loads of a capacity search: neighbours are at most 2.3 % apart.
+GRID_STEPS = 32  # to a doubling
 GRID_SPAN = 64
 
 
@@ -75,11 +116,20 @@ def capacity_grid(load: Load) -> Load:
     """The load with ascending points from the lowest given to the highest, or to 64 times the only one."""
     given = load.concurrency or load.rate
     low, high = min(given), max(given) if len(given) > 1 else min(given) * GRID_SPAN
-    count = round(math.log(high / low, GRID_STEP)) + 1
-    values = [low * GRID_STEP**index for index in range(count)]
+    steps = max(math.ceil(GRID_STEPS * math.log2(high / low) - 1e-9), 1)
+    values = [low * (high / low) ** (index / steps) for index in range(steps + 1)]
     if load.concurrency:
         return replace(load, concurrency=tuple(sorted({round(value) for value in values})))
-    return replace(load, rate=tuple(float(f"{value:.3g}") for value in values))
+    return replace(load, rate=tuple(sorted({float(f"{value:.4g}") for value in values})))
+
+
+def long_probe(cell: Cell, repeats: int) -> Cell:
+    """A second cell of the same load and the same life of the engine, longer and with requests of its own.
+
+    Its `repeat` is beyond those of the plan: modulo `repeats` it is the search's.
+    """
+    repeat = cell.repeat + repeats
+    return replace(cell, name=cell.name.rpartition("-")[0] + f"-r{repeat}", repeat=repeat)
 
 
 def backend_order(count: int, repeat: int) -> list[int]:

@@ -38,6 +38,14 @@ def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
     return np.round((at_ns - at_ns[:1]) / speed).astype(np.int64)
 
 
+def paced(times_ns: NDArray[np.int64], seconds: float) -> NDArray[np.int64]:
+    """The same arrivals stretched so that the last one is at `seconds`.
+
+    A Poisson process given its count: the rate is the nominal one, not that of a lucky draw.
+    """
+    return np.round(times_ns * (seconds * NS / max(int(times_ns[-1]), 1))).astype(np.int64)
+
+
 def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDArray[np.int64]:
     """One wait per request before it is sent in a closed loop, in nanoseconds."""
     waits = _exponential(count, seed) if exponential else np.ones(count)

@@ -22,6 +22,7 @@ from harness.metrics import (
     throughput,
     usage,
 )
+from harness.metrics.backlog import backlog
 from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
 from harness.metrics.pooled import Samples, samples
@@ -39,6 +40,7 @@ def summarise_cell(
     records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
 ) -> dict[str, Any]:
     """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
+    queue = backlog(records.requests, facts["load"])  # before the rule that takes a growing queue for a ramp
     records, steady = _steady(records, facts)
     requests = records.requests
     hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
@@ -84,6 +86,8 @@ def summarise_cell(
         "goodput_requests_per_s": good_per_s,
         "slo": slo,
         "steady_state": steady,
+        "backlog": queue,
+        "probe": facts.get("probe"),
         "window_s": window.seconds if window else None,
         "makespan_s": throughput.makespan_s(requests),
         "window_kind": window.kind if window else None,
@@ -184,7 +188,7 @@ def summarise_run(
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest), pooled),
-        "capacity": capacity(cells) if manifest.get("find_capacity") else None,
+        "capacity": capacity(cells, manifest["repeats"]) if manifest.get("find_capacity") else None,
         **(others or dict.fromkeys(BESIDE)),
         "warnings": [*_warnings(manifest, cells), *agreement.warnings((others or {}).get("agreement"))],
     }

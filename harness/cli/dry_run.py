@@ -8,7 +8,7 @@ from typing import Any
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
-from harness.plan import Cell, warmup_requests
+from harness.plan import MOST_LONGER, Cell, all_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder, stored_runs
@@ -56,31 +56,48 @@ class Description:
         }
 
     def as_text(self) -> str:
-        prepared, options = self.prepared, self.prepared.options
+        prepared = self.prepared
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         lines = [
             f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
-            f"{model}, seed {options.seed}, {prepared.repeats} repeat(s){_sized(prepared)}",
+            f"{model}, seed {prepared.options.seed}, {prepared.repeats} repeat(s){_sized(prepared)}",
             "",
         ]
         for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):
             lines.append(f"  {label}: {launch.mode} ({launch.why})" + (f", weights {track}" if track else ""))
         lines.append("")
         width = max(len(cell.cell) for cell in self.cells)
-        for cell in self.cells:
+        for cell in self._listed:
             expected = "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
             lines.append(f"  {cell.cell:<{width}}  {cell.load:<22} {expected:>7}  {cell.basis}")
-        total, most = self.expected_s, "at most " if options.find_capacity else ""
-        measured = "unknown" if total is None else f"{most}about {total:.0f} s"
+        measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
         starts = len(prepared.plan)
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         return "\n".join(
             [
                 *lines,
                 "",
-                f"{most}{len(self.cells)} cells, {measured} of load, and {starts} engine start(s){took}",
+                f"{self._amount(measured)}, and {starts} engine start(s){took}",
                 *(f"warning: {lack}" for lack in self.missing),
             ]
+        )
+
+    @property
+    def _listed(self) -> Sequence[PlannedCell]:
+        """A search chooses few of its loads: the lowest and the highest stand for all."""
+        if self.prepared.probe is None:
+            return self.cells
+        ends = [cell.name for block in self.prepared.plan for cell in (block.cells[0], block.cells[-1])]
+        return [cell for cell in self.cells if cell.cell in ends]
+
+    def _amount(self, measured: str) -> str:
+        probe = self.prepared.probe
+        if probe is None:
+            return f"{len(self.cells)} cells, {measured} of load"
+        loads = len(self.prepared.plan[0].cells)
+        return (
+            f"{len(self.prepared.plan)} searches among {loads} loads, usually 10 to 20 probes each: "
+            f"{probe.seconds:g} s or more, those that decide up to {MOST_LONGER * probe.seconds:g} s"
         )
 
 
@@ -130,7 +147,7 @@ def _planned(
     prepared: Prepared, cell: Cell, history: dict[tuple[str, str, str, float], list[float]]
 ) -> PlannedCell:
     load = prepared.scenario.load
-    count = load.requests + warmup_requests(prepared.scenario, cell.load)
+    count = all_requests(prepared.scenario, cell.load, prepared.probe)
     if prepared.source is not None:
         count = min(count, len(prepared.source))
     label = prepared.labels[cell.backend]

@@ -117,6 +117,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="search the highest load that keeps the scenario's [slo], from the lowest to the highest given",
     )
     parser.add_argument(
+        "--probe-seconds",
+        type=float,
+        metavar="S",
+        help="shortest probe of --find-capacity, so that a queue can build (default: 30; 60 on a CPU)",
+    )
+    parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"
     )
     parser.add_argument(
@@ -180,6 +186,7 @@ def main(arguments: argparse.Namespace) -> int:
         repeats=arguments.repeats,
         aa=arguments.aa,
         find_capacity=arguments.find_capacity,
+        probe_seconds=arguments.probe_seconds,
         seed=arguments.seed,
         workers=arguments.workers,
         out=arguments.out or Path("results"),

@@ -3,80 +3,80 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from harness.compare.kept import queue_reasons, why_not_kept
 from harness.compare.observed import Cell, labels
 from harness.dotted import number_at
-from harness.stats.runs import geometric_interval
 
-KNEE = 0.05  # doubling a closed loop's load must bring so much more, an open loop must serve all but so much
+# A queue a little above the capacity takes longer than any probe to show: the answer of an open loop is a
+# load that kept the limits with another one above it, by so much at most, that did so too.
+RESERVE = 0.03
+KNEE = 0.05  # doubling a closed loop's load must bring so much more
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Of one search: highest load that kept the limits, lowest above it that did not; None where none did."""
+    """Of one search. `kept` and `failed` are from its long probes, whose word counts."""
 
-    kept: float | None
-    failed: float | None
-
-    @property
-    def middle(self) -> float | None:
-        return None if self.kept is None or self.failed is None else math.sqrt(self.kept * self.failed)
+    kept: float | None  # highest load that kept the limits, below all that failed
+    failed: tuple[float, ...]
+    short: float | None  # highest load that kept them in a short probe
 
 
-def capacity(cells: Sequence[Cell]) -> list[dict[str, Any]]:
-    """The `capacity` list of summary.json. `interval`: [low, estimate, high], ends null where not reached.
+def capacity(cells: Sequence[Cell], searches: int) -> list[dict[str, Any]]:
+    """The `capacity` list of summary.json.
 
-    The estimate is the geometric mean over the searches, between what still kept the limits and what no
-    longer did; its interval is Student's t on logarithms, and never narrower than that gap.
+    `cells` of repeats `searches` and above are long probes. `kept_by_search` is the highest load that kept
+    the limits in one, with a reserve where the loop is open; `value` the median over the searches (the
+    lower of the middle two); null where there is none. `interval`: [lowest of the searches, `value`, lowest
+    load above it that failed a long probe].
     """
-    return [_of(label, [cell for cell in cells if cell["label"] == label]) for label in labels(cells)]
+    return [
+        _of(label, [cell for cell in cells if cell["label"] == label], searches) for label in labels(cells)
+    ]
 
 
-def _of(label: str, cells: Sequence[Cell]) -> dict[str, Any]:
-    repeats = sorted({cell["repeat"] for cell in cells})
-    found = [_search([cell for cell in cells if cell["repeat"] == repeat]) for repeat in repeats]
+def _of(label: str, cells: Sequence[Cell], searches: int) -> dict[str, Any]:
+    repeats = sorted({cell["repeat"] % searches for cell in cells})
+    found = [
+        _search([cell for cell in cells if cell["repeat"] % searches == repeat], searches)
+        for repeat in repeats
+    ]
     tested = list(_tested(cells))
+    kept = [one.kept for one in found]
+    value = _ascending(kept)[(len(kept) - 1) // 2]
+    failed = sorted(load for one in found for load in one.failed if value is None or load > value)
     return {
         "label": label,
         "kind": cells[0]["load"]["kind"],
-        "interval": _interval(found),
+        "value": value,
+        "kept_by_search": kept,
+        "kept_short": max((one.short for one in found if one.short is not None), default=None),
+        "interval": [_ascending(kept)[0], value, next(iter(failed), None)],
         "searches": len(found),
         "tested": tested,
         "saturated_from": next((one["value"] for one in tested if one["saturated"]), None),
     }
 
 
-def kept_limits(cell: Cell) -> bool:
-    """An INVALID cell kept nothing: it failed requests, or the load was more than could be sent."""
-    return cell["validity"]["verdict"] != "INVALID" and bool((cell.get("slo") or {}).get("met"))
+def _ascending(kept: Sequence[float | None]) -> list[float | None]:
+    """A search without an answer lies below all others."""
+    return sorted(kept, key=lambda load: -math.inf if load is None else load)
 
 
-def _search(cells: Sequence[Cell]) -> _Found:
-    kept = max((cell["load"]["value"] for cell in cells if kept_limits(cell)), default=None)
-    beyond = [
-        cell["load"]["value"]
-        for cell in cells
-        if not kept_limits(cell) and (kept is None or cell["load"]["value"] > kept)
-    ]
-    return _Found(kept, min(beyond, default=None))
-
-
-def _interval(found: Sequence[_Found]) -> list[float | None]:
-    kept = [one.kept for one in found if one.kept is not None]
-    failed = [one.failed for one in found if one.failed is not None]
-    middles = np.array([one.middle for one in found if one.middle is not None])
-    if len(middles) < len(found):
-        # Some search had no end: between what all kept and what all failed is all that is known.
-        whole_low = min(kept) if len(kept) == len(found) else None
-        return [whole_low, None, max(failed) if len(failed) == len(found) else None]
-    low, middle, high = min(kept), float(np.exp(np.log(middles).mean())), max(failed)
-    if len(middles) > 1:
-        sure = geometric_interval(middles)
-        low, high = min(low, sure.low), max(high, sure.high)
-    return [low, middle, high]
+def _search(cells: Sequence[Cell], searches: int) -> _Found:
+    long = {cell["load"]["value"]: not why_not_kept(cell) for cell in cells if cell["repeat"] >= searches}
+    short = [cell["load"]["value"] for cell in cells if cell["repeat"] < searches and not why_not_kept(cell)]
+    failed = sorted(load for load, kept in long.items() if not kept)
+    lowest = min(failed, default=math.inf)
+    kept = sorted(load for load, kept in long.items() if kept and load < lowest)
+    if cells[0]["load"]["kind"] == "rate" and short and kept != [min(short)]:
+        kept = [load for load, above in pairwise(kept) if above <= (1 + RESERVE) * load]
+    return _Found(max(kept, default=None), tuple(failed), max(short, default=None))
 
 
 def _tested(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
@@ -87,16 +87,17 @@ def _tested(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
         rates = [rate for cell in here if (rate := number_at(cell, "requests_per_s")) is not None]
         if rates:
             served[value] = float(np.mean(rates))
-        why = _saturated(here[0]["load"]["kind"], value, served, here)
+        saturated = _saturated(here[0]["load"]["kind"], value, served, here)
+        failed = [why for cell in here for why in why_not_kept(cell)[:1]]
         shares = [share for cell in here if (share := (cell.get("slo") or {}).get("attainment")) is not None]
         yield {
             "value": value,
             "runs": len(here),
-            "kept": sum(map(kept_limits, here)),
+            "kept": len(here) - len(failed),
             "attainment": float(np.mean(shares)) if shares else None,
             "requests_per_s": served.get(value),
-            "saturated": why is not None,
-            "why": why,
+            "saturated": saturated is not None,
+            "why": next(iter(failed), saturated),
         }
 
 
@@ -105,32 +106,37 @@ def _saturated(kind: str, value: float, served: Mapping[float, float], cells: Se
     if value not in served:
         return "nothing was answered in time"
     if kind == "rate":
-        if served[value] < (1 - KNEE) * value and any(_grows(cell) for cell in cells):
-            return f"{served[value]:.3g} of {value:g} requests/s served, and answers take longer and longer"
-        return None
+        return next((why for cell in cells for why in queue_reasons(cell)), None)
     half = [load for load in served if load <= value / 1.9]
     if half and served[value] < (1 + KNEE) * served[max(half)]:
         return f"{served[value]:.3g} requests/s, at {max(half):g} in flight it was {served[max(half)]:.3g}"
     return None
 
 
-def _grows(cell: Cell) -> bool:
-    drift = ((cell.get("steady_state") or {}).get("drift") or {}).get("e2e_ms")
-    return drift is not None and drift > 0
-
-
 def words(one: Mapping[str, Any]) -> str:
-    """`vllm: 12.3 requests/s keep the limits (11.0 to 14.1, 3 searches); saturated from 16`."""
-    low, middle, high = one["interval"]
+    """`vllm: 20 requests/s keep the limits (3 searches: 19.4, 20, 20); 21.1 does not; saturated from 24`."""
     unit = "requests/s" if one["kind"] == "rate" else "in flight"
-    searches = f"{one['searches']} search" + ("es" if one["searches"] != 1 else "")
-    if middle is not None:
-        text = f"{middle:.3g} {unit} keep the limits ({low:.3g} to {high:.3g}, {searches})"
-    elif low is not None:
-        text = f"at least {low:.3g} {unit} keep the limits: no load that was tried breaks them ({searches})"
-    elif high is not None:
-        text = f"below {high:.3g} {unit}: no load that was tried keeps the limits ({searches})"
-    else:
-        text = f"not decided: the searches contradict each other ({searches})"
     knee = one["saturated_from"]
-    return f"{one['label']}: {text}" + (f"; saturated from {knee:g}" if knee is not None else "")
+    saturated = f"; saturated from {knee:.3g}" if knee is not None else ""
+    said = _answer(one, unit) if "kept_by_search" in one else _answer_of_before(one, unit)
+    return f"{one['label']}: {said}{saturated}"
+
+
+def _answer(one: Mapping[str, Any], unit: str) -> str:
+    value, fails = one["value"], one["interval"][2]
+    count = f"{one['searches']} search" + ("es" if one["searches"] != 1 else "")
+    each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in one["kept_by_search"])
+    if value is not None and fails is not None:
+        return f"{value:.3g} {unit} keep the limits ({count}: {each}); {fails:.3g} does not"
+    if value is not None:
+        return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({count}: {each})"
+    if one["kept_short"] is not None:
+        return f"not decided: {one['kept_short']:.3g} {unit} kept the limits for a short time only ({count})"
+    why = one["tested"][0]["why"] if one["tested"] else "nothing was measured"
+    return f"below {fails:.3g} {unit}, the lowest load tried: {why} ({count})"
+
+
+def _answer_of_before(one: Mapping[str, Any], unit: str) -> str:
+    """Of a summary that is older than long probes, whose middle was never measured."""
+    low, _, high = ("?" if end is None else f"{end:.3g}" for end in one["interval"])
+    return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

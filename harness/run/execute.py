@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from harness import agreement
 from harness.asked import Asked
-from harness.compare.capacity import kept_limits
+from harness.compare.kept import kept_limits
 from harness.doctor.result import advice
 from harness.engines.containers.launch import provide_image
 from harness.engines.install import install_engine, needs_install
@@ -19,7 +19,7 @@ from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
 from harness.metrics.pooled import Samples
 from harness.observe import host
-from harness.plan import Block, Cell, load_points
+from harness.plan import Block, Cell, load_points, long_probe
 from harness.probe import examine
 from harness.prompts.request import TokenCounter
 from harness.record import Records
@@ -237,16 +237,16 @@ class Run:
         if not self.prepared.options.find_capacity:
             yield from block.cells
             return
-        label, loads = self.prepared.labels[block.backend], [cell.load.value for cell in block.cells]
-        earlier = [cell for cell in self.cells if cell["label"] == label and cell["repeat"] < block.repeat]
-        kept = [cell["load"]["value"] for cell in earlier if kept_limits(cell)]
-        search = Search(len(loads), start=loads.index(max(kept, default=loads[0])))
-        while (index := search.next) is not None:
-            wanted = block.cells[index]
+        points = [cell.load for cell in block.cells]
+        search = Search([point.value for point in points], reserve=points[0].kind == "rate")
+        while (tried := search.next) is not None:
+            wanted = block.cells[tried.place]
+            if tried.long:
+                wanted = long_probe(wanted, self.prepared.repeats)
             if wanted.name not in {cell["cell"] for cell in self.cells}:
                 yield wanted
             measured = next(cell for cell in self.cells if cell["cell"] == wanted.name)
-            search.told(index, kept=kept_limits(measured))
+            search.told(tried, kept=kept_limits(measured))
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
         """Once per backend: what of its definition does not hold is known before anything is measured."""
@@ -314,7 +314,11 @@ class Run:
             self.ui.stage("making prompts")
             options = self.prepared.options
             self.workloads = Workloads(
-                self.prepared.scenario, self.prepared.repeats, options.seed, _token_counter(engine)
+                self.prepared.scenario,
+                self.prepared.repeats,
+                options.seed,
+                _token_counter(engine),
+                self.prepared.probe,
             )
             if not self.workloads.exact:
                 self.manifest.warn(
@@ -332,6 +336,8 @@ class Run:
             self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
             cards = self.workloads.cards(options.seed)
             self.folder.write_json("workload.json", {"cards": cards})
+        elif self.prepared.probe is not None:
+            self.workloads.count_with(_token_counter(engine))
         return self.workloads
 
 

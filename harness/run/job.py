@@ -17,7 +17,7 @@ from harness.load.turns import ANSWER, TOOL
 from harness.plan import Cell, LoadPoint, seed_for, warmup_requests
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
-from harness.schedule import arrivals, replayed, think_times
+from harness.schedule import arrivals, paced, replayed, think_times
 from harness.spec.scenario import Load
 
 _UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
@@ -103,6 +103,8 @@ def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -
         think = None if asked.has_sessions() else _think_ns(prepared, point, repeat, len(asked))
         return ClosedLoop(int(point.value), think)
     intended_ns = send_times(load, prepared.options.seed, point, repeat, asked)
+    if prepared.probe is not None:
+        intended_ns = paced(intended_ns, len(asked) / point.value)
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 

@@ -30,6 +30,7 @@ class RunOptions:
     repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     find_capacity: bool = False  # the highest load that keeps the scenario's limits
+    probe_seconds: float | None = None  # least time at each load of that search; None: by device
     seed: int = 0
     workers: int | None = None
     http2: bool = False

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
+from harness.compare.kept import answers_needed
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch, track_of
 from harness.engines.models import find_model
@@ -14,7 +15,17 @@ from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SetupError, SpecError
 from harness.observe.host import gpu_names
 from harness.observe.job import MOST_HZ
-from harness.plan import Block, capacity_grid, make_plan, most_requests, one_cell_each
+from harness.plan import (
+    MOST_LONGER,
+    Block,
+    Cell,
+    Probe,
+    capacity_grid,
+    make_plan,
+    most_requests,
+    one_cell_each,
+    probe_of,
+)
 from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.spec.backend import BackendRef
@@ -27,6 +38,9 @@ from harness.traces import Dataset, Trace
 # Of one backend that is measured against itself.
 AA_LABELS = ("a", "b")
 SEARCHES = 3  # of a capacity, each in its own life of the engine
+# At each load of a search: how far it lies above the capacity shows in the queue that builds meanwhile.
+PROBE_SECONDS = {"gpu": 30.0, "cpu": 60.0}
+SIMULATED_PROBE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,7 @@ class Prepared:
     repeats: int
     plan: tuple[Block, ...]
     source: Trace | Dataset | None = None  # of prompts that come from a file
+    probe: Probe | None = None  # of a capacity search
 
     @property
     def engines(self) -> tuple[Planned, ...]:
@@ -57,6 +72,9 @@ class Prepared:
     @property
     def cells(self) -> int:
         return sum(len(block.cells) for block in self.plan)
+
+    def probe_of(self, cell: Cell) -> Probe | None:
+        return probe_of(self.probe, cell, self.repeats)
 
 
 def prepare(options: RunOptions) -> Prepared:
@@ -77,11 +95,12 @@ def prepare(options: RunOptions) -> Prepared:
     options = replace(options, profile=profile)
     if options.find_capacity:
         scenario = _searched(scenario)
-    source = source_of(scenario.prompts, most_requests(scenario))
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
     backends = _simulated(backends, launches, options.simulate_faults)
+    probe = _probe(options, scenario, backends)
+    source = source_of(scenario.prompts, most_requests(scenario, probe))
     each_cell = [
         not options.find_capacity and _starts_for_each_cell(scenario, *pair)
         for pair in zip(backends, launches, strict=True)
@@ -120,6 +139,7 @@ def prepare(options: RunOptions) -> Prepared:
         repeats,
         plan,
         source,
+        probe,
     )
 
 
@@ -151,17 +171,45 @@ def _simulated(
 
 
 def _searched(scenario: Scenario) -> Scenario:
+    load = scenario.load
     if not scenario.slo:
         raise SpecError(
-            "there are no limits to keep",
+            "--find-capacity needs [slo]",
             where=f"{scenario.name}:slo",
             hint="--set slo.ttft_ms.p95=500, or a table [slo] in the scenario",
         )
-    if not (scenario.load.concurrency or scenario.load.rate):
+    if not (load.concurrency or load.rate):
         raise SpecError(
             "a trace has a load of its own", where="--find-capacity", hint="use --rate or --concurrency"
         )
-    return replace(scenario, load=capacity_grid(scenario.load))
+    if load.profile:
+        raise SpecError(
+            "a rate that changes over time has no capacity",
+            where=f"{scenario.name}:load.profile",
+            hint="--find-capacity needs a constant rate",
+        )
+    return replace(scenario, load=capacity_grid(load))
+
+
+def _probe(options: RunOptions, scenario: Scenario, backends: Sequence[BackendRef]) -> Probe | None:
+    """None where no capacity is searched for."""
+    given, closes_s = options.probe_seconds, scenario.load.duration_s
+    if not options.find_capacity:
+        if given is not None:
+            raise SpecError("only applies to --find-capacity", where="--probe-seconds")
+        return None
+    simulated = all(ref.definition.backend.simulated for ref in backends)
+    usual = SIMULATED_PROBE_SECONDS if simulated else PROBE_SECONDS[_profile(options)]
+    seconds = usual if given is None else given
+    if not 0 < seconds < float("inf"):
+        raise SpecError(f"must be above 0, not {seconds:g}", where="--probe-seconds")
+    if closes_s is not None and closes_s < MOST_LONGER * seconds:
+        raise SpecError(
+            f"ends a probe after {closes_s:g} s, and it may have to last {MOST_LONGER * seconds:g} s",
+            where="load.duration_s",
+            hint="leave it out, or lower --probe-seconds",
+        )
+    return Probe(seconds, answers_needed(scenario.slo))
 
 
 def _engine_values(

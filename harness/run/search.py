@@ -1,42 +1,68 @@
 """Which load to try next when the highest one that keeps the limits is looked for."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-FIRST_STEP = 3  # of the grid: a doubling
+
+class Next(NamedTuple):
+    place: int  # in the ascending loads
+    long: bool  # a probe of several times the length, whose word counts
 
 
 @dataclass
 class Search:
-    """On a grid of `size` ascending loads: up in doublings until one fails, then halving what lies between.
+    """On ascending loads: short probes from the lowest up in doublings until one fails, then halving.
 
-    What failed once is taken to fail above as well; several searches show how far that holds.
+    The highest load that then kept the limits may have been lucky, and one below it unlucky: long probes
+    begin there, go up while the limits are kept and down while they are not, and halve what lies between.
+    With a `reserve` the load below the highest that kept them must do so too, as it is the answer then.
     """
 
-    size: int
-    start: int = 0
-    kept: int = -1  # highest that kept the limits
-    failed: int = field(default=-1)  # lowest above it that did not
+    loads: Sequence[float]
+    reserve: bool = False
+    short: dict[int, bool] = field(default_factory=dict)  # whether each place kept the limits
+    long: dict[int, bool] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.failed < 0:
-            self.failed = self.size
-
-    def told(self, index: int, kept: bool) -> None:
-        if kept:
-            self.kept = max(self.kept, index)
-        else:
-            self.failed = min(self.failed, index)
+    def told(self, tried: Next, kept: bool) -> None:
+        (self.long if tried.long else self.short)[tried.place] = kept
 
     @property
-    def next(self) -> int | None:
-        """None when the two are neighbours."""
-        untried = self.kept < 0 and self.failed == self.size
-        if untried:
-            return self.start
-        if self.failed - self.kept <= 1:
+    def next(self) -> Next | None:
+        """None at the end."""
+        if self.long:
+            place = self._next_long()
+            return None if place is None else Next(place, True)
+        place = self._next_short()
+        if place is None:
+            return Next(max(_bounds(self.short, len(self.loads))[0], 0), True)
+        return Next(place, False)
+
+    def _next_short(self) -> int | None:
+        kept, failed = _bounds(self.short, len(self.loads))
+        if failed - kept == 1:
             return None
-        if self.failed == self.size:
-            return min(self.kept + FIRST_STEP, self.size - 1)
-        if self.kept < 0:
-            return max(self.failed - FIRST_STEP, 0)
-        return (self.kept + self.failed) // 2
+        if kept < 0:
+            return 0
+        if failed < len(self.loads):
+            return (kept + failed) // 2
+        doubled = (place for place, load in enumerate(self.loads) if load >= 2 * self.loads[kept])
+        return next(doubled, len(self.loads) - 1)
+
+    def _next_long(self) -> int | None:
+        kept, failed = _bounds(self.long, len(self.loads))
+        step = 1 << (len(self.long) - 1)
+        if failed - kept == 1:
+            below = kept - 1
+            return below if self.reserve and below >= 0 and below not in self.long else None
+        if kept < 0:
+            return max(failed - step, 0)
+        if failed == len(self.loads):
+            return min(kept + step, failed - 1)
+        return (kept + failed) // 2
+
+
+def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
+    """The lowest place that failed, `size` where none did, and the highest below it that kept, else -1."""
+    failed = min((place for place, kept in tried.items() if not kept), default=size)
+    return max((place for place, kept in tried.items() if kept and place < failed), default=-1), failed

@@ -199,6 +199,7 @@ def _facts(
         "start": engine.facts.get("start"),
         "planned": len(workload) - warmup,
         "slo": prepared.scenario.slo,
+        "probe": None if (probe := prepared.probe_of(cell)) is None else asdict(probe),
         "unsent": result.unsent,
         "interrupted": result.interrupted,
         "cache": cache.as_json(),

@@ -4,7 +4,16 @@ import hashlib
 from typing import Any
 
 from harness.metrics.card import describe
-from harness.plan import Cell, LoadPoint, load_points, seed_for, warmup_requests
+from harness.plan import (
+    Cell,
+    LoadPoint,
+    Probe,
+    all_requests,
+    load_points,
+    probe_of,
+    seed_for,
+    warmup_requests,
+)
 from harness.prompts.generate import generate
 from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
@@ -30,33 +39,55 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
 class Workloads:
     """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache.
 
-    All are made at once: the tokenizer they are counted with is a running engine's, and stops with it.
+    All are made at once: the tokenizer they are counted with is a running engine's, and stops with it. In a
+    capacity search (`probe`) they are made when a load is first tried, since few of its loads are.
     """
 
-    def __init__(self, scenario: Scenario, repeats: int, seed: int, counter: TokenCounter | None) -> None:
-        texts = TextMaker(counter)
-        self.exact = texts.exact
-        self._scenario, self._points = scenario, load_points(scenario.load)
-        counts = {point: scenario.load.requests + warmup_requests(scenario, point) for point in self._points}
-        self._made: dict[tuple[LoadPoint, int], Workload] = {
-            (point, repeat): generate(
-                scenario.prompts, counts[point], seed_for(seed, "prompts", point.label, repeat), texts
-            )
-            for repeat in range(repeats)
-            for point in self._points
-        }
+    def __init__(
+        self,
+        scenario: Scenario,
+        repeats: int,
+        seed: int,
+        counter: TokenCounter | None,
+        probe: Probe | None = None,
+    ) -> None:
+        self.count_with(counter)
+        self.exact = self._texts.exact
+        self._scenario, self._seed = scenario, seed
+        self._probe, self._repeats = probe, repeats
+        self._made: dict[tuple[LoadPoint, int], Workload] = {}
+        points = load_points(scenario.load)
+        self._points = points if probe is None else points[:1]
+        for repeat in range(repeats if probe is None else 1):
+            for point in self._points:
+                self.of(Cell("", 0, point, repeat))
+
+    def count_with(self, counter: TokenCounter | None) -> None:
+        """From now on."""
+        self._texts = TextMaker(counter)
 
     def of(self, cell: Cell) -> Workload:
-        return self._made[cell.load, cell.repeat]
+        place = cell.load, cell.repeat
+        if place not in self._made:
+            self._made[place] = generate(
+                self._scenario.prompts,
+                all_requests(self._scenario, cell.load, probe_of(self._probe, cell, self._repeats)),
+                seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
+                self._texts,
+            )
+        return self._made[place]
 
     def cards(self, seed: int) -> dict[str, dict[str, Any]]:
-        """Of the first repeat, by load point: what its requests are."""
+        """Of the first repeat, by load point: what its requests are. In a search of its lowest load."""
         return {
             point.label: card_of(self._scenario, seed, point, self._made[point, 0]) for point in self._points
         }
 
     def sha256(self) -> str:
-        """Of the first repeat at every load point: equal for runs that differ in --repeats only."""
+        """Of the first repeat at every load point: equal for runs that differ in --repeats only.
+
+        In a search at its lowest load.
+        """
         digest = hashlib.sha256()
         for point in self._points:
             digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())

@@ -12,7 +12,7 @@ def t_cdf(t: float, freedom: float) -> float:
     """P(T ≤ t). Infinite arguments are allowed."""
     if math.isinf(t):
         return 1.0 if t > 0 else 0.0
-    tail = 0.5 * _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+    tail = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
     return 1 - tail if t > 0 else tail
 
 
@@ -32,12 +32,12 @@ def t_quantile(probability: float, freedom: float) -> float:
     return (low + high) / 2
 
 
-def _incomplete_beta(a: float, b: float, x: float) -> float:
+def incomplete_beta(a: float, b: float, x: float) -> float:
     """Regularised I_x(a, b) by Lentz's continued fraction (Numerical Recipes, 6.4)."""
     if x <= 0 or x >= 1:
         return 0.0 if x <= 0 else 1.0
     if x > (a + 1) / (a + b + 2):
-        return 1 - _incomplete_beta(b, a, 1 - x)
+        return 1 - incomplete_beta(b, a, 1 - x)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1))
     fraction = d

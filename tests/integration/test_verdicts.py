@@ -61,28 +61,65 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     assert len(described["cells"]) == 10
 
 
-def test_the_capacity_of_a_server_of_two_slots_is_between_two_and_three(here):
-    """A third request waits for a slot, so its first token takes longer than any limit near 150 ms."""
+def test_the_capacity_of_a_server_of_two_slots_is_two(here):
+    """With a third request in flight every other one waits for a slot, longer than the limit allows."""
     define("narrow", "--max-running", "2", ttft_ms=150, gap_ms=20)
-    search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "8")
-    limits = ("--set", "slo.ttft_ms.p90=250")
+    search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "4")
+    limits = ("--set", "slo.ttft_ms.p50=250")
     asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)
-    assert "there are no limits to keep" in bench(*asked, code=2).stderr
+    assert "--find-capacity needs [slo]" in bench(*asked, code=2).stderr
     done = bench(*asked, *limits, limit_s=200)
     (found,) = summary()["capacity"]
-    assert found["interval"][::2] == [2, 3]
-    assert [(one["value"], one["kept"]) for one in found["tested"]] == [(1, 1), (2, 1), (3, 0), (4, 0)]
+    assert (found["value"], found["kept_by_search"], found["interval"]) == (2, [2], [2, 2, 3])
+    tested = [(one["value"], one["kept"], one["runs"]) for one in found["tested"]]
+    assert tested == [(1, 1, 1), (2, 2, 2), (3, 0, 2), (4, 0, 1)]
     assert found["tested"][0]["attainment"] == 1
-    assert "narrow: 2.45 in flight keep the limits (2 to 3, 1 search)" in done.stdout
+    assert "narrow: 2 in flight keep the limits (1 search: 2); 3 does not" in done.stdout
 
     # Cut short before its last load, the search goes on there.
     assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
-    (last,) = (run_folder() / "cells").glob("*-c3-r0")
+    (last,) = (run_folder() / "cells").glob("*-c3-r1")
     shutil.rmtree(last)
     kept = {cell: (cell / "cell.json").stat().st_mtime_ns for cell in (run_folder() / "cells").iterdir()}
     manifest = run_folder() / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"state": "complete"', '"state": "interrupted"'))
     bench("resume", str(run_folder()), limit_s=200)
-    assert summary()["capacity"][0]["interval"][::2] == [2, 3]
+    assert summary()["capacity"][0]["interval"] == [2, 2, 3]
     assert last.is_dir()
     assert kept == {cell: (cell / "cell.json").stat().st_mtime_ns for cell in kept}
+    again = bench("report", str(run_folder()), limit_s=100)
+    assert "2 in flight keep the limits" in again.stdout + (run_folder() / "report.html").read_text()
+
+
+def test_the_capacity_of_a_server_of_twenty_requests_a_second_is_not_above_it(here):
+    """Its limit is so loose that only the queue tells, and the few requests of the scenario build none."""
+    define("twenty", "--max-running", "8", ttft_ms=200, gap_ms=66)
+    most_per_s = 8 / 0.398
+    search = ("--find-capacity", "--rate", "16,26", "--probe-seconds", "2", "--requests", "12")
+    limits = ("--output-tokens", "4", "--set", "slo.e2e_ms.p50=5000", "--set", "load.arrival=constant")
+    asked = ("run", "--scenario", "fixed-length", "--backends", "twenty", "--repeats", "1", "--no-probe")
+    bench(
+        *asked, *search, *limits, code=(0, 4), limit_s=300
+    )  # an overload may be too much for the client too
+    (found,) = summary()["capacity"]
+    # Long probes of 16 s instead of some minutes tell an overload from about 3 % on.
+    assert 0.85 * most_per_s <= found["value"] <= 1.03 * most_per_s
+    assert found["interval"][2] is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--probe-seconds", "10"), "only applies to --find-capacity"),
+        (("--find-capacity", "--rate", "1,8", "--probe-seconds", "0"), "must be above 0"),
+        (("--find-capacity", "--rate", "1,8", "--duration", "9"), "ends a probe after 9 s"),
+        (
+            ("--find-capacity", "--rate", "1", "--set", "load.profile=[{seconds=9,start=1,end=2}]"),
+            "no capacity",
+        ),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_refused(here, arguments, said):
+    define("any")
+    asked = ("run", "--scenario", "fixed-length", "--backends", "any", "--set", "slo.ttft_ms.p95=500")
+    assert said in bench(*asked, *arguments, code=2).stderr

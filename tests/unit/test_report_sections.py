@@ -48,15 +48,21 @@ def test_the_capacity_stands_with_every_load_that_was_tried(folder):
     found = {
         "label": FIRST,
         "kind": "rate",
+        "value": 6.0,
+        "kept_by_search": [5.0, 6.0, 6.0],
+        "kept_short": 7.0,
         "interval": [5.0, 6.0, 7.0],
         "searches": 3,
         "saturated_from": 8.0,
-        "tested": [{**tried, "saturated": True, "why": None}],
+        "tested": [{**tried, "saturated": True, "why": "540 answers to 600 arrivals"}],
     }
     edit_summary(folder, capacity=[found])
     text = section(folder, "limits")
-    assert f"Capacity: {FIRST}: 6 requests/s keep the limits (5 to 7, 3 searches); saturated from 8" in text
-    assert "0 of 260.07.50saturated" in text
+    assert (
+        f"Capacity: {FIRST}: 6 requests/s keep the limits (3 searches: 5, 6, 6); 7 does not; saturated from 8"
+        in text
+    )
+    assert "0 of 260.07.50saturated: 540 answers to 600 arrivals" in text
 
 
 def test_the_probe_names_what_does_not_hold(folder):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.schedule import arrivals, think_times
+from harness.schedule import arrivals, paced, think_times
 from harness.spec.scenario import Segment
 
 S = 1_000_000_000
@@ -99,3 +99,10 @@ def test_think_times_have_the_mean_that_was_asked_for():
     drawn = think_times(2.0, True, 20_000, 1) / S
     assert drawn.mean() == pytest.approx(2.0, rel=0.03)
     assert drawn.std() == pytest.approx(2.0, rel=0.03)
+
+
+def test_paced_arrivals_have_exactly_the_rate_and_the_same_pattern():
+    drawn = arrivals("poisson", 20, 600, seed=3)
+    stretched = paced(drawn, 30.0)
+    assert stretched[-1] == 30 * S
+    assert np.diff(stretched) / np.diff(drawn) == pytest.approx(stretched[-1] / drawn[-1], rel=1e-3)

@@ -27,11 +27,11 @@ def _capacity(source: Source) -> Iterator[Html]:
                 f"{one['kept']} of {one['runs']}",
                 number(100 * one["attainment"]),
                 number(one["requests_per_s"]),
-                "saturated" if one["saturated"] else str(one["why"] or ""),
+                ": ".join(filter(None, ("saturated" if one["saturated"] else "", one["why"]))),
             ]
             for one in found["tested"]
         )
-        head = [str(found["kind"]), "runs that kept them", "good requests, %", "answers per s", ""]
+        head = [str(found["kind"]), "runs that kept them", "good requests, %", "answers per s", "why not"]
         caption = f"{found['label']}: every load that was tried"
         yield details(caption, table(caption, head, rows, class_="numbers"))
 
