@@ -74,24 +74,30 @@ def _columns(rows: NDArray[np.void]) -> dict[str, Any]:
 
 def _column(name: str, values: NDArray[Any]) -> Any:
     if name in _CODES:
-        return parquet.named(values, [code.name.lower() for code in _CODES[name]])
-    return parquet.numbers(values, unknown=values == UNKNOWN)
+        return parquet.named(values, _names(name))
+    return parquet.integers(values, unknown=values == UNKNOWN)
+
+
+def _names(field: str) -> list[str]:
+    """By code: each enumeration counts from 0."""
+    return [code.name.lower() for code in _CODES[field]]
 
 
 def _array(source: parquet.Source, dtype: np.dtype[np.void]) -> NDArray[np.void]:
-    """One row group at a time: what was written in pieces is read in pieces."""
+    """A part at a time: what was written in pieces is read in pieces."""
     rows = np.zeros(source.rows, dtype)
     names = [name for name in dtype.names or () if name in source.names or name not in _ADDED]
     for name in set(dtype.names or ()) - set(names):
         rows[name] = UNKNOWN
     start = 0
-    for group in source.groups(names):
-        part = rows[start : start + group.num_rows]
+    for frame in source.groups({name: _expression(name, dtype[name]) for name in names}):
+        part = rows[start : start + len(frame)]
         for name in names:
-            if name in _CODES:
-                codes = {code.name.lower(): int(code) for code in _CODES[name]}
-                part[name] = parquet.codes_of(group.column(name), codes)
-            else:
-                part[name] = parquet.numbers_of(group.column(name), dtype[name], unknown=UNKNOWN)
-        start += group.num_rows
+            column = frame[name]
+            part[name] = parquet.codes_of(column) if name in _CODES else column.to_numpy()
+        start += len(frame)
     return rows
+
+
+def _expression(name: str, dtype: np.dtype[Any]) -> str:
+    return parquet.one_of(name, _names(name)) if name in _CODES else parquet.known(name, dtype, UNKNOWN)

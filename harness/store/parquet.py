@@ -1,40 +1,69 @@
-"""Columns to a Parquet file and back, through pyarrow, which is loaded on first use (0.2 s)."""
+"""Columns to a Parquet file and back, through DuckDB and pandas, which are loaded on first use (1 s)."""
 
+import errno
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.store.atomic import storage_error
 
-_INTEGER = {"int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64", "uint8": "UInt8"}
+if TYPE_CHECKING:
+    import pandas as pd
+    from duckdb import DuckDBPyConnection
+
+_INTEGERS = {1: "tinyint", 2: "smallint", 4: "integer", 8: "bigint"}  # by bytes
+_GROUP = 1_000_000  # rows: a row group as it is written, about as many as are read at a time
+_VECTOR = 2048  # rows: what DuckDB counts a chunk in
 
 
-def numbers(values: NDArray[Any], unknown: NDArray[np.bool_] | None = None) -> Any:
+def integers(values: NDArray[Any], unknown: NDArray[np.bool_]) -> Any:
     """A column with null where `unknown`."""
-    import pyarrow as pa
+    import pandas as pd
 
-    return pa.array(values, mask=unknown)
+    return pd.arrays.IntegerArray(values, unknown)
 
 
 def texts(values: Sequence[str]) -> Any:
-    import pyarrow as pa
+    import pandas as pd
 
-    return pa.array(values, pa.string())
+    return pd.Series(values, dtype=pd.StringDtype("python"))
 
 
 def named(codes: NDArray[Any], names: Sequence[str]) -> Any:
-    """A column of `names` by their position: text for every reader, a category for those that know it."""
-    import pyarrow as pa
+    """A column of `names` by their position."""
+    import pandas as pd
 
     kind = np.int8 if len(names) < 128 else np.int32
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(kind)), pa.array(names, pa.string()))
+    return pd.Categorical.from_codes(codes.astype(kind), categories=pd.Index(list(names)))
+
+
+@contextmanager
+def connection(
+    directories: Sequence[Path] = (), files: Sequence[Path] = ()
+) -> Iterator["DuckDBPyConnection"]:
+    """A database in memory that reaches nothing but `directories` and `files`: no network, no extensions."""
+    import duckdb
+
+    settings: dict[str, Any] = {
+        "threads": 1,
+        "temp_directory": "",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
+    with duckdb.connect(config=settings) as connected:
+        connected.execute("set allowed_directories = $1", [[str(path) for path in directories]])
+        connected.execute("set allowed_paths = $1", [[str(path) for path in files]])
+        connected.execute("set enable_external_access = false")
+        connected.execute("set lock_configuration = true")
+        yield connected
 
 
 def write(path: Path, groups: Iterable[Mapping[str, Any]]) -> None:
@@ -42,116 +71,157 @@ def write(path: Path, groups: Iterable[Mapping[str, Any]]) -> None:
 
     Raises StorageError when there is no room, or the folder cannot be written.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import duckdb
 
-    partial = path.with_name(f".{path.name}.partial")
-    writer = None
+    # DuckDB cannot add to a file: each group is a file of its own first, and a last pass joins them.
+    scratch = path.resolve().with_name(f".{path.name}.scratch")
     try:
-        with partial.open("wb") as file:
-            for columns in groups:
-                table = pa.table(dict(columns))
-                table = table.replace_schema_metadata({"pandas": _for_pandas(table.schema)})
-                writer = writer or pq.ParquetWriter(
-                    file, table.schema, compression="snappy", write_statistics=False
-                )
-                writer.write_table(table, row_group_size=max(1, table.num_rows))
-            if writer:
-                writer.close()
-            file.flush()
+        shutil.rmtree(scratch, ignore_errors=True)  # of a bench that was killed
+        scratch.mkdir()
+        with connection([scratch]) as connected:
+            parts = [
+                _part(connected, scratch / f"{index}.parquet", columns)
+                for index, columns in enumerate(groups)
+            ]
+            whole = parts[0] if len(parts) == 1 else _joined(connected, parts, scratch / "whole.parquet")
+        with whole.open("rb") as file:
             os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise storage_error(error, path) from error
+        whole.replace(path)
+    except (duckdb.Error, OSError, ValueError) as error:
+        raise storage_error(_system_error(error), path) from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _for_pandas(schema: Any) -> str:
-    """Without it, pandas makes floats of integers with nulls, in which nanoseconds lose digits."""
+def _part(connected: "DuckDBPyConnection", path: Path, columns: Mapping[str, Any]) -> Path:
+    import pandas as pd
+
+    frame = pd.DataFrame(dict(columns), copy=False)
+    connected.register("part", frame)
+    connected.execute(f"copy part to {literal(str(path))} ({_options(_for_pandas(frame))})")
+    connected.unregister("part")
+    return path
+
+
+def _joined(connected: "DuckDBPyConnection", parts: Sequence[Path], path: Path) -> Path:
+    """In their order, with the note that each of them has."""
+    note = connected.execute(
+        "select value::varchar from parquet_kv_metadata($1) where key = 'pandas'::blob", [str(parts[0])]
+    ).fetchall()[0][0]
+    rows = f"select * from read_parquet({literals(parts)})"
+    connected.execute(f"copy ({rows}) to {literal(str(path))} ({_options(note)})")
+    return path
+
+
+def _options(note: str) -> str:
+    return (
+        f"format parquet, compression snappy, row_group_size {_GROUP}, use_tmp_file false, "
+        f"kv_metadata {{pandas: {literal(note)}}}"
+    )
+
+
+def _for_pandas(frame: "pd.DataFrame") -> str:
+    """Without it, pandas.read_parquet makes floats of integers with nulls, and nanoseconds lose digits."""
     columns = [
         {
-            "name": field.name,
-            "field_name": field.name,
-            "pandas_type": str(field.type),
-            "numpy_type": _INTEGER[str(field.type)],
+            "name": name,
+            "field_name": name,
+            "pandas_type": str(dtype).lower(),
+            "numpy_type": str(dtype),
             "metadata": None,
         }
-        for field in schema
-        if str(field.type) in _INTEGER
+        for name, dtype in frame.dtypes.items()
+        if str(dtype).startswith("Int")
     ]
     about = {"index_columns": [], "column_indexes": [], "columns": columns, "pandas_version": None}
     return json.dumps(about)
+
+
+def _system_error(error: Exception) -> OSError | ValueError:
+    """DuckDB has the system's words and no errno."""
+    if isinstance(error, OSError | ValueError):
+        return error
+    known = [code for code in (errno.ENOSPC, errno.EDQUOT) if os.strerror(code) in str(error)]
+    return OSError(known[0], os.strerror(known[0])) if known else OSError(first_line(error))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """An open file."""
 
-    file: Any
+    path: Path
+    connected: "DuckDBPyConnection"
+    names: Sequence[str]
+    rows: int
 
-    @property
-    def names(self) -> list[str]:
-        return list(self.file.schema_arrow.names)
-
-    @property
-    def rows(self) -> int:
-        return int(self.file.metadata.num_rows)
-
-    def groups(self, names: Sequence[str]) -> Iterator[Any]:
-        for index in range(self.file.num_row_groups):
-            yield self.file.read_row_group(index, columns=list(names))
-
-    def column(self, name: str) -> Any:
-        return self.file.read(columns=[name]).column(name)
+    def groups(self, columns: Mapping[str, str]) -> Iterator["pd.DataFrame"]:
+        """SQL expressions by name, in the order of the file, a part of the rows at a time."""
+        wanted = ", ".join(f"{expression} as {name}" for name, expression in columns.items())
+        result = self.connected.execute(f"select {wanted} from read_parquet($1)", [str(self.path)])
+        while len(frame := result.fetch_df_chunk(_GROUP // _VECTOR)):
+            yield frame
 
     def texts(self, name: str) -> list[str]:
-        found: list[str] = self.column(name).to_pylist()
-        return found
+        return [
+            text for frame in self.groups({name: f"coalesce({name}::varchar, '')"}) for text in frame[name]
+        ]
+
+    def distinct(self, name: str) -> list[str]:
+        """In the order of their first row."""
+        found = self.connected.execute(
+            f"select {name}::varchar from read_parquet($1, file_row_number = true) "
+            "group by 1 order by min(file_row_number)",
+            [str(self.path)],
+        )
+        return [row[0] for row in found.fetchall()]
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[Source]:
     """Raises FileNotFoundError; ValueError, also from inside the block, for a file that is damaged."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import duckdb
 
-    with path.open("rb") as opened:
-        try:
-            with pq.ParquetFile(opened) as file:
-                yield Source(file)
-        except (pa.ArrowException, OSError, KeyError, TypeError, MemoryError, OverflowError) as error:
-            raise ValueError(f"{path.name}: {error}") from error
-
-
-def numbers_of(column: Any, dtype: np.dtype[Any], unknown: int) -> NDArray[Any]:
-    import pyarrow as pa
-
-    return np.asarray(column.cast(pa.int64()).fill_null(unknown).to_numpy()).astype(dtype)
+    path = path.resolve()
+    with path.open("rb"):
+        pass  # OSError in the system's words
+    try:
+        with connection(files=[path]) as connected:
+            about = connected.execute("describe from read_parquet($1)", [str(path)]).fetchall()
+            rows = connected.execute("select count(*) from read_parquet($1)", [str(path)]).fetchall()
+            yield Source(path, connected, [column[0] for column in about], rows[0][0])
+    except (duckdb.Error, MemoryError) as error:
+        raise ValueError(f"{path.name}: {first_line(error)}") from error
 
 
-def codes_of(column: Any, codes: Mapping[str, int]) -> NDArray[np.uint8]:
-    """KeyError for a name that `codes` does not have."""
-    found = np.zeros(len(column), np.uint8)
-    start = 0
-    for chunk in _dictionaries(column):
-        known = np.array([codes[name] for name in chunk.dictionary.to_pylist()], np.uint8)
-        found[start : start + len(chunk)] = known[chunk.indices.to_numpy(zero_copy_only=False)]
-        start += len(chunk)
-    return found
+def first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
-def names_of(column: Any) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct names in the order of their first row, and the position among them of each row."""
-    names: dict[str, int] = {}
-    positions = []
-    for chunk in _dictionaries(column):
-        known = [names.setdefault(name, len(names)) for name in chunk.dictionary.to_pylist()]
-        positions.append(np.array(known, np.int64)[chunk.indices.to_numpy(zero_copy_only=False)])
-    return list(names), np.concatenate([np.zeros(0, np.int64), *positions])
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
-def _dictionaries(column: Any) -> Iterator[Any]:
-    import pyarrow as pa
+def literals(values: Iterable[Any]) -> str:
+    return "[" + ", ".join(literal(str(value)) for value in values) + "]"
 
-    for chunk in column.chunks:
-        yield chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+
+def sql_type(dtype: np.dtype[Any]) -> str:
+    """Of an array of integers."""
+    return _INTEGERS[dtype.itemsize]
+
+
+def known(name: str, dtype: np.dtype[Any], unknown: int) -> str:
+    return f"coalesce({name}, {unknown})::{sql_type(dtype)}"
+
+
+def one_of(name: str, names: Sequence[str]) -> str:
+    """An error where the column has another name, so that nobody counts it as one of these."""
+    return f"{name}::varchar::enum({', '.join(map(literal, names))})"
+
+
+def codes_of(column: "pd.Series[Any]") -> NDArray[Any]:
+    """Of a column read through `one_of`: positions among its names. ValueError where there is none."""
+    codes: NDArray[Any] = column.cat.codes.to_numpy()
+    if (codes < 0).any():
+        raise ValueError(f"a row has no {column.name}")
+    return codes

@@ -19,8 +19,8 @@ def write_telemetry(telemetry: Telemetry, folder: Path) -> None:
     codes = np.repeat(np.arange(len(names)), lengths)
     columns = {
         "series": parquet.named(codes, names),
-        "at_ns": parquet.numbers(np.concatenate([np.zeros(0, np.int64), *at_ns])),
-        "value": parquet.numbers(np.concatenate([np.zeros(0), *values])),
+        "at_ns": np.concatenate([np.zeros(0, np.int64), *at_ns]),
+        "value": np.concatenate([np.zeros(0), *values]),
     }
     parquet.write(folder / FILE, [columns])
 
@@ -30,9 +30,21 @@ def read_telemetry(folder: Path) -> Telemetry:
     if not (folder / FILE).exists():
         return Telemetry()
     with parquet.reading(folder / FILE) as source:
-        names, codes = parquet.names_of(source.column("series"))
-        at_ns, values = (np.asarray(source.column(name).to_numpy()) for name in ("at_ns", "value"))
-    at_ns, values = at_ns.astype(np.int64), values.astype(np.float64)
+        names = source.distinct("series")
+        wanted = {
+            "series": parquet.one_of("series", names),
+            "at_ns": "at_ns::bigint",
+            "value": "coalesce(value::double, 'nan')",
+        }
+        frames = list(source.groups(wanted)) if names else []
+    codes, at_ns, values = (
+        np.concatenate([np.zeros(0, kind), *found])
+        for kind, found in (
+            (np.int32, [parquet.codes_of(frame["series"]) for frame in frames]),
+            (np.int64, [frame["at_ns"].to_numpy(np.int64) for frame in frames]),
+            (np.float64, [frame["value"].to_numpy() for frame in frames]),
+        )
+    )
     return Telemetry(
         {name: Samples(at_ns[codes == code], values[codes == code]) for code, name in enumerate(names)}
     )

@@ -123,7 +123,7 @@ FORBIDDEN = {
     "schedule": {"asyncio", "httpx", "socket", "time"},
     "prompts": {"asyncio", "httpx", "socket", "time"},
     "plan": {"asyncio", "httpx", "socket", "time"},
-    "load": {"pandas", "matplotlib", "pyarrow"},
+    "load": {"pandas", "matplotlib", "duckdb"},
     "metrics": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "traces": {"pandas", "matplotlib", "httpx", "socket", "time"},
     "fairness": {"pandas", "matplotlib", "httpx", "pathlib"},
@@ -205,7 +205,7 @@ def test_help_loads_nothing_heavy(command):
         "docker",
         "pynvml",
         "httpx",
-        "pyarrow",
+        "duckdb",
         "uvloop",
         "psutil",
     ):

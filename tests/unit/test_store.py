@@ -4,16 +4,18 @@ import hashlib
 import json
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import numpy as np
-import pyarrow.parquet
+import pandas as pd
 import pytest
 from made import facts, records
 
 from harness.errors import SetupError, SpecError
 from harness.record import Outcome
-from harness.store import RunFolder, atomic, columns, open_run, samples
+from harness.store import RunFolder, atomic, columns, open_run, parquet, samples
 from harness.summary import summarise_folder
 from harness.telemetry import Samples, Telemetry
 
@@ -61,26 +63,45 @@ def test_a_cell_without_requests_can_be_stored(folder):
 
 def test_other_tools_read_names_and_nulls_not_codes(folder):
     folder.write_cell("000-x", records(*ROWS), {})
-    table = pyarrow.parquet.read_table(folder.cell_path("000-x") / "requests.parquet")
-    assert table["outcome"].to_pylist() == ["ok", "dropped"]
-    assert table["sent_ns"].to_pylist() == [0, None]
-    assert table["phase"].to_pylist() == ["measure", "measure"]
+    path = str(folder.cell_path("000-x") / "requests.parquet")
+    rows = duckdb.execute("select outcome, sent_ns, phase from read_parquet($1)", [path]).fetchall()
+    assert rows == [("ok", 0, "measure"), ("dropped", None, "measure")]
 
 
-def test_pandas_is_told_to_keep_integers_with_nulls(folder):
+@pytest.mark.parametrize("group", [1, 100])
+def test_pandas_keeps_integers_with_nulls(folder, monkeypatch, group):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", group)
     folder.write_cell("000-x", records(*ROWS), {})
-    schema = pyarrow.parquet.read_schema(folder.cell_path("000-x") / "requests.parquet")
-    kept = {one["name"]: one["numpy_type"] for one in schema.pandas_metadata["columns"]}
-    assert kept["sent_ns"] == "Int64"
-    assert kept["worker"] == "Int16"
-    assert set(kept) == {field.name for field in schema if pyarrow.types.is_integer(field.type)}
+    requests = pd.read_parquet(folder.cell_path("000-x") / "requests.parquet", engine="pyarrow")
+    assert str(requests["sent_ns"].dtype) == "Int64"
+    assert str(requests["worker"].dtype) == "Int16"
+    assert requests["sent_ns"].isna().tolist() == [False, True]
+    assert requests["outcome"].tolist() == ["ok", "dropped"]
+    events = pd.read_parquet(folder.cell_path("000-x") / "events.parquet", engine="pyarrow")
+    assert str(events["stamp_ns"].dtype) == "Int64"
 
 
-def test_each_piece_of_a_long_cell_is_a_row_group(folder, monkeypatch):
+def test_each_piece_of_a_long_cell_is_a_row_group_in_its_order(folder, monkeypatch):
     monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
-    folder.write_cell("000-x", records(*[{"texts": [1, 2, 3, 4]}] * 5), facts())
-    file = pyarrow.parquet.ParquetFile(folder.cell_path("000-x") / "events.parquet")
-    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [3] * 6 + [2]
+    made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
+    folder.write_cell("000-x", made, facts())
+    path = str(folder.cell_path("000-x") / "events.parquet")
+    seqs = duckdb.execute("select seq from read_parquet($1)", [path]).fetchall()
+    assert [seq for (seq,) in seqs] == made.events["seq"].tolist()
+    assert [one.name for one in folder.cell_path("000-x").iterdir() if one.name.startswith(".")] == []
+
+
+def test_a_name_with_wildcards_and_quotes_is_a_name(tmp_path):
+    folder = RunFolder.create(tmp_path, "a[b]*'c é")
+    made = records(*ROWS)
+    folder.write_cell("000-x", made, facts())
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def test_any_text_comes_back(folder):
+    made = replace(records(*ROWS), texts=["a\0b\n'\"é😀", ""], errors=["", "NULL"])
+    folder.write_cell("000-x", made, facts())
+    equal(made, folder.read_cell("000-x")[0])
 
 
 def digests(values):
@@ -119,10 +140,8 @@ def test_a_damaged_file_is_one_error(folder, name, damage):
     if damage in broken:
         path.write_bytes(broken[damage])
     else:
-        table = pyarrow.table(
-            {"series" if damage == "kinds" else "x": ["a"], "seq": ["text"], "at_ns": ["b"]}
-        )
-        pyarrow.parquet.write_table(table, path)
+        name_of_first = "series" if damage == "kinds" else "x"
+        duckdb.execute(f"copy (select 'a' as {name_of_first}, 'text' as seq, 'b' as at_ns) to '{path}'")
     with pytest.raises(SpecError, match="cannot be read"):
         folder.read_telemetry("000-x") if name == "telemetry" else folder.read_cell("000-x")
 
@@ -154,7 +173,22 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
     with pytest.raises(SetupError, match="no space left"):
         folder.write_cell("000-x", records(*ROWS), {})
     assert folder.cells() == []
-    assert not list(folder.path.rglob("*.partial"))
+    assert not list(folder.path.rglob(".*"))
+
+
+def test_a_disk_that_is_full_for_duckdb_is_said(folder, monkeypatch):
+    """/dev/full takes nothing, in the system's own words."""
+
+    def full(connected, path, columns):
+        path.symlink_to("/dev/full")
+        return part(connected, path, columns)
+
+    part = parquet._part
+    monkeypatch.setattr(parquet, "_part", full)
+    monkeypatch.setattr(parquet, "connection", lambda _directories: duckdb.connect())
+    with pytest.raises(SetupError, match="no space left"):
+        folder.write_cell("000-x", records(*ROWS), {})
+    assert not list(folder.path.rglob(".*"))
 
 
 def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
