@@ -27,6 +27,17 @@ _CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": 
 _ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order")  # with 0.2
 _TEXTS = ("text", "finish_reason", "error")
 
+
+def _sql_types(dtype: np.dtype[np.void]) -> dict[str, str]:
+    return {
+        name: "varchar" if name in _CODES else parquet.sql_type(dtype[name]) for name in dtype.names or ()
+    }
+
+
+# Every column of the two files, with its SQL type.
+REQUEST_COLUMNS = _sql_types(REQUEST_DTYPE) | dict.fromkeys((*_TEXTS, "tool_calls"), "varchar")
+EVENT_COLUMNS = _sql_types(EVENT_DTYPE)
+
 # Events are written this many at a time, so that a long cell never stands in memory whole.
 EVENTS_PER_ROW_GROUP = 1_000_000
 

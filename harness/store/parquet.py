@@ -106,7 +106,7 @@ def _part(connected: "DuckDBPyConnection", path: Path, columns: Mapping[str, Any
 def _joined(connected: "DuckDBPyConnection", parts: Sequence[Path], path: Path) -> Path:
     """In their order, with the note that each of them has."""
     note = connected.execute(
-        "select value::varchar from parquet_kv_metadata($1) where key = 'pandas'::blob", [str(parts[0])]
+        "select decode(value) from parquet_kv_metadata($1) where key = 'pandas'::blob", [str(parts[0])]
     ).fetchall()[0][0]
     rows = f"select * from read_parquet({literals(parts)})"
     connected.execute(f"copy ({rows}) to {literal(str(path))} ({_options(note)})")

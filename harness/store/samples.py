@@ -8,6 +8,7 @@ from harness.store import parquet
 from harness.telemetry import Samples, Telemetry
 
 FILE = "telemetry.parquet"
+COLUMNS = {"series": "varchar", "at_ns": "bigint", "value": "double"}  # with their SQL types
 
 
 def write_telemetry(telemetry: Telemetry, folder: Path) -> None:

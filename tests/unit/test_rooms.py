@@ -28,7 +28,7 @@ ALLOWED = {
     "truth": {"errors", "tls"},
     "engines": {"dotted", "errors", "paths", "prompts", "spec", "truth"},
     "observe": {"child", "engines", "paths", "telemetry"},
-    "store": {"asked", "errors", "paths", "record", "telemetry"},
+    "store": {"asked", "dotted", "errors", "paths", "record", "telemetry"},
     "agreement": {"errors", "prompts", "spec"},
     "traces": {"asked", "errors", "paths", "record", "store"},
     "metrics": {"asked", "record", "telemetry"},
