@@ -189,6 +189,7 @@ def test_files_stay_small():
         ["list", "--help"],
         ["doctor", "--help"],
         ["probe", "--help"],
+        ["query", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(command):
