@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -170,3 +171,17 @@ def test_only_damaged_runs_are_an_error(capsys, results):
     code, _out, err = query(capsys, "select 1", "--results", results)
     assert code == ExitCode.USAGE
     assert "no run can be read" in err
+
+
+def documented():
+    for block in (ROOT / "docs" / "query.md").read_text().split("```")[1::2]:
+        command, shown = block.strip().removeprefix("$ bench ").rsplit('"\n', 1)
+        yield shlex.split(f'{command}"'), shown
+
+
+@pytest.mark.parametrize(("words", "shown"), list(documented()))
+def test_the_page_shows_what_bench_prints(capsys, monkeypatch, words, shown):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(words) == ExitCode.OK
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == shown.splitlines()
