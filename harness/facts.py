@@ -34,7 +34,7 @@ def client_facts(client: ClientFacts) -> dict[str, Any]:
         "clock_step_ms": client.clock_step_ns / 1e6 if client.clock_step_ns is not None else None,
         "clamped_stamps": client.clamped_stamps,
         "start": client.start,
-        "spread_ms": client.spread_ns / 1e6 if client.spread_ns is not None else None,
+        "spread_over_ms": client.spread_over_ns / 1e6 if client.spread_over_ns is not None else None,
         "notes": list(client.notes),
     }
 

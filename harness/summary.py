@@ -74,7 +74,7 @@ def summarise_cell(
     if counts["resent"] is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
     slots = throughput.slots_of(facts["load"])
-    window = throughput.measured_window(requests, slots)
+    window = throughput.measured_window(requests, slots, throughput.spread_over_ns(facts))
     shares = np.zeros(len(requests))
     rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
     if window:

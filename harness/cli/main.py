@@ -19,6 +19,7 @@ COMMANDS = {
     "compare": ("harness.cli.compare", "hold runs against a baseline; a gate for regressions"),
     "history": ("harness.cli.history", "add runs to the history; what became slower over many of them"),
     "nightly": ("harness.cli.nightly", "a suite of runs every night, its history, and a gate"),
+    "query": ("harness.cli.query", "SQL over the cells, requests, events and telemetry of all runs"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
     "claims": ("harness.cli.claims", "what others claim about engines, held against a run"),
     "up": ("harness.cli.up", "start one engine and leave it running"),

@@ -132,7 +132,7 @@ class ClientFacts:
     )
     clamped_stamps: int = 0  # reads whose kernel stamp was impossible by more than stamps.TOLERANCE_NS
     start: Literal["together", "spread"] | None = None  # of a closed loop's slots
-    spread_ns: int | None = None  # how long the spread took, in the slowest worker; None: not spread
+    spread_over_ns: int | None = None  # from t0 until the last slot went on; None: not spread
     notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...
 
 

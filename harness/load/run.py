@@ -180,7 +180,7 @@ def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records:
         clock_step_ns=_largest([fact.clock_step_ns for fact in facts]),
         clamped_stamps=sum(fact.clamped_stamps for fact in facts),
         start=_start(schedule),
-        spread_ns=_largest([fact.spread_ns for fact in facts]),
+        spread_over_ns=_largest([fact.spread_over_ns for fact in facts]),
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -32,6 +32,6 @@ class SpreadStart:
         return earliest
 
     @property
-    def took_ns(self) -> int:
-        """From the first end until the last slot went on."""
-        return max(0, self._last_due - self._first_end)
+    def over_at(self) -> int | None:
+        """When the last slot went on, on the clock of the ends; None where no slot has come so far."""
+        return self._last_due if self._ended else None

@@ -85,7 +85,7 @@ class Facts:
     shared_events: int  # generated events that arrived in one read with the one before
     clock_step_ns: int | None
     clamped_stamps: int
-    spread_ns: int | None  # None: the loop does not spread its start
+    spread_over_ns: int | None  # from t0; None: the loop does not spread its start
     stopped: bool
     notes: tuple[str, ...]
 
@@ -186,10 +186,14 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         shared_events=tally.shared_events,
         clock_step_ns=clock.step_ns if clock is not None else None,
         clamped_stamps=tally.clamped,
-        spread_ns=work.spread.took_ns if work.spread is not None else None,
+        spread_over_ns=_since(t0, work.spread.over_at) if work.spread is not None else None,
         stopped=stopped,
         notes=tuple(filter(None, notes)),
     )
+
+
+def _since(t0: int, moment: int | None) -> int | None:
+    return None if moment is None else moment - t0
 
 
 def _follow_up(tally: Tally, turns: TurnBodies, work: SessionWork, exchange: Exchange) -> None:

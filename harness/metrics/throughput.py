@@ -43,19 +43,28 @@ def slots_of(load: Mapping[str, Any]) -> int | None:
     return int(load["value"]) if load["kind"] == "concurrency" else None
 
 
-def measured_window(requests: NDArray[np.void], slots: int | None) -> Window | None:
+def spread_over_ns(facts: Mapping[str, Any]) -> int:
+    """When the slots of a closed loop had spread their sends, from t0; 0 where they do not.
+
+    `facts`: what has the `client` of cell.json.
+    """
+    return round((facts["client"].get("spread_over_ms") or 0) * 1e6)
+
+
+def measured_window(requests: NDArray[np.void], slots: int | None, not_before_ns: int = 0) -> Window | None:
     """Where the load is at its height; None when nothing measured was answered.
 
     Closed loop of `slots`: until the first slot stays empty; not before all have begun, and one mean answer
     later where there are several, so that a common start is forgotten. Open loop: until the last send; not
-    before one mean answer after the first.
+    before one mean answer after the first. `not_before_ns`: until then slots wait on purpose.
     """
     sent = requests[in_flight.held(requests)]
     measured = sent["phase"] == Phase.MEASURE
     answered = sent[measured & (sent["outcome"] == Outcome.OK)]
     if not len(answered):
         return None
-    begin, last_send = int(sent["sent_ns"][measured].min()), int(sent["sent_ns"].max())
+    first, last_send = int(sent["sent_ns"][measured].min()), int(sent["sent_ns"].max())
+    begin = max(first, not_before_ns)
     mean_ns = float(in_flight.times_in_system_ns(sent).mean())
     shortest_ns = MIN_STEADY_TIMES * mean_ns
     if slots is None:
@@ -69,7 +78,7 @@ def measured_window(requests: NDArray[np.void], slots: int | None) -> Window | N
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
-    return Window(begin, int(answered["end_ns"].max()), "whole")
+    return Window(first, int(answered["end_ns"].max()), "whole")
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:

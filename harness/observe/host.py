@@ -19,7 +19,7 @@ from harness import __version__, paths
 T = TypeVar("T")
 
 _PACKAGES = """
-    httpx httptools uvloop asyncio-throttle numpy pandas fastparquet matplotlib docker nvidia-ml-py psutil
+    httpx httptools uvloop asyncio-throttle numpy pandas duckdb matplotlib docker nvidia-ml-py psutil
 """.split()
 _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machine's containers
 _SYSTEM = Path("/sys/devices/system/cpu")

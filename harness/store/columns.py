@@ -4,14 +4,11 @@ requests.parquet: one row per request, REQUEST_DTYPE plus text, finish_reason, e
 events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arrival order.
 """
 
-import os
-from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from harness.record import (
@@ -24,11 +21,22 @@ from harness.record import (
     Records,
     response_start,
 )
-from harness.store.atomic import storage_error
+from harness.store import parquet
 
 _CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": EventKind}
 _ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order")  # with 0.2
 _TEXTS = ("text", "finish_reason", "error")
+
+
+def _sql_types(dtype: np.dtype[np.void]) -> dict[str, str]:
+    return {
+        name: "varchar" if name in _CODES else parquet.sql_type(dtype[name]) for name in dtype.names or ()
+    }
+
+
+# Every column of the two files, with its SQL type.
+REQUEST_COLUMNS = _sql_types(REQUEST_DTYPE) | dict.fromkeys((*_TEXTS, "tool_calls"), "varchar")
+EVENT_COLUMNS = _sql_types(EVENT_DTYPE)
 
 # Events are written this many at a time, so that a long cell never stands in memory whole.
 EVENTS_PER_ROW_GROUP = 1_000_000
@@ -36,87 +44,71 @@ EVENTS_PER_ROW_GROUP = 1_000_000
 
 def write_records(records: Records, folder: Path) -> None:
     """Raises StorageError when the folder cannot be written."""
-    requests = _frame(records.requests)
-    for name, values in zip(_TEXTS, (records.texts, records.finish_reasons, records.errors), strict=True):
-        requests[name] = np.array(values, dtype=object)
-    requests["tool_calls"] = np.array(records.tool_calls or [""] * len(requests), dtype=object)
-    write_frames(folder / "requests.parquet", [requests])
+    requests = _columns(records.requests)
+    tool_calls = records.tool_calls or [""] * len(records.requests)
+    for name, values in zip(
+        (*_TEXTS, "tool_calls"),
+        (records.texts, records.finish_reasons, records.errors, tool_calls),
+        strict=True,
+    ):
+        requests[name] = parquet.texts(values)
+    parquet.write(folder / "requests.parquet", [requests])
     groups = range(0, max(1, len(records.events)), EVENTS_PER_ROW_GROUP)
-    write_frames(
+    parquet.write(
         folder / "events.parquet",
-        (_frame(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups),
+        (_columns(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups),
     )
 
 
 def read_records(folder: Path, *, closed_loop: bool) -> Records:
-    """Raises FileNotFoundError for a cell that was never finished."""
-    requests = read_frame(folder / "requests.parquet")
-    events = read_frame(folder / "events.parquet")
-    rows = _array(requests, REQUEST_DTYPE)
-    if "start_ns" not in requests:  # written before 0.2
-        rows["start_ns"] = response_start(rows, closed_loop=closed_loop)
-    return Records(
-        requests=rows,
-        events=_array(events, EVENT_DTYPE),
-        texts=requests["text"].tolist(),
-        finish_reasons=requests["finish_reason"].tolist(),
-        errors=requests["error"].tolist(),
-        tool_calls=requests["tool_calls"].tolist() if "tool_calls" in requests else (),
-    )
+    """Raises FileNotFoundError for a cell that was never finished, ValueError for a damaged one."""
+    with parquet.reading(folder / "requests.parquet") as requests:
+        rows = _array(requests, REQUEST_DTYPE)
+        if "start_ns" not in requests.names:  # written before 0.2
+            rows["start_ns"] = response_start(rows, closed_loop=closed_loop)
+        texts, finish_reasons, errors = (requests.texts(name) for name in _TEXTS)
+        tool_calls = requests.texts("tool_calls") if "tool_calls" in requests.names else ()
+    with parquet.reading(folder / "events.parquet") as events:
+        return Records(
+            requests=rows,
+            events=_array(events, EVENT_DTYPE),
+            texts=texts,
+            finish_reasons=finish_reasons,
+            errors=errors,
+            tool_calls=tool_calls,
+        )
 
 
-def _frame(rows: NDArray[np.void]) -> pd.DataFrame:
-    columns: dict[str, Any] = {}
-    for name in rows.dtype.names or ():
-        values: Any = np.ascontiguousarray(rows[name])
-        if name in _CODES:
-            names = [code.name.lower() for code in _CODES[name]]
-            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(names))
-        else:
-            columns[name] = pd.arrays.IntegerArray(values.copy(), values == UNKNOWN)
-    return pd.DataFrame(columns)
+def _columns(rows: NDArray[np.void]) -> dict[str, Any]:
+    return {name: _column(name, np.ascontiguousarray(rows[name])) for name in rows.dtype.names or ()}
 
 
-def _array(frame: pd.DataFrame, dtype: np.dtype[np.void]) -> NDArray[np.void]:
-    rows = np.zeros(len(frame), dtype)
-    for name in dtype.names or ():
-        if name not in frame and name in _ADDED:
-            rows[name] = UNKNOWN
-            continue
-        column = frame[name]
-        if name in _CODES:
-            codes = {code.name.lower(): int(code) for code in _CODES[name]}
-            rows[name] = column.astype(object).map(codes).to_numpy(dtype=np.uint8)
-        else:
-            rows[name] = column.fillna(UNKNOWN).to_numpy(dtype=dtype[name])
+def _column(name: str, values: NDArray[Any]) -> Any:
+    if name in _CODES:
+        return parquet.named(values, _names(name))
+    return parquet.integers(values, unknown=values == UNKNOWN)
+
+
+def _names(field: str) -> list[str]:
+    """By code: each enumeration counts from 0."""
+    return [code.name.lower() for code in _CODES[field]]
+
+
+def _array(source: parquet.Source, dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    """A part at a time: what was written in pieces is read in pieces."""
+    rows = np.zeros(source.rows, dtype)
+    names = [name for name in dtype.names or () if name in source.names or name not in _ADDED]
+    for name in set(dtype.names or ()) - set(names):
+        rows[name] = UNKNOWN
+    start = 0
+    for frame in source.groups({name: _expression(name, dtype[name]) for name in names}):
+        part = rows[start : start + len(frame)]
+        for name in names:
+            column = frame[name]
+            part[name] = parquet.codes_of(column) if name in _CODES else column.to_numpy()
+        start += len(frame)
     return rows
 
 
-def write_frames(path: Path, frames: Iterable[pd.DataFrame]) -> None:
-    import fastparquet  # 0.3 s to import; only needed once a cell is done
-
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        for index, frame in enumerate(frames):
-            fastparquet.write(
-                str(partial),
-                frame,
-                compression="SNAPPY",
-                append=index > 0,
-                object_encoding="utf8",
-                stats=False,
-            )
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise storage_error(error, path) from error
-
-
-def read_frame(path: Path) -> pd.DataFrame:
-    import fastparquet
-
-    with path.open("rb") as file:
-        frame: pd.DataFrame = fastparquet.ParquetFile(file).to_pandas()
-    return frame
+def _expression(name: str, dtype: np.dtype[Any]) -> str:
+    return parquet.one_of(name, _names(name)) if name in _CODES else parquet.known(name, dtype, UNKNOWN)

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from harness.store.columns import read_frame, write_frames
+from harness.store import parquet
 from harness.telemetry import Samples, Telemetry
 
 FILE = "telemetry.parquet"
+COLUMNS = {"series": "varchar", "at_ns": "bigint", "value": "double"}  # with their SQL types
 
 
 def write_telemetry(telemetry: Telemetry, folder: Path) -> None:
@@ -17,26 +17,35 @@ def write_telemetry(telemetry: Telemetry, folder: Path) -> None:
     lengths = [len(samples.at_ns) for samples in telemetry.series.values()]
     at_ns = [samples.at_ns for samples in telemetry.series.values()]
     values = [samples.values for samples in telemetry.series.values()]
-    frame = pd.DataFrame(
-        {
-            "series": pd.Categorical.from_codes(np.repeat(np.arange(len(names)), lengths), pd.Index(names)),
-            "at_ns": np.concatenate([np.zeros(0, np.int64), *at_ns]),
-            "value": np.concatenate([np.zeros(0), *values]),
-        }
-    )
-    write_frames(folder / FILE, [frame])
+    codes = np.repeat(np.arange(len(names)), lengths)
+    columns = {
+        "series": parquet.named(codes, names),
+        "at_ns": np.concatenate([np.zeros(0, np.int64), *at_ns]),
+        "value": np.concatenate([np.zeros(0), *values]),
+    }
+    parquet.write(folder / FILE, [columns])
 
 
 def read_telemetry(folder: Path) -> Telemetry:
     """Empty for a cell that was measured without."""
     if not (folder / FILE).exists():
         return Telemetry()
-    frame = read_frame(folder / FILE)
-    at_ns, values = frame["at_ns"].to_numpy(np.int64), frame["value"].to_numpy(np.float64)
-    codes = frame["series"].cat.codes.to_numpy()
-    return Telemetry(
-        {
-            str(name): Samples(at_ns[codes == code], values[codes == code])
-            for code, name in enumerate(frame["series"].cat.categories)
+    with parquet.reading(folder / FILE) as source:
+        names = source.distinct("series")
+        wanted = {
+            "series": parquet.one_of("series", names),
+            "at_ns": "at_ns::bigint",
+            "value": "coalesce(value::double, 'nan')",
         }
+        frames = list(source.groups(wanted)) if names else []
+    codes, at_ns, values = (
+        np.concatenate([np.zeros(0, kind), *found])
+        for kind, found in (
+            (np.int32, [parquet.codes_of(frame["series"]) for frame in frames]),
+            (np.int64, [frame["at_ns"].to_numpy(np.int64) for frame in frames]),
+            (np.float64, [frame["value"].to_numpy() for frame in frames]),
+        )
+    )
+    return Telemetry(
+        {name: Samples(at_ns[codes == code], values[codes == code]) for code, name in enumerate(names)}
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runs import bench_run
 
-from harness.metrics.throughput import measured_window, slots_of
+from harness.metrics.throughput import measured_window, slots_of, spread_over_ns
 from harness.record import Outcome
 
 BACKENDS = ("vllm", "llamacpp")
@@ -54,7 +54,7 @@ def test_samples_lie_on_the_clock_of_the_requests(folder, summary):
     for cell in summary["cells"]:
         records, _ = folder.read_cell(cell["cell"])
         telemetry = folder.read_telemetry(cell["cell"])
-        window = measured_window(records.requests, slots_of(cell["load"]))
+        window = measured_window(records.requests, slots_of(cell["load"]), spread_over_ns(cell))
         tokens = telemetry.get("engine.output_tokens")
         assert (np.diff(tokens.values) >= 0).all()
         before = tokens.values[tokens.at_ns < 0]

@@ -31,6 +31,8 @@ READING = {
     "claims": ["claims", "{}"],
     "history": ["history", "{}"],
     "nightly": ["nightly", "{}"],
+    "query-run": ["query", "select 1", "--run", "{}"],
+    "query-results": ["query", "select 1", "--results", "{}"],
     "validate": ["validate", "{}"],
     "scenario": ["run", "--scenario", "{}", "--backends", "truth", "--dry-run"],
     "scenario-file": ["run", "--scenario", "{}.toml", "--backends", "truth", "--dry-run"],

@@ -114,7 +114,7 @@ def test_only_second_requests_are_spread() -> None:
     work.freed(3, 150, 600)
     assert [work.take(700, 0), work.take(700, 1)] == [(600, 4), (600, 5)]
     assert work.spread is not None
-    assert work.spread.took_ns == 50
+    assert work.spread.over_at == 150
 
 
 def test_workers_deal_the_places_of_a_spread_among_themselves() -> None:

@@ -182,3 +182,17 @@ def test_every_figure_is_of_the_same_shares(taken, slots):
     )
     for name, each in (("output_tokens", 3), ("input_tokens", 10), ("output_chars", 9)):
         assert cell[f"{name}_per_s"] == pytest.approx(each * cell["requests_per_s"])
+
+
+def test_slots_that_spread_their_sends_wait_on_purpose_before_the_window():
+    """Four slots, answers of 100 ms: the second sends come 25 ms apart, and 4 slots then give 40 a second."""
+    rows = [{"sent": 0, "texts": [100], "phase": Phase.WARMUP} for _ in range(4)]
+    rows += [
+        {"sent": 100 + 25 * slot + 100 * wave, "texts": [200 + 25 * slot + 100 * wave]}
+        for wave in range(3)
+        for slot in range(4)
+    ]
+    made = records(*rows)
+    window = measured_window(made.requests, 4, not_before_ns=175_000_000)
+    assert (window.start_ns, window.kind) == (175_000_000, "steady")
+    assert rates_of(made, window, closed_loop=True)["requests_per_s"] == pytest.approx(40)

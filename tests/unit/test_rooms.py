@@ -30,7 +30,7 @@ ALLOWED = {
     "truth": {"errors", "tls"},
     "engines": {"dotted", "errors", "paths", "prompts", "spec", "truth"},
     "observe": {"child", "engines", "paths", "telemetry"},
-    "store": {"asked", "errors", "paths", "record", "telemetry"},
+    "store": {"asked", "dotted", "errors", "paths", "record", "telemetry"},
     "agreement": {"errors", "prompts", "spec"},
     "traces": {"asked", "errors", "paths", "record", "store"},
     "metrics": {"asked", "record", "telemetry"},
@@ -128,7 +128,7 @@ FORBIDDEN = {
     "schedule": {"asyncio", "httpx", "socket", "time"},
     "prompts": {"asyncio", "httpx", "socket", "time"},
     "plan": {"asyncio", "httpx", "socket", "time"},
-    "load": {"pandas", "matplotlib", "fastparquet"},
+    "load": {"pandas", "matplotlib", "duckdb"},
     "metrics": {"pandas", "matplotlib", "httpx", "pathlib", "os"},
     "traces": {"pandas", "matplotlib", "httpx", "socket", "time"},
     "fairness": {"pandas", "matplotlib", "httpx", "pathlib"},
@@ -227,6 +227,7 @@ def test_files_stay_small():
         ["list", "--help"],
         ["doctor", "--help"],
         ["probe", "--help"],
+        ["query", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(command):
@@ -243,7 +244,7 @@ def test_help_loads_nothing_heavy(command):
         "docker",
         "pynvml",
         "httpx",
-        "fastparquet",
+        "duckdb",
         "uvloop",
         "psutil",
     ):

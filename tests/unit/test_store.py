@@ -1,19 +1,32 @@
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import threading
+from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import numpy as np
+import pandas as pd
 import pytest
 from made import facts, records
 
 from harness.errors import SetupError, SpecError
 from harness.record import Outcome
-from harness.store import RunFolder, atomic, columns, open_run
+from harness.store import RunFolder, atomic, columns, open_run, parquet, samples
 from harness.summary import summarise_folder
+from harness.telemetry import Samples, Telemetry
 
 ROWS = [{"texts": [5, 9], "prompt": 7}, {"sent": None, "outcome": Outcome.DROPPED, "tokens": -1}]
+
+OLD = {
+    "requests": "b12ee53cd1ec",
+    "events": "7d5a1655c5f5",
+    "texts": "dc827ec855c9",
+    "telemetry": "4691e35dd54d",
+}
 
 
 @pytest.fixture
@@ -49,14 +62,88 @@ def test_a_cell_without_requests_can_be_stored(folder):
 
 
 def test_other_tools_read_names_and_nulls_not_codes(folder):
-    import fastparquet
-
     folder.write_cell("000-x", records(*ROWS), {})
-    with (folder.cell_path("000-x") / "requests.parquet").open("rb") as file:
-        frame = fastparquet.ParquetFile(file).to_pandas()
-    assert frame["outcome"].tolist() == ["ok", "dropped"]
-    assert frame["sent_ns"].isna().tolist() == [False, True]
-    assert frame["phase"].tolist() == ["measure", "measure"]
+    path = str(folder.cell_path("000-x") / "requests.parquet")
+    rows = duckdb.execute("select outcome, sent_ns, phase from read_parquet($1)", [path]).fetchall()
+    assert rows == [("ok", 0, "measure"), ("dropped", None, "measure")]
+
+
+@pytest.mark.parametrize("group", [1, 100])
+def test_pandas_keeps_integers_with_nulls(folder, monkeypatch, group):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", group)
+    folder.write_cell("000-x", records(*ROWS), {})
+    requests = pd.read_parquet(folder.cell_path("000-x") / "requests.parquet", engine="pyarrow")
+    assert str(requests["sent_ns"].dtype) == "Int64"
+    assert str(requests["worker"].dtype) == "Int16"
+    assert requests["sent_ns"].isna().tolist() == [False, True]
+    assert requests["outcome"].tolist() == ["ok", "dropped"]
+    events = pd.read_parquet(folder.cell_path("000-x") / "events.parquet", engine="pyarrow")
+    assert str(events["stamp_ns"].dtype) == "Int64"
+
+
+def test_each_piece_of_a_long_cell_is_a_row_group_in_its_order(folder, monkeypatch):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
+    made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
+    folder.write_cell("000-x", made, facts())
+    path = str(folder.cell_path("000-x") / "events.parquet")
+    seqs = duckdb.execute("select seq from read_parquet($1)", [path]).fetchall()
+    assert [seq for (seq,) in seqs] == made.events["seq"].tolist()
+    assert [one.name for one in folder.cell_path("000-x").iterdir() if one.name.startswith(".")] == []
+
+
+def test_a_name_with_wildcards_and_quotes_is_a_name(tmp_path):
+    folder = RunFolder.create(tmp_path, "a[b]*'c é")
+    made = records(*ROWS)
+    folder.write_cell("000-x", made, facts())
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def test_any_text_comes_back(folder):
+    made = replace(records(*ROWS), texts=["a\0b\n'\"é😀", ""], errors=["", "NULL"])
+    folder.write_cell("000-x", made, facts())
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def digests(values):
+    return hashlib.sha256(values).hexdigest()[:12]
+
+
+def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
+    """Of a published run, written with snappy by 0.1; the sums are of what fastparquet itself read."""
+    place = Path(__file__).parent / "parquet_data"
+    back = columns.read_records(place, closed_loop=True)
+    series = samples.read_telemetry(place).series
+    texts = [list(back.texts), list(back.finish_reasons), list(back.errors), list(back.tool_calls)]
+    read = {
+        "requests": digests(back.requests.tobytes()),
+        "events": digests(back.events.tobytes()),
+        "texts": digests(json.dumps(texts).encode()),
+        "telemetry": digests(b"".join(s.at_ns.tobytes() + s.values.tobytes() for s in series.values())),
+    }
+    assert read == OLD
+
+
+@pytest.mark.parametrize("name", ["requests", "events", "telemetry"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "other", "inside", "footer", "columns", "kinds"])
+def test_a_damaged_file_is_one_error(folder, name, damage):
+    telemetry = Telemetry({"a": Samples(np.arange(9), np.arange(9.0))})
+    folder.write_cell("000-x", records(*ROWS), facts(), telemetry)
+    path = folder.cell_path("000-x") / f"{name}.parquet"
+    data = path.read_bytes()
+    broken = {
+        "empty": b"",
+        "cut": data[: len(data) // 2],
+        "other": b"not parquet at all",
+        "inside": data[:4] + bytes(len(data) // 3) + data[4 + len(data) // 3 :],
+        "footer": data[:-40] + b"\xff" * 32 + data[-8:],
+    }
+    if damage in broken:
+        path.write_bytes(broken[damage])
+    else:
+        name_of_first = "series" if damage == "kinds" else "x"
+        duckdb.execute(f"copy (select 'a' as {name_of_first}, 'text' as seq, 'b' as at_ns) to '{path}'")
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_telemetry("000-x") if name == "telemetry" else folder.read_cell("000-x")
 
 
 def test_a_cell_in_flight_is_not_a_cell(folder):
@@ -86,7 +173,22 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
     with pytest.raises(SetupError, match="no space left"):
         folder.write_cell("000-x", records(*ROWS), {})
     assert folder.cells() == []
-    assert not list(folder.path.rglob("*.partial"))
+    assert not list(folder.path.rglob(".*"))
+
+
+def test_a_disk_that_is_full_for_duckdb_is_said(folder, monkeypatch):
+    """/dev/full takes nothing, in the system's own words."""
+
+    def full(connected, path, columns):
+        path.symlink_to("/dev/full")
+        return part(connected, path, columns)
+
+    part = parquet._part
+    monkeypatch.setattr(parquet, "_part", full)
+    monkeypatch.setattr(parquet, "connection", lambda _directories: duckdb.connect())
+    with pytest.raises(SetupError, match="no space left"):
+        folder.write_cell("000-x", records(*ROWS), {})
+    assert not list(folder.path.rglob(".*"))
 
 
 def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):

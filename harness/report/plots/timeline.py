@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from harness.metrics.throughput import Window, measured_window, slots_of
+from harness.metrics.throughput import Window, measured_window, slots_of, spread_over_ns
 from harness.plan import LoadPoint
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
@@ -43,7 +43,8 @@ def draw(
         _rate(tokens, records, end_s)
         for axes, panel in zip(rest, below, strict=True):
             _panel(axes, panel)
-        _shade((lanes, tokens, *rest), bars, measured_window(requests, slots_of(cell["load"])), end_s)
+        window = measured_window(requests, slots_of(cell["load"]), spread_over_ns(cell))
+        _shade((lanes, tokens, *rest), bars, window, end_s)
         lanes.set_ylabel("requests\nin flight")
         lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         lanes.grid(False, axis="y")

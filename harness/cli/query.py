@@ -1,0 +1,148 @@
+"""`bench query`: SQL over what runs have recorded."""
+
+import argparse
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import chain, islice
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from harness.store import RunFolder
+
+EPILOG = """Views, each with the columns `run` and `cell`:
+  cells      one row per cell, with the figures of summary.json; times in ms
+  requests   one row per request; times in ns since the cell's clock started
+  events     one row per SSE event; times in ns since the cell's clock started
+  telemetry  one row per sample of a series
+Unknown is null. `bench query "describe requests"` lists the columns of a view.
+
+Exit codes: 0 fine; 2 an error in the SQL, or no run to read."""
+
+TABLE_ROWS = 200
+TABLE_WORD = 40  # characters of a value
+_BATCH = 10_000  # rows
+
+Row = Sequence[Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("sql", metavar="SQL", help='one SELECT in DuckDB\'s SQL: "select * from cells"')
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("results"),
+        metavar="DIR",
+        help="folder of runs (default: ./results)",
+    )
+    parser.add_argument(
+        "--run", action="append", metavar="RUN", help="only this run; can be repeated (default: all in DIR)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="CSV with a header; null is empty")
+    form.add_argument("--json", action="store_true", help="a JSON list with an object per row")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    import duckdb
+
+    from harness.store.database import database
+
+    folders = _folders(arguments)
+    with database(folders) as (connected, faults):
+        for fault in faults:
+            if arguments.run:
+                raise fault
+            print(f"warning: run left out: {fault}", file=sys.stderr)
+        if len(faults) == len(folders):
+            raise SpecError("no run can be read", where=str(arguments.results))
+        try:
+            names, rows = _selected(connected, arguments.sql)
+            (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
+        except duckdb.Error as error:
+            raise SpecError(
+                str(error).strip(),
+                where="SQL",
+                hint='`bench query "describe requests"` lists columns, `bench query --help` the views',
+            ) from None
+    return ExitCode.OK
+
+
+def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
+    from harness.store import open_run, stored_runs
+
+    if arguments.run:
+        opened = [open_run(name, arguments.results) for name in arguments.run]
+        return list({folder.path.resolve(): folder for folder in opened}.values())
+    found = stored_runs(arguments.results)
+    if not found:
+        raise SpecError(
+            "no runs here",
+            where=str(arguments.results),
+            hint="--results names the folder that holds run folders",
+        )
+    return found
+
+
+def _selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:
+    """Column names and rows, of one statement that only reads."""
+    import duckdb
+
+    statements = connected.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise SpecError("must be one SELECT statement", where="SQL", hint="runs can be read, not changed")
+    result = connected.execute(statements[0])
+    batches = iter(lambda: result.fetchmany(_BATCH), list[Row]())
+    return [column[0] for column in result.description or ()], chain.from_iterable(batches)
+
+
+def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
+    import pandas as pd
+
+    shown = [[_word(value) for value in row] for row in islice(rows, TABLE_ROWS)]
+    frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
+    width = shutil.get_terminal_size((80, 24)).columns
+    print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
+    left = sum(1 for _row in rows)
+    if left:
+        print(f"{left} more rows: --csv or --json prints all", file=sys.stderr)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, float | Decimal):
+        return f"{value:.4g}" if -1000 < value < 1000 else f"{value:.0f}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= TABLE_WORD else f"{text[: TABLE_WORD - 1]}…"
+
+
+def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+
+
+def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
+    separator = "[\n"
+    for row in rows:
+        values = {name: _as_json(value) for name, value in zip(names, row, strict=True)}
+        print(separator + json.dumps(values, ensure_ascii=False, default=str), end="")
+        separator = ",\n"
+    print("[]" if separator == "[\n" else "\n]")
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        value = float(value)
+    return None if isinstance(value, float) and not isfinite(value) else value
