@@ -1,0 +1,33 @@
+"""The contributor's pages name what is there, and CI runs the lanes of the gate."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def text(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_path_and_target_it_names_is_there(page):
+    words = re.findall(r"`([^`\n]+)`", text(page))
+    paths = [word for word in words if re.match(r"(harness|tests|docs|results|\.github|\.ci)/", word)]
+    assert len(paths) > 3
+    missing = [path for path in paths if not list(ROOT.glob(path.rstrip("/")))]
+    assert missing == []
+    made = {target for word in words for target in re.findall(r"\bmake ([a-z-]+)", word)}
+    assert made <= TARGETS
+
+
+def test_the_workflow_runs_every_lane_of_the_gate():
+    gate = set(re.findall(r"make ([a-z-]+)", text(".ci/run")))
+    workflow = text(".github/workflows/ci.yml")
+    commands = " ".join(re.findall(r"run: make ([a-z -]+)$", workflow, re.MULTILINE)).split()
+    lanes = set(re.findall(r"\{ lane: ([a-z-]+)", workflow)) | set(commands)
+    assert gate == lanes
+    assert gate <= TARGETS
