@@ -96,6 +96,7 @@ ALLOWED = {
         "telemetry",
         "probe",
     },
+    "tune": {"dotted", "engines", "errors", "load", "observe", "plan", "run", "spec", "store"},
     "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
     "cli": {
         "claims",
@@ -118,6 +119,7 @@ ALLOWED = {
         "spec",
         "store",
         "summary",
+        "tune",
     },
 }
 
