@@ -125,5 +125,9 @@ class Trials:
         self.done.append(trial)
         write_json(self.folder / "trials.json", {"trials": [asdict(one) for one in self.done]})
         set_to = ", ".join(f"{key}={value}" for key, value in trial.values.items()) or "default"
-        told = f"failed: {trial.why}" if trial.value is None else f"{self.metric} {trial.value:.4g}"
+        told = (
+            f"failed: {trial.why.partition(chr(10))[0]}"
+            if trial.value is None
+            else f"{self.metric} {trial.value:.4g}"
+        )
         self.ui.note(f"trial {len(self.done)}, {trial.share:.0%} of the requests: {set_to}: {told}")

@@ -26,7 +26,7 @@ from harness.spec.scenario import Load
 from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path
 from harness.store import RunFolder
 from harness.store.atomic import storage_error, write_bytes
-from harness.tune.search import Search
+from harness.tune.search import LEAST_GAIN, Search
 from harness.tune.trial import Trial, Trials
 
 FEWEST_REPEATS = 3  # below it there is no verdict
@@ -177,7 +177,9 @@ class _Session:
             raise SetupError(f"the default has no {metric}: {reason}", where=f"backend {self._ref.label}")
         values = {key: value for key, value in best.items() if value != self._start[key]}
         if not values:
-            return replace(result, why="no candidate was better by 2 % or more")
+            failed = all(trial.value is None for trial in trials.done if trial.values)
+            why = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
+            return replace(result, why=why)
         return self._confirmed(replace(result, values=values))
 
     def _spent(self) -> bool:
