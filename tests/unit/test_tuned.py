@@ -163,9 +163,10 @@ def test_elsewhere_is_told_by_what_differs():
 
 
 def limits(a, b, of_a, of_b):
+    keys = ["max-sequences"]
     made = [
         cell(name, backend=name, load={"kind": "concurrency", "value": 32}, division=of,
-             conditions={"settings": {"max-sequences": limit}, "searched": ["max-sequences"] * (of == "tuned")})
+             conditions={"settings": {"max-sequences": limit}, "searched": keys if of == "tuned" else []})
         for name, limit, of in (("a", a, of_a), ("b", b, of_b))
     ]  # fmt: skip
     return [one["matters"] for one in unequal(made) if one["code"] == "max-sequences"]
