@@ -17,7 +17,7 @@ FAMILIES = {
     ),
     "trade-off": (
         "Throughput against latency",
-        "Up is better, with lower latency (left) or faster for each user (right); the grey line joins the points "
+        "Up is better, and to the left (latency) or right (speed per user); the grey line joins the points "
         "that no other beats in both. Loads that a server did not keep up with are left out.",
     ),
     "distribution": (
