@@ -61,3 +61,12 @@ def cache_dir() -> Path:
         return Path(explicit).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "llm-servebench"
+
+
+def config_dir() -> Path:
+    """What a user keeps of their own, such as tuned variants: `$BENCH_CONFIG`, else XDG's place."""
+    explicit = os.environ.get("BENCH_CONFIG")
+    if explicit:
+        return Path(explicit).expanduser().resolve()
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "llm-servebench"

@@ -118,7 +118,22 @@ def _backends(_arguments: argparse.Namespace) -> list[Row]:
                     "about": about + (" (simulated)" if backend.backend.simulated else ""),
                 }
             )
+        rows += _tuned(name, start)
     return rows
+
+
+def _tuned(name: str, start: str) -> list[Row]:
+    """What `bench tune` stored for this user; a file that does not fit says so here."""
+    from harness.spec.tuned import load_tuned, tuned_path
+
+    path = tuned_path(name)
+    if paths.entry(path) is None:
+        return []
+    try:
+        about = load_tuned(path).description
+    except SpecError as error:
+        about = f"unreadable: {error}"
+    return [{"name": f"{name}@tuned", "start": start, "about": about}]
 
 
 def _conditions(_arguments: argparse.Namespace) -> list[Row]:

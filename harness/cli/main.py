@@ -13,6 +13,7 @@ from harness.errors import BenchError, ExitCode, SpecError
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 COMMANDS = {
     "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
+    "tune": ("harness.cli.tune", "search the best engine values for a scenario on this machine"),
     "resume": ("harness.cli.resume", "measure what an interrupted run is missing"),
     "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
     "validate": ("harness.cli.validate", "check scenario and backend files"),

@@ -225,7 +225,7 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     overrides: dict[str, Any] = {}
     for text in arguments.set:
         key, value = pair(text, "--set")
-        overrides[key] = _toml_value(value)
+        overrides[key] = toml_value(value)
     points = ("concurrency", "rate", "replay_speed")
     if chosen := next((name for name in points if getattr(arguments, name)), None):
         overrides |= {f"load.{name}": getattr(arguments, name) if name == chosen else [] for name in points}
@@ -250,7 +250,7 @@ def pair(text: str, flag: str) -> tuple[str, str]:
     return key, value
 
 
-def _toml_value(text: str) -> Any:
+def toml_value(text: str) -> Any:
     """As it would stand in the file; a bare word is a string."""
     try:
         return tomllib.loads(f"v = {text}")["v"]

@@ -35,7 +35,7 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     standing_in = dataclasses.replace(
         definition,
         backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
-        engine=Engine(args=tuple(args), values=definition.engine.values),
+        engine=Engine(args=tuple(args), values=definition.engine.values, tunable=definition.engine.tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
     )
     return dataclasses.replace(ref, definition=standing_in)

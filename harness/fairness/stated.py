@@ -15,10 +15,11 @@ _IN_CELLS = frozenset(key.code for key in TABLE if key.area == "engine" and key.
 def with_manifest(
     cells: Sequence[Json], manifest: Json, agreement: Json | None = None
 ) -> list[dict[str, Any]]:
-    """Three more keys in `conditions`, the same for every cell of a label, and one where answers disagree.
+    """Four more keys in `conditions`, the same for every cell of a label, and one where answers disagree.
 
     settings: by code of the table. unclassified: what no row knows, null where no setting is known.
-    tuned: values that follow from the workload. disagrees: by the other label, in what.
+    tuned: values that follow from the workload. searched: codes of those that `bench tune` set.
+    disagrees: by the other label, in what.
     """
     labels = dict.fromkeys(str(cell["label"]) for cell in cells)
     stated = {label: _stated(manifest, label, agreement) for label in labels}
@@ -35,6 +36,7 @@ def _stated(manifest: Json, label: str, agreement: Json | None) -> dict[str, Any
         "settings": {code: value for code, value in found.known.items() if code in _IN_CELLS},
         "unclassified": unclassified(found, str(entry.get("backend"))),
         "tuned": list(_tuned(manifest, label)),
+        "searched": _searched(entry),
         "disagrees": dict(_disagrees(agreement, label)),
     }
 
@@ -53,8 +55,12 @@ def _tuned(manifest: Json, label: str) -> Iterator[str]:
     entry = (manifest.get("backends") or {}).get(label) or {}
     values = value_at(entry, "engine.values") or {}
     asked = value_at(manifest, "options.engine_values") or {}
+    searched = value_at(entry, "tuned.values") or {}
+    for name in searched:
+        if name not in asked:
+            yield f"{_title(name)} {values.get(name)} (bench tune)"
     for name in value_at(manifest, "scenario.engine_values") or {}:
-        if name in values and name not in asked:
+        if name in values and name not in asked and name not in searched:
             yield f"{_title(name)} {values[name]} (set by the scenario)"
     most = max(value_at(manifest, "scenario.load.concurrency") or (0,))
     if "max_sequences" in asked and values.get("max_sequences") == most:
@@ -65,6 +71,12 @@ def _tuned(manifest: Json, label: str) -> Iterator[str]:
     state = value_at(manifest, "scenario.cache.state")
     if cache.get("enabled") and state in ("warm", "primed"):
         yield f"prefix cache {state} at the start"
+
+
+def _searched(entry: Json) -> list[str]:
+    names = value_at(entry, "tuned.values") or {}
+    found = (classified("value", name, str(entry.get("backend"))) for name in names)
+    return list(dict.fromkeys(one[0].code for one in found if one))
 
 
 def _title(value: str) -> str:

@@ -65,9 +65,19 @@ def _differing(group: Group, key: Key, values: Mapping[str, Any]) -> Iterator[Un
     related = {pair: relation(group[pair[0]], group[pair[1]]) for pair in pairs}
     if all(key.effect(found) == "ignored" for found in related.values()):
         return
-    refused = any(key.refuses(found, known[a], known[b]) for (a, b), found in related.items())
+    refused = any(
+        key.refuses(found, known[a], known[b])
+        for (a, b), found in related.items()
+        if not _both_tuned(key, group[a], group[b])
+    )
     matters = refused and (key.code != "max-sequences" or _reached(group, known))
     yield Unequal(key.code, tuple(known), f"{key.title}: {listed(known)}", matters, key.metrics)
+
+
+def _both_tuned(key: Key, a: Cell, b: Cell) -> bool:
+    """In the tuned division each engine has its own best: that they differ is the question."""
+    searched = [value_at(cell, "conditions.searched") or () for cell in (a, b)]
+    return all(cell.get("division") == "tuned" for cell in (a, b)) and any(key.code in of for of in searched)
 
 
 def _reached(group: Group, limits: Mapping[str, Any]) -> bool:

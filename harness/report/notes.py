@@ -28,6 +28,7 @@ def notes(summary: Json) -> list[Note]:
         *_state(summary),
         *_work(summary),
         *_tracks(summary),
+        *_divisions(summary),
         *_validity(summary),
         *_errors(summary),
         *_bursts(summary),
@@ -130,6 +131,15 @@ def _tracks(summary: Json) -> Iterator[Note]:
         "note",
         plain(f"* weights other than those of {first}, or unknown"),
     )
+
+
+def _divisions(summary: Json) -> Iterator[Note]:
+    """Nothing where every engine runs as shipped, or was measured before this was kept."""
+    known = {label: cell.get("division") for label, cell in first_cells(summary).items()}
+    changed = [f"{label} {division}" for label, division in known.items() if division in ("tuned", "custom")]
+    if changed:
+        others = " (the others as shipped)" if "default" in known.values() else ""
+        yield Note("note", plain(f"divisions: {listing(changed)}{others}"))
 
 
 def _validity(summary: Json) -> Iterator[Note]:

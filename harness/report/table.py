@@ -131,7 +131,11 @@ def _legend(summary: Json, width: int) -> Iterator[str]:
 def engine_words(cell: Json) -> str:
     version = cell.get("engine_version") or "version not reported"
     return plain(f"{cell.get('title') or cell['backend']} {version}, {cell.get('track') or 'track unknown'}, "
-                 f"launch {cell.get('launch') or NOT_KNOWN}")  # fmt: skip
+                 f"launch {cell.get('launch') or NOT_KNOWN}{_division(cell)}")  # fmt: skip
+
+
+def _division(cell: Json) -> str:
+    return f", division {cell['division']}" if cell.get("division") in ("tuned", "custom") else ""
 
 
 def _verdicts(summary: Json, width: int) -> Iterator[str]:

@@ -9,7 +9,9 @@ from typing import Any
 from harness.errors import SpecError
 from harness.observe import host
 from harness.run import noise
+from harness.run.division import Place, division, elsewhere
 from harness.run.prepare import Prepared
+from harness.run.window import engine_version
 from harness.spec import files
 from harness.store import RunFolder
 from harness.traces import Dataset, Trace
@@ -18,8 +20,9 @@ from harness.traces import Dataset, Trace
 class Manifest:
     """Written at every change of state, so that a killed run still says how far it came."""
 
-    def __init__(self, folder: RunFolder, content: dict[str, Any]) -> None:
+    def __init__(self, folder: RunFolder, content: dict[str, Any], prepared: Prepared) -> None:
         self._folder = folder
+        self._prepared = prepared
         self.content = content
         self.write(state="running")
 
@@ -49,10 +52,12 @@ class Manifest:
                     "definition_sha256": files.fingerprint(ref.definition),
                     "launch": {"mode": launch.mode, "why": launch.why},
                     "track": track,
+                    "division": division(prepared, index),
+                    "tuned": dataclasses.asdict(ref.tuned) if ref.tuned else None,
                     "engine": None,
                 }
-                for label, ref, launch, track in zip(
-                    prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
+                for index, (label, ref, launch, track) in enumerate(
+                    zip(prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True)
                 )
             },
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
@@ -68,7 +73,7 @@ class Manifest:
             "warnings": _about(prepared.source),
             "resumed_utc": [],
         }
-        return cls(folder, content)
+        return cls(folder, content, prepared)
 
     @classmethod
     def resumed(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
@@ -82,7 +87,7 @@ class Manifest:
         content["resumed_utc"].append(datetime.now(UTC).isoformat(timespec="seconds"))
         content["failures"].clear()
         content["warnings"] = _about(prepared.source)
-        return cls(folder, content)
+        return cls(folder, content, prepared)
 
     def write(self, **changes: Any) -> None:
         self.content.update(changes)
@@ -93,7 +98,17 @@ class Manifest:
         self.content["backends"][label] |= {"engine": dict(facts), "noise_key": noise_key}
         if floors := noise.stored(noise_key):
             self.content["noise_floor"] = {**(self.content["noise_floor"] or {}), label: floors}
+        self._warn_of_other_place(label, engine_version(facts))
         self.write()
+
+    def _warn_of_other_place(self, label: str, version: str | None) -> None:
+        """A tuned variant holds for where it was tuned."""
+        index = self._prepared.labels.index(label)
+        if tuned := self._prepared.backends[index].tuned:
+            place = Place.of(self._prepared, index, self.content["host"])
+            if found := list(elsewhere(tuned.provenance, place, version)):
+                text = f"{label} was tuned for {'; '.join(found)}"
+                self.warn("tuned-elsewhere", text, "tune it here: `bench tune`")
 
     def probed(self, label: str, found: Mapping[str, Any]) -> None:
         """The whole of it lies in its own file."""

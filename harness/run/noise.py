@@ -26,6 +26,11 @@ def path() -> Path:
     return paths.cache_dir() / "noise.json"
 
 
+def host_key(host: Mapping[str, Any]) -> str:
+    """Fingerprint of what of a machine sets the speed of an engine."""
+    return files.fingerprint({name: host.get(name) for name in _IDENTITY})
+
+
 def key(host: Mapping[str, Any], prepared: Prepared, backend: int, version: str | None) -> str:
     """Of one backend of a run; `version` as the running engine tells it.
 

@@ -215,7 +215,10 @@ def _probe(options: RunOptions, scenario: Scenario, backends: Sequence[BackendRe
 def _engine_values(
     backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, Any], given: Mapping[str, str]
 ) -> tuple[dict[str, str], ...]:
-    """A key changes the backends that have it; one given on the command line that none has is a mistake."""
+    """A key changes the backends that have it; one given on the command line that none has is a mistake.
+
+    What was tuned replaces what the scenario asks for, and gives way to the command line.
+    """
     keys = [settable(ref.definition) for ref in backends]
     for key in given:
         if not any(key in own for own in keys):
@@ -223,11 +226,18 @@ def _engine_values(
             raise SpecError(
                 f"no backend has an engine value '{key}'", where="--engine-set", hint=nearest(key, known)
             )
-    wanted = {key: str(value) for key, value in asked.items()} | dict(given)
-    values = tuple({key: value for key, value in wanted.items() if key in own} for own in keys)
+    wanted = {key: str(value) for key, value in asked.items()}
+    values = tuple(
+        {key: value for key, value in (wanted | _tuned(ref) | dict(given)).items() if key in own}
+        for ref, own in zip(backends, keys, strict=True)
+    )
     for ref, own in zip(backends, values, strict=True):
         configured(ref.definition, model if ref.definition.backend.weights != "none" else None, own)
     return values
+
+
+def _tuned(ref: BackendRef) -> dict[str, str]:
+    return {key: str(value) for key, value in (ref.tuned.values if ref.tuned else {}).items()}
 
 
 def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:

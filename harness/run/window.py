@@ -25,6 +25,7 @@ from harness.plan import Cell, LoadPoint, start_of, warmup_requests
 from harness.prompts.structured import FREE
 from harness.prompts.workload import Workload
 from harness.run.cache_state import CacheState, bring_about
+from harness.run.division import division
 from harness.run.job import make_job
 from harness.run.observing import COUNTERS, watch_of
 from harness.run.prepare import Prepared
@@ -188,6 +189,7 @@ def _facts(
             "quantisation": prepared.model.tracks[track].quantisation if track else None,
             "engine_version": engine_version(engine.facts),
             "launch": prepared.launches[cell.backend].mode,
+            "division": division(prepared, cell.backend),
             "repeat": cell.repeat,
         },
         "load": {

@@ -5,9 +5,12 @@ Arguments, programs, files and environment values may hold `{placeholders}`: tho
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness.spec.dialect import Dialect, Fields
+
+if TYPE_CHECKING:
+    from harness.spec.tuned import Tuned
 
 PLACEHOLDERS = {
     "model": "path of the weights, or their name in the model hub",
@@ -46,6 +49,15 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """`least`, `least` x `factor`, … up to `most`."""
+
+    least: int
+    most: int
+    factor: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """The server's own settings, the same in every launch mode."""
 
@@ -53,6 +65,8 @@ class Engine:
     hub_model_args: tuple[str, ...] = ()  # instead, for weights the engine fetches itself; (): no difference
     args: tuple[str, ...] = ()
     values: dict[str, Value] = field(default_factory=dict)
+    # Keys of `values`, or threads, that `bench tune` searches, the most promising first: candidates.
+    tunable: dict[str, tuple[Value, ...] | Range] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # name below {scratch} -> text
 
@@ -308,6 +322,7 @@ class BackendRef:
     definition: Backend
     variant: str | None
     url: str | None  # attach to a running server
+    tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
 
     @property
     def label(self) -> str:

@@ -3,15 +3,17 @@
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, BackendRef, Compose
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, BackendRef, Compose, Range, Value
 from harness.spec.dialect import check_dialect
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
+from harness.spec.tuned import VARIANT, load_tuned, tuned_path
 
 _NAMES = ("served_name", "model", "listed")
 _STEP_PLACEHOLDERS = ("model", "served_name", "model_digest")
@@ -28,9 +30,35 @@ def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
         varied = apply_variant(definition, variant)
         _check_placeholders(varied, where)
         check_dialect(varied.dialect, where)
+    _check_tunable(definition, where)
     _check_server(definition, where)
     _check_compose(definition, where)
     return definition
+
+
+def _check_tunable(definition: Backend, where: str) -> None:
+    """Every key can be set, and every candidate is of its type."""
+    kinds = {"threads": int, **{key: type(value) for key, value in definition.engine.values.items()}}
+    for key, given in definition.engine.tunable.items():
+        place = f"{where}:engine.tunable.{key}"
+        if key not in kinds:
+            raise SpecError("is not a key of [engine.values]", where=place, hint=nearest(key, kinds))
+        if isinstance(given, Range) and not (0 < given.least <= given.most and given.factor > 1):
+            raise SpecError("needs 0 < least <= most and a factor above 1", where=place)
+        found = candidates(given)
+        if wrong := [value for value in found if type(value) is not kinds[key]]:
+            raise SpecError(f"{wrong[0]!r} is not of the type that '{key}' has", where=place)
+        if len(set(found)) < 2:
+            raise SpecError("needs two different candidates", where=place)
+
+
+def candidates(given: tuple[Value, ...] | Range) -> tuple[Value, ...]:
+    if not isinstance(given, Range):
+        return given
+    values = [given.least]
+    while values[-1] * given.factor <= given.most:
+        values.append(values[-1] * given.factor)
+    return tuple(values)
 
 
 def _check_placeholders(definition: Backend, where: str) -> None:
@@ -159,8 +187,29 @@ def _parse_entry(entry: str) -> BackendRef:
     name, at, variant = name_variant.partition("@")
     if at and not variant:
         raise SpecError("a variant is missing after '@'", where=f"--backends {name_variant}")
-    definition = apply_variant(load_backend(name), variant or None)
-    return BackendRef(definition, variant or None, _server_url(url, name_variant) if equals else None)
+    address = _server_url(url, name_variant) if equals else None
+    definition = load_backend(name)
+    if variant == VARIANT or variant.endswith(".toml"):
+        return tuned_ref(definition, Path(variant) if variant != VARIANT else tuned_path(name), address)
+    return BackendRef(apply_variant(definition, variant or None), variant or None, address)
+
+
+def tuned_ref(definition: Backend, path: Path, url: str | None = None) -> BackendRef:
+    """The definition with what `bench tune` stored at `path`. Raises SpecError where it does not fit."""
+    tuned = load_tuned(path)
+    if tuned.backend != definition.name:
+        raise SpecError(f"was tuned for '{tuned.backend}', not '{definition.name}'", where=str(path))
+    base = apply_variant(definition, tuned.variant or None)
+    known = {"threads", *base.engine.values}
+    for key in tuned.values:
+        if key not in known:
+            raise SpecError(
+                f"backend '{definition.name}' has no value '{key}'", where=str(path), hint=nearest(key, known)
+            )
+    varied = dataclasses.replace(
+        base, engine=dataclasses.replace(base.engine, values={**base.engine.values, **tuned.values})
+    )
+    return BackendRef(varied, VARIANT, url, tuned)
 
 
 def _server_url(url: str, name: str) -> str:

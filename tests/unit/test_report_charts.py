@@ -85,6 +85,45 @@ def test_throughput_against_latency_joins_what_nothing_beats():
     ]
 
 
+def test_speed_of_all_against_speed_of_each_user_has_intervals_on_both_axes():
+    cells = [
+        cell(p50=10.0 + 10 * repeat, load=load, repeat=repeat, output_tokens_per_s=100.0 + 20 * repeat)
+        for load in (ONE, FOUR)
+        for repeat in range(2)
+    ]
+    chart = made(*cells)["pareto-per-user-concurrency"]
+    first, _ = main(chart)["llamacpp"].points
+    assert (first.x, first.y) == (pytest.approx(1000 / 15), 110.0)
+    assert first.across == (50.0, 100.0)  # 20 and 10 ms per token
+    assert (first.low, first.high) == (100.0, 120.0)
+    assert chart.y.title == "tokens/s per machine"
+    assert first.text == "c1: 110 (100 to 120) tokens/s per machine at 66.7 (50.0 to 100) per user"
+
+
+def test_it_is_per_gpu_where_every_engines_gpus_are_known():
+    gpus = {"engine_gpus": [0, 1], "devices": []}
+    chart = made(cell("a", gpu=gpus), cell("b", gpu={**gpus, "engine_gpus": [0]}))
+    a, b = (line.points[0].y for line in main(chart["pareto-per-user-concurrency"]).values())
+    assert chart["pareto-per-user-concurrency"].y.title == "tokens/s per GPU"
+    assert (a, b) == (pytest.approx(59.2), pytest.approx(118.4))
+    mixed = made(cell("a", gpu=gpus), cell("b"))["pareto-per-user-concurrency"]
+    assert mixed.y.title == "tokens/s per machine"
+
+
+def test_more_is_better_on_both_axes_of_the_front():
+    points = [Point(10, 100), Point(20, 90), Point(5, 95), Point(30, 50)]
+    assert [(point.x, point.y) for point in _front(points, right=True)] == [(30, 50), (20, 90), (10, 100)]
+
+
+def test_loads_that_a_server_did_not_keep_up_with_are_in_no_trade_off():
+    found = made(
+        cell("a", load=ONE, state="saturated"), cell("a", load=FOUR, state="unstable"),
+        cell("b", load=ONE, state="under load"), cell("b", load=FOUR, state=None),
+    )  # fmt: skip
+    for name in ("pareto-per-user-concurrency", "pareto-ttft-p50-concurrency"):
+        assert {label: len(line.points) for label, line in main(found[name]).items()} == {"a": 1, "b": 1}
+
+
 def test_requests_that_never_got_there_keep_the_curve_below_100():
     points = _curve(np.sort(np.array([30.0, 10.0, np.inf, 20.0])))
     assert (points[0].x, points[0].y) == (10.0, 0.0)

@@ -58,6 +58,7 @@ def test_every_picture_is_there_as_png_and_svg(two):
         "ttft-p90-load-concurrency",
         "throughput-load-concurrency",
         "cache-load-concurrency",
+        "pareto-per-user-concurrency",
         "pareto-ttft-p50-concurrency",
         "timeline-001-llamacpp-c4-r0",
         "timeline-003-llamacpp@no-prefix-cache-c4-r0",

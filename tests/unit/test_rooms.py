@@ -98,6 +98,7 @@ ALLOWED = {
         "telemetry",
         "probe",
     },
+    "tune": {"dotted", "engines", "errors", "load", "observe", "plan", "run", "spec", "store"},
     "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
     "cli": {
         "claims",
@@ -120,6 +121,7 @@ ALLOWED = {
         "spec",
         "store",
         "summary",
+        "tune",
     },
 }
 

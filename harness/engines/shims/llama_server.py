@@ -19,6 +19,8 @@ def main() -> None:
     params.port = asked.port
     params.n_ctx = asked.ctx_size
     params.n_parallel = asked.parallel
+    params.n_batch = asked.batch_size
+    params.n_ubatch = asked.ubatch_size
     params.cpuparams.n_threads = asked.threads
     params.endpoint_metrics = asked.metrics
     params.endpoint_slots = asked.slots
@@ -44,6 +46,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ctx-size", type=int, required=True)
     parser.add_argument("--parallel", type=int, required=True)
+    parser.add_argument("--batch-size", type=int, required=True)
+    parser.add_argument("--ubatch-size", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--metrics", action="store_true")
     parser.add_argument("--slots", action="store_true")

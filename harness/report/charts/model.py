@@ -34,6 +34,7 @@ class Point:
     text: str = ""  # the value as a reader is told it; "" cannot be read
     low: float | None = None  # ends of its interval, along y; along x where the chart lies on its side
     high: float | None = None
+    across: tuple[float, float] | None = None  # ends of the interval of x, where y has one of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,72 +1,175 @@
-"""Throughput against latency, a point per load: what one must be paid for with the other."""
+"""Throughput against latency and against the speed of each user, a point per load: what one costs.
 
-from collections.abc import Iterator, Sequence
+Points of loads that a server did not keep up with are left out: their figures are of the length of the run.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
+from operator import mul
 
+from harness.compare.comparable import state_of
+from harness.plan import LoadPoint
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
-from harness.report.charts.values import Values
+from harness.report.charts.values import Value, Values
 from harness.report.measures import Measure, measure
 from harness.report.text import number, plain
-from harness.report.view import Group
+from harness.report.view import Group, Row
 
 LATENCIES = ("ttft_ms.p50", "ttft_ms.p90", "tpot_ms.p50", "e2e_ms.p50")
 RATE = measure("output_tokens_per_s")
+TPOT = measure("tpot_ms.p50")
+PER_USER = "tokens/s per user (1000 / TPOT p50)"
 WORDS = {"concurrency": "closed loop", "rate": "open loop", "trace": "trace replay"}
+STEADY = ("under load", "saturated")
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """What a chart shows against what. `right`: more is better along x as well."""
+
+    name: str
+    option: str
+    title: str
+    x: str
+    y: str
+    right: bool
+    text: Callable[[LoadPoint, Value, Value], str]
 
 
 def trade_offs(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
-    for path in LATENCIES:
-        for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
-            found = list(same_kind)
-            if len(found) > 1 or len(order) > 1:
-                yield from _chart(measure(path), kind, found, values, order)
+    for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
+        found = list(same_kind)
+        if len(found) > 1 or len(order) > 1:
+            steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in found]
+            rates = series(steady, values, RATE)
+            yield from _per_user(kind, steady, values, rates, order)
+            for path in LATENCIES:
+                latency = measure(path)
+                waits = series(steady, values, latency)
+                yield from _chart(_against(latency, kind), waits, rates, order)
 
 
-def _chart(
-    latency: Measure, kind: str, groups: Sequence[Group], values: Values, order: Sequence[str]
-) -> Iterator[Chart]:
-    waits, rates = series(groups, values, latency), series(groups, values, RATE)
-    lines = [line for label in order if (line := _line(label, waits, rates, latency, order))]
-    if not lines:
-        return
-    everything = [point for line in lines for point in line.points]
-    front = _front(everything)
-    yield Chart(
-        name=f"pareto-{latency.path.replace('_ms.', '-')}-{kind}",
-        family="trade-off",
-        option=latency.name,
-        title=f"Throughput against {latency.name}, {WORDS[kind]}",
-        description=f"Up and to the left is better. {'; '.join(map(_words, lines))}.",
-        x=fitted(latency.title, (point.x for point in everything)),
-        y=fitted(RATE.title, (point.y for point in everything)),
-        lines=(*lines, Line("not beaten in both", None, front, "front")),
-        reading="near",
-        paper=latency.path == "ttft_ms.p50",
+def _steady(row: Row) -> bool:
+    return all(state_of(cell) in STEADY for cell in row.usable)
+
+
+def _against(latency: Measure, kind: str) -> _Axes:
+    return _Axes(
+        f"pareto-{latency.path.replace('_ms.', '-')}-{kind}",
+        latency.name,
+        f"Throughput against {latency.name}, {WORDS[kind]}",
+        latency.title,
+        RATE.title,
+        False,
+        lambda point, x, y: f"{point.label}: {y.text(RATE)} at {latency.name} {x.text(latency)}",
     )
 
 
-def _line(label: str, waits: Series, rates: Series, latency: Measure, order: Sequence[str]) -> Line | None:
-    both = [point for point in waits.get(label, {}) if point in rates.get(label, {})]
+def _per_user(
+    kind: str, groups: Sequence[Group], values: Values, rates: Series, order: Sequence[str]
+) -> Iterator[Chart]:
+    """Per GPU where every engine's GPUs are known, else of the machine."""
+    gpus = {row.label: _gpus(row) for group in groups for row in group.rows}
+    of = "GPU" if gpus and all(gpus.values()) else "machine"
+    by = {label: float(count if of == "GPU" else 1) for label, count in gpus.items()}
+    speeds = {
+        label: {point: _map(value, lambda ms: 1000 / ms) for point, value in mine.items() if _positive(value)}
+        for label, mine in series(groups, values, TPOT).items()
+    }
+    shared = {
+        label: {point: _map(value, partial(mul, 1 / by[label])) for point, value in mine.items()}
+        for label, mine in rates.items()
+    }
+    title = f"tokens/s per {of}"
+    axes = _Axes(
+        f"pareto-per-user-{kind}",
+        "tokens/s per user",
+        f"{title.capitalize()} against tokens/s per user, {WORDS[kind]}",
+        PER_USER,
+        title,
+        True,
+        lambda point, x, y: f"{point.label}: {_span(y)} {title} at {_span(x)} per user",
+    )
+    yield from _chart(axes, speeds, shared, order)
+
+
+def _gpus(row: Row) -> int:
+    """0: not known, or none."""
+    counts = [len((cell.get("gpu") or {}).get("engine_gpus") or ()) for cell in row.usable]
+    return min(counts, default=0)
+
+
+def _positive(value: Value) -> bool:
+    return min(value.ends) > 0
+
+
+def _map(value: Value, to: Callable[[float], float]) -> Value:
+    """A monotone function of it."""
+    low, high = (None if end is None else to(end) for end in (value.low, value.high))
+    if low is not None and high is not None:
+        low, high = min(low, high), max(low, high)
+    return Value(to(value.middle), low, high, value.kind)
+
+
+def _span(value: Value) -> str:
+    if value.low is None or value.high is None or number(value.low) == number(value.high):
+        return number(value.middle)
+    return f"{number(value.middle)} ({number(value.low)} to {number(value.high)})"
+
+
+def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterator[Chart]:
+    lines = [line for label in order if (line := _line(label, axes, xs, ys, order))]
+    if not lines:
+        return
+    everything = [point for line in lines for point in line.points]
+    front = _front(everything, right=axes.right)
+    kinds = {value.kind for mine in (*xs.values(), *ys.values()) for value in mine.values()} - {""}
+    yield Chart(
+        name=axes.name,
+        family="trade-off",
+        option=axes.option,
+        title=axes.title,
+        description=f"Up and to the {'right' if axes.right else 'left'} is better. "
+        f"{'; '.join(_words(line, axes) for line in lines)}.",
+        x=fitted(axes.x, (end for point in everything for end in (point.x, *(point.across or ())))),
+        y=fitted(axes.y, (end for point in everything for end in _ends(point))),
+        lines=(*lines, Line("not beaten in both", None, front, "front")),
+        reading="near",
+        bars=" or ".join(sorted(kinds)),
+        paper=axes.right or axes.option == measure("ttft_ms.p50").name,
+    )
+
+
+def _ends(point: Point) -> Iterator[float]:
+    return (end for end in (point.y, point.low, point.high) if end is not None)
+
+
+def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Line | None:
+    both = [point for point in xs.get(label, {}) if point in ys.get(label, {})]
     points = []
     for point in both:
-        wait, rate = waits[label][point], rates[label][point]
-        text = f"{point.label}: {rate.text(RATE)} at {latency.name} {wait.text(latency)}"
-        points.append(Point(wait.middle, rate.middle, f"{label} {point.label}", text))
+        x, y = xs[label][point], ys[label][point]
+        across = None if x.low is None or x.high is None else (x.low, x.high)
+        text, key = axes.text(point, x, y), f"{label} {point.label}"
+        points.append(Point(x.middle, y.middle, key, text, y.low, y.high, across))
     return Line(label, order.index(label), tuple(points)) if points else None
 
 
-def _front(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Points that no other beats in both, by latency."""
+def _front(points: Sequence[Point], *, right: bool = False) -> tuple[Point, ...]:
+    """Points that no other beats in both, from the better x on. `right`: more of x is better."""
     kept: list[Point] = []
-    for point in sorted(points, key=lambda point: (point.x, -point.y)):
+    for point in sorted(points, key=lambda point: (-point.x if right else point.x, -point.y)):
         if not kept or point.y > kept[-1].y:
             kept.append(point)
     return tuple(Point(point.x, point.y) for point in kept)
 
 
-def _words(line: Line) -> str:
+def _words(line: Line, axes: _Axes) -> str:
+    x = "per user" if axes.right else "ms"
     return f"{plain(line.label, 40)}: " + ", ".join(
-        f"{number(point.y)} tokens/s at {number(point.x)} ms" for point in line.points
+        f"{number(point.y)} tokens/s at {number(point.x)} {x}" for point in line.points
     )

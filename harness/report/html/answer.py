@@ -8,6 +8,7 @@ from harness.report.grid import Column, Entry, shown
 from harness.report.html import verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, section, table, tag
+from harness.report.html.verdict_evidence import evidence
 from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing, number
 from harness.report.verdicts import noise_lines
@@ -27,6 +28,7 @@ def answer(source: Source) -> Html:
         *verdicts.ranks(source),
         tag("p", _compared(source)),
         *verdicts.tables(source),
+        *evidence(source),
         *(tag("p", line) for line in noise_lines(summary)),
         *sentences,
         *([tag("p", tag("strong", undecided))] if undecided else []),

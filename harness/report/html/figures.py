@@ -17,7 +17,8 @@ FAMILIES = {
     ),
     "trade-off": (
         "Throughput against latency",
-        "Up and to the left is better; the grey line joins the points that no other beats in both.",
+        "Up is better, and to the left (latency) or right (speed per user); the grey line joins the points "
+        "that no other beats in both. Loads that a server did not keep up with are left out.",
     ),
     "distribution": (
         "Distributions",

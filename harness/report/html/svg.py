@@ -121,13 +121,16 @@ class _Drawing:
         return tag("g", *drawn, data_name=line.label, data_points=self._readable(line.points), **look)
 
     def _bar(self, point: Point) -> str:
-        if point.low is None or point.high is None:
-            return ""
-        if self.chart.sideways:
-            low, high, y = self.x(point.low), self.x(point.high), self.y(point.y)
-            return f"M{_n(low)},{_n(y)}H{_n(high)}M{_n(low)},{_n(y - 3)}v6M{_n(high)},{_n(y - 3)}v6"
-        low, high, x = self.y(point.low), self.y(point.high), self.x(point.x)
-        return f"M{_n(x)},{_n(low)}V{_n(high)}M{_n(x - 3)},{_n(low)}h6M{_n(x - 3)},{_n(high)}h6"
+        along = None if point.low is None or point.high is None else (point.low, point.high)
+        across, up = (along, None) if self.chart.sideways else (point.across, along)
+        drawn = ""
+        if across:
+            low, high, y = self.x(across[0]), self.x(across[1]), self.y(point.y)
+            drawn += f"M{_n(low)},{_n(y)}H{_n(high)}M{_n(low)},{_n(y - 3)}v6M{_n(high)},{_n(y - 3)}v6"
+        if up:
+            low, high, x = self.y(up[0]), self.y(up[1]), self.x(point.x)
+            drawn += f"M{_n(x)},{_n(low)}V{_n(high)}M{_n(x - 3)},{_n(low)}h6M{_n(x - 3)},{_n(high)}h6"
+        return drawn
 
     def _readable(self, points: Sequence[Point]) -> str:
         """Key, place and words of every point that can be read."""

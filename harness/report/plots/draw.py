@@ -43,25 +43,14 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
     if line.role == "repeat":
         axes.plot(xs, ys, color=look.color, linewidth=0.7, alpha=0.45)
         return
-    spans = [(point.low, point.high) for point in line.points]
-    bars = None
-    if any(low is not None for low, _ in spans):
-        middles = xs if chart.sideways else ys
-        bars = [
-            [
-                middle - (middle if low is None else low)
-                for middle, (low, _) in zip(middles, spans, strict=True)
-            ],
-            [
-                (middle if high is None else high) - middle
-                for middle, (_, high) in zip(middles, spans, strict=True)
-            ],
-        ]
+    along = _bars([(point.low, point.high) for point in line.points], xs if chart.sideways else ys)
+    across = _bars([point.across or (None, None) for point in line.points], xs)
+    x_bars, y_bars = (along, None) if chart.sideways else (across, along)
     # Markers start at another height for each backend, so that close curves do not hide each other's.
     every = (2 + 2 * (look.index % 8), MARK_EVERY) if len(xs) > 2 * MARK_EVERY else None
-    aside = _aside(figure, axes, line, main) if bars and not chart.sideways else axes.transData
+    aside = _aside(figure, axes, line, main) if y_bars and not x_bars else axes.transData
     axes.errorbar(
-        xs, ys, yerr=None if chart.sideways else bars, xerr=bars if chart.sideways else None,
+        xs, ys, yerr=y_bars, xerr=x_bars,
         color=look.color, linestyle="" if chart.sideways else look.dash, marker=look.marker, markevery=every,
         markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=plain(line.label, 40),
         transform=aside,
@@ -70,6 +59,19 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
         for point in line.points:
             place = (point.x, point.y)
             axes.annotate(number(point.x), place, (0, 7), textcoords="offset points", ha="center", fontsize=8)
+
+
+def _bars(
+    spans: Sequence[tuple[float | None, float | None]], middles: Sequence[float]
+) -> list[list[float]] | None:
+    """Lengths below and above, as matplotlib takes them; None where no point has an interval."""
+    if all(low is None for low, _ in spans):
+        return None
+    pairs = list(zip(middles, spans, strict=True))
+    return [
+        [middle - (middle if low is None else low) for middle, (low, _) in pairs],
+        [(middle if high is None else high) - middle for middle, (_, high) in pairs],
+    ]
 
 
 def _aside(figure: Figure, axes: Axes, line: Line, main: Sequence[Line]) -> Transform:

@@ -1,0 +1,89 @@
+"""What `bench tune` stores: engine values, found by measuring, and under which conditions they were found.
+
+One file per backend in the user's configuration folder (`NAME@tuned`), or elsewhere (`NAME@FILE.toml`).
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import paths
+from harness.errors import SpecError
+from harness.spec import files
+from harness.spec.backend import Value
+from harness.spec.strict import build
+
+VARIANT = "tuned"
+_HEAD = """\
+# Written by `bench tune`. The values hold for this scenario, machine, model and engine version;
+# a run that uses them elsewhere says so.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Fingerprints are compared; everything else is for people."""
+
+    date_utc: str
+    scenario: str
+    scenario_key: str  # fingerprint of the scenario's requests, whatever the load
+    workload_sha256: str  # of the requests of the comparison; "": they differ by load point
+    load: str  # label of the load point, such as c32
+    metric: str
+    model: str  # with its track; "": the engine has none
+    launch: str
+    host: str
+    host_key: str
+    engine_version: str  # "": the engine does not say
+    budget_s: float
+    spent_s: float
+    trials: int
+    failed_trials: int
+    verdict: str  # of the comparison with the default
+    runs: tuple[str, ...]  # run folders, the comparison last
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    backend: str
+    values: dict[str, Value]
+    provenance: Provenance
+    variant: str = ""  # of the definition, that the values were searched on
+
+    @property
+    def description(self) -> str:
+        origin, set_to = self.provenance, ", ".join(f"{key}={value}" for key, value in self.values.items())
+        return f"{set_to}: tuned for {origin.scenario} at {origin.load} on {origin.date_utc[:10]}"
+
+
+def tuned_path(backend: str) -> Path:
+    return paths.config_dir() / "variants" / f"{backend}.toml"
+
+
+def load_tuned(path: Path) -> Tuned:
+    """Raises SpecError for a file that is not there or holds something else."""
+    if paths.entry(path) != "file":
+        raise SpecError(
+            "no tuned variant", where=str(path), hint="`bench tune BACKEND --scenario NAME --budget 10m`"
+        )
+    table = files.read_toml(path)
+    if not isinstance(table.get(VARIANT), dict):
+        raise SpecError("has no table [tuned]: not written by `bench tune`", where=str(path))
+    return build(Tuned, table[VARIANT], f"{path}:{VARIANT}")
+
+
+def as_toml(tuned: Tuned) -> str:
+    """As `load_tuned` reads it."""
+    tables: list[tuple[str, dict[str, object]]] = [
+        (VARIANT, {"backend": tuned.backend, "variant": tuned.variant}),
+        (f"{VARIANT}.values", dict(tuned.values)),
+        (f"{VARIANT}.provenance", dataclasses.asdict(tuned.provenance)),
+    ]
+    parts = [f"[{name}]\n" + "".join(map(_line, table.items())) for name, table in tables]
+    return "\n".join([_HEAD, *parts])
+
+
+def _line(entry: tuple[str, object]) -> str:
+    """JSON's strings, numbers and lists are TOML's."""
+    return f"{entry[0]} = {json.dumps(entry[1])}\n"

@@ -1,0 +1,133 @@
+"""One trial: a run of one backend, one load point, one repeat, in a run folder of its own."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from harness.dotted import number_at
+from harness.errors import BenchError, StorageError
+from harness.load.job import Progress
+from harness.plan import Cell, LoadPoint
+from harness.run.execute import Run
+from harness.run.options import RunOptions, Ui
+from harness.run.prepare import prepare
+from harness.spec.backend import Value
+from harness.spec.scenario import Scenario
+from harness.store.atomic import write_json
+from harness.tune.search import Values
+
+FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but once shows its ramp alone
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """As it is kept in trials.json. `value` None: `why` says what went wrong."""
+
+    values: dict[str, Any]
+    share: float  # of the scenario's requests
+    value: float | None
+    why: str
+    run: str
+    seconds: float
+
+
+class OneLine:
+    """The part of a run's talk that matters while many run: what happens now."""
+
+    def __init__(self, ui: Ui) -> None:
+        self._ui = ui
+
+    def stage(self, text: str) -> None:
+        self._ui.stage(text)
+
+    def note(self, text: str) -> None:
+        """A trial's own words stay in its run folder."""
+
+    def load(self, cell: Cell, progress: Progress) -> None:
+        self._ui.load(cell, progress)
+
+
+@dataclass
+class Trials:
+    """`options`: of the whole scenario at one load point, for this backend; `start`: the default values."""
+
+    options: RunOptions
+    scenario: Scenario
+    point: LoadPoint
+    metric: str
+    start: Values
+    folder: Path
+    ui: Ui
+    seconds: Callable[[], float]  # since the search began
+    done: list[Trial] = field(default_factory=list)
+    engine_version: str = ""  # as the last measured engine told it
+
+    def measure(self, values: Values, share: float) -> float | None:
+        """The metric; None where the engine did not start, failed or the cell is INVALID.
+
+        Raises what a run raises where it is not the candidate's fault: for the default, and for a full disk.
+        """
+        began, changed = self.seconds(), self._changed(values)
+        run: Run | None = None
+        value: float | None = None
+        try:
+            run = Run.start(prepare(self._options(changed, share)), OneLine(self.ui))
+            value, why = self._run(run)
+        except BenchError as error:
+            if not changed or isinstance(error, StorageError):
+                raise
+            why = str(error)
+        name = str(run.folder.path) if run else ""
+        self._keep(Trial(changed, share, value, why, name, round(self.seconds() - began, 1)))
+        return value
+
+    def _changed(self, values: Values) -> dict[str, Value]:
+        return {key: value for key, value in values.items() if value != self.start[key]}
+
+    def _options(self, changed: Values, share: float) -> RunOptions:
+        texts = {key: str(value) for key, value in changed.items()}
+        return replace(
+            self.options,
+            engine_values={**self.options.engine_values, **texts},
+            overrides={**self.options.overrides, **self._size(share)},
+            repeats=1,
+            agreement=False,
+            probe=False,
+            out=self.folder,
+        )
+
+    def _size(self, share: float) -> Mapping[str, Any]:
+        load, slots = self.scenario.load, self.point.value if self.point.kind == "concurrency" else 1
+        fewest = min(load.requests, FEWEST_WAVES * int(slots))
+        size: dict[str, Any] = {"load.requests": max(fewest, round(load.requests * share), 1)}
+        if load.duration_s is not None:
+            size["load.duration_s"] = load.duration_s * share
+        return size
+
+    def _run(self, run: Run) -> tuple[float | None, str]:
+        """The figure, or why there is none."""
+        with run.folder.held():
+            run.execute()
+        if run.interrupted:
+            raise KeyboardInterrupt
+        if not run.cells:
+            return None, str(run.failures[0]["error"])
+        cell = run.cells[0]
+        self.engine_version = cell["engine_version"] or ""
+        if cell["validity"]["verdict"] == "INVALID":
+            codes = ", ".join(reason["code"] for reason in cell["validity"]["reasons"])
+            return None, f"INVALID: {codes}"
+        value = number_at(cell, self.metric)
+        return value, "" if value is not None else cell["nulls"].get(self.metric, "no figure")
+
+    def _keep(self, trial: Trial) -> None:
+        self.done.append(trial)
+        write_json(self.folder / "trials.json", {"trials": [asdict(one) for one in self.done]})
+        set_to = ", ".join(f"{key}={value}" for key, value in trial.values.items()) or "default"
+        told = (
+            f"failed: {trial.why.partition(chr(10))[0]}"
+            if trial.value is None
+            else f"{self.metric} {trial.value:.4g}"
+        )
+        self.ui.note(f"trial {len(self.done)}, {trial.share:.0%} of the requests: {set_to}: {told}")

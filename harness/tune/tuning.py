@@ -1,0 +1,267 @@
+"""The whole of `bench tune`: search, comparison with the default, and the file that keeps what was better."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.engines.command import configured
+from harness.engines.machine import Machine
+from harness.engines.preflight import require
+from harness.errors import SetupError, SpecError
+from harness.observe import host
+from harness.plan import LoadPoint, load_points
+from harness.run.division import Place
+from harness.run.execute import Run
+from harness.run.interrupts import Interrupts
+from harness.run.options import RunOptions, Ui
+from harness.run.prepare import Prepared, prepare
+from harness.spec.backend import BackendRef, Value
+from harness.spec.backend_refs import candidates
+from harness.spec.measures import MEASURES
+from harness.spec.scenario import Load
+from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path
+from harness.store import RunFolder
+from harness.store.atomic import storage_error, write_bytes
+from harness.tune.search import LEAST_GAIN, Search
+from harness.tune.trial import Trial, Trials
+
+FEWEST_REPEATS = 3  # below it there is no verdict
+KEYS = {"concurrency": "load.concurrency", "rate": "load.rate", "trace": "load.replay_speed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`options`: one backend, and the scenario with what the command line changed."""
+
+    options: RunOptions
+    budget_s: float  # of the search; the comparison comes after it
+    load: float | None = None  # None: the scenario's highest
+    metric: str | None = None  # None: the scenario's primary
+    repeats: int | None = None  # of the comparison; None: as many as the scenario's verdict needs
+    out: Path | None = None  # None: where NAME@tuned is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """`verdict` of tuned against default; None where the search kept the default or was interrupted."""
+
+    folder: Path
+    metric: str
+    point: LoadPoint
+    trials: Sequence[Trial]
+    values: Mapping[str, Value]  # that differ from the default
+    comparison: RunFolder | None = None
+    verdict: str | None = None
+    why: str = ""
+    stored: Path | None = None
+    interrupted: bool = False
+
+
+def tune(settings: Settings, ui: Ui) -> Result:
+    """Raises SpecError and SetupError as a run does; a candidate that fails is a failed trial."""
+    prepared, point, metric = _prepared(settings)
+    tunable = _tunable(prepared)
+    ui.stage("checking what the backend needs")
+    options = prepared.options
+    require(
+        prepared.engines, Machine(ui.stage, gpu_wait_s=options.gpu_wait_s, api_key_env=options.api_key_env)
+    )
+    session = _Session(settings, prepared, point, metric, _folder(prepared), ui)
+    with Interrupts():
+        return session.conduct(tunable)
+
+
+def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
+    """At one load point, with the metric as the only one of the verdict."""
+    if not 0 < settings.budget_s < float("inf"):
+        raise SpecError("must be above 0", where="--budget")
+    if settings.repeats is not None and settings.repeats < FEWEST_REPEATS:
+        raise SpecError(f"must be at least {FEWEST_REPEATS}, not {settings.repeats}", where="--repeats")
+    if settings.metric is not None and settings.metric not in MEASURES:
+        raise SpecError(f"unknown metric '{settings.metric}'", where="--metric", hint=", ".join(MEASURES))
+    first = prepare(replace(settings.options, repeats=1))
+    if len(first.backends) > 1:
+        raise SpecError("one backend at a time", where="BACKEND")
+    if first.backends[0].url is not None:
+        raise SpecError("an attached server cannot be restarted with other values", where="BACKEND")
+    if first.backends[0].tuned is not None:
+        raise SpecError("is tuned already", where="BACKEND", hint=f"tune {first.backends[0].definition.name}")
+    scenario = first.scenario
+    point = _point(scenario.load, settings.load)
+    metric = settings.metric or scenario.verdict.primary
+    value = int(point.value) if point.kind == "concurrency" else point.value
+    overrides = {KEYS[point.kind]: [value], "verdict.primary": metric, "verdict.metrics": [metric]}
+    changed = replace(settings.options, overrides={**settings.options.overrides, **overrides}, repeats=1)
+    return prepare(changed), point, metric
+
+
+def _point(load: Load, given: float | None) -> LoadPoint:
+    highest = max(load_points(load), key=lambda point: point.value)
+    if given is None:
+        return highest
+    if given <= 0 or (highest.kind == "concurrency" and given % 1):
+        raise SpecError(
+            f"not a load: {given:g}", where="--load", hint=f"a {highest.kind}, such as {highest.value:g}"
+        )
+    return LoadPoint(highest.kind, given)
+
+
+def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
+    """Candidates by key, without keys that the command line sets and threads that this machine lacks."""
+    ref, fixed = prepared.backends[0], prepared.options.engine_values
+    found = {
+        key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key not in fixed
+    }
+    if "threads" in found:
+        cpus = len(os.sched_getaffinity(0))
+        found["threads"] = tuple(value for value in found["threads"] if int(value) <= cpus)
+    if not found:
+        raise SpecError(
+            "declares nothing to search",
+            where=f"backend {ref.label}",
+            hint="a table [engine.tunable] in its definition: docs/adding-an-engine.md",
+        )
+    return found
+
+
+def _folder(prepared: Prepared) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = f"tune-{stamp}-{prepared.backends[0].definition.name}-{prepared.scenario.name}"
+    path = prepared.options.out / name
+    try:
+        path.mkdir(parents=True)
+    except (OSError, ValueError) as error:
+        raise storage_error(error, path) from error
+    return path
+
+
+class _Session:
+    """One search and what follows from it."""
+
+    def __init__(
+        self, settings: Settings, prepared: Prepared, point: LoadPoint, metric: str, folder: Path, ui: Ui
+    ) -> None:
+        began = time.monotonic()
+        self._settings, self._prepared, self._folder, self._ui = settings, prepared, folder, ui
+        self._start = configured(
+            prepared.backends[0].definition, None, prepared.engine_values[0]
+        ).engine.values
+        self._trials = Trials(
+            prepared.options,
+            prepared.scenario,
+            point,
+            metric,
+            self._start,
+            folder,
+            ui,
+            lambda: time.monotonic() - began,
+        )
+
+    @property
+    def _ref(self) -> BackendRef:
+        return self._prepared.backends[0]
+
+    def conduct(self, tunable: Mapping[str, Sequence[Value]]) -> Result:
+        metric, trials = self._trials.metric, self._trials
+        result = Result(self._folder, metric, trials.point, trials.done, {})
+        try:
+            best = Search(tunable, MEASURES[metric], trials.measure, self._spent).best(self._start)
+        except KeyboardInterrupt:
+            return replace(result, interrupted=True)
+        if best is None:
+            reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
+            raise SetupError(f"the default has no {metric}: {reason}", where=f"backend {self._ref.label}")
+        values = {key: value for key, value in best.items() if value != self._start[key]}
+        if not values:
+            failed = all(trial.value is None for trial in trials.done if trial.values)
+            why = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
+            return replace(result, why=why)
+        return self._confirmed(replace(result, values=values))
+
+    def _spent(self) -> bool:
+        return self._trials.seconds() >= self._settings.budget_s
+
+    def _confirmed(self, result: Result) -> Result:
+        """Stored only where the comparison with the default says faster."""
+        spent_s = self._trials.seconds()
+        tuned = Tuned(
+            self._ref.definition.name, dict(result.values), self._provenance(spent_s), self._ref.variant or ""
+        )
+        candidate = self._folder / "candidate.toml"
+        write_bytes(candidate, as_toml(tuned).encode())
+        self._ui.note(f"comparing {tuned.description.partition(':')[0]} with the default")
+        run = self._compare(candidate)
+        if run.interrupted:
+            return replace(result, comparison=run.folder, interrupted=True)
+        verdict, why = self._verdict(run.summary)
+        result = replace(result, comparison=run.folder, verdict=verdict, why=why)
+        if verdict != "faster":
+            return result
+        target = self._settings.out or tuned_path(tuned.backend)
+        origin = replace(
+            tuned.provenance,
+            verdict=f"faster: {why}",
+            workload_sha256=run.manifest.content["workload_sha256"] or "",
+            runs=(*tuned.provenance.runs, str(run.folder.path)),
+        )
+        _store(target, replace(tuned, provenance=origin))
+        return replace(result, stored=target)
+
+    def _compare(self, candidate: Path) -> Run:
+        settings, ref = self._settings, self._ref
+        options = replace(
+            self._prepared.options,
+            backends=f"{ref.label},{ref.definition.name}@{candidate}",
+            repeats=settings.repeats or max(FEWEST_REPEATS, self._prepared.scenario.verdict.repeats),
+            agreement=False,
+            out=self._folder,
+        )
+        run = Run.start(prepare(options), self._ui)
+        with run.folder.held():
+            run.execute()
+        return run
+
+    def _verdict(self, summary: Mapping[str, Any]) -> tuple[str, str]:
+        """Of tuned against default."""
+        for found in summary["comparison"]:
+            if found["metric"] == self._trials.metric:
+                word = str(found["verdict"])
+                turned = {"faster": "slower", "slower": "faster"}.get(word, word)
+                return (turned if found["a"] == self._ref.label else word), str(found["why"])
+        return "not comparable", "one of both could not be measured"
+
+    def _provenance(self, spent_s: float) -> Provenance:
+        facts = host.host_facts()
+        place = Place.of(self._prepared, 0, facts)
+        done = self._trials.done
+        return Provenance(
+            date_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            scenario=place.scenario,
+            scenario_key=place.scenario_key,
+            workload_sha256="",
+            load=self._trials.point.label,
+            metric=self._trials.metric,
+            model=place.model,
+            launch=place.launch,
+            host=f"{facts.get('cpu')}, {facts.get('cpus_usable')} CPUs",
+            host_key=place.host_key,
+            engine_version=self._trials.engine_version,
+            budget_s=self._settings.budget_s,
+            spent_s=round(spent_s, 1),
+            trials=len(done),
+            failed_trials=sum(trial.value is None for trial in done),
+            verdict="not compared yet",
+            runs=tuple(trial.run for trial in done),
+        )
+
+
+def _store(target: Path, tuned: Tuned) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise storage_error(error, target) from error
+    write_bytes(target, as_toml(tuned).encode())

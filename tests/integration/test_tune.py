@@ -1,0 +1,133 @@
+"""`bench tune` on the scripted server, whose speed is a value of its definition: to the file, and its use."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from scripted import bench, command, define
+
+from harness.spec.tuned import load_tuned
+from harness.store import RunFolder
+from harness.store.schema import fault
+
+WORK = (
+    *("--scenario", "fixed-length", "--set", "load.requests=16", "--set", "load.warmup_requests=2"),
+    *("--set", "prompts.output_tokens=4", "--set", "verdict.cool_down_s=0"),
+    *("--set", "load.min_seconds=0", "--set", "load.min_answers=4"),
+)
+TUNE = ("--load", "2", "--metric", "ttft_ms.p50", "--repeats", "3", *WORK)
+
+
+def tunable(name, candidates, value=400):
+    """Backend `name`: its time to first token is a value that may be tuned."""
+    file = define(name)
+    text = file.read_text().replace('"400"', '"{ttft_ms}"')
+    text = text.replace("max_sequences = 8 }", f"max_sequences = 8, ttft_ms = {value} }}")
+    file.write_text(text.replace("[process]", f"[engine.tunable]\nttft_ms = {candidates}\n[process]"))
+
+
+@pytest.fixture
+def config(here, monkeypatch):
+    monkeypatch.setenv("BENCH_CONFIG", str(here / "config"))
+    return here / "config"
+
+
+def trials():
+    (file,) = Path("results").glob("tune-*/trials.json")
+    return json.loads(file.read_text())["trials"]
+
+
+def test_what_is_faster_is_stored_and_can_be_used(config):
+    tunable("dial", "[400, 800, 200, -5]")
+    done = bench("tune", "dial", "--budget", "90s", *TUNE, limit_s=240)
+    assert "tuned dial is faster: ttft_ms=200" in done.stdout
+    tuned = load_tuned(config / "variants" / "dial.toml")
+    assert tuned.values == {"ttft_ms": 200}
+    origin = tuned.provenance
+    assert (origin.scenario, origin.load, origin.budget_s) == ("fixed-length", "c2", 90.0)
+    assert origin.verdict.startswith("faster: ")
+    assert origin.failed_trials == 1  # -5 is refused by the server at its start: a trial, not the end
+    assert origin.trials == len(trials()) == len(origin.runs) - 1
+    assert [trial["why"] != "" for trial in trials() if trial["values"] == {"ttft_ms": -5}] == [True]
+    assert origin.engine_version
+    assert all(Path(run, "summary.json").is_file() for run in origin.runs)
+
+    listed = bench("list", "backends").stdout
+    assert "dial@tuned" in listed
+    assert "ttft_ms=200: tuned for fixed-length at c2" in listed
+
+    bench("run", "--backends", "dial,dial@tuned", "--concurrency", "2", *WORK, "--repeats", "3", "--no-probe")
+    run = next(RunFolder(path) for path in Path("results").iterdir() if not path.name.startswith("tune-"))
+    summary, manifest = run.read_summary(), run.read_manifest()
+    assert {cell["label"]: cell["division"] for cell in summary["cells"]} == {
+        "dial": "default",
+        "dial@tuned": "tuned",
+    }
+    assert manifest["backends"]["dial@tuned"]["tuned"]["values"] == {"ttft_ms": 200}
+    assert "tuned-elsewhere" not in [warning["code"] for warning in summary["warnings"]]
+    assert summary["ranking"]["ttft_ms.p50"] == "dial@tuned >> dial"
+    assert "divisions: dial@tuned tuned" in (run.path / "table.txt").read_text()
+    assert all(fault(run.read_json(f"cells/{name}/cell.json"), "cell") is None for name in run.cells())
+
+
+def test_another_load_is_told(config):
+    tunable("dial", "[400, 200]")
+    bench("tune", "dial", "--budget", "60s", "--out", "mine.toml", *TUNE, limit_s=240)
+    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "3", *WORK, "--no-probe")
+    assert "tuned-elsewhere: dial@tuned was tuned for load c2, not c3" in " ".join(done.stdout.split())
+    assert not config.exists()
+
+
+def test_the_default_stands_where_nothing_is_faster(config):
+    tunable("dial", "[200, 400]", value=200)
+    done = bench("tune", "dial", "--budget", "60s", *TUNE, limit_s=240)
+    assert "the default stands: no candidate was 2% better" in done.stdout
+    assert not config.exists()
+    assert {trial["share"] for trial in trials()} == {0.25}  # a candidate that is slower is tried once
+
+
+def test_a_default_that_does_not_start_is_the_end(config):
+    tunable("dial", "[200, 400]", value=-5)
+    done = bench("tune", "dial", "--budget", "60s", *TUNE, code=3)
+    assert "ended while loading" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("calm", "--budget", "10m"), "declares nothing to search"),
+        (("dial", "--budget", "soon"), "'soon' is not a time"),
+        (("dial", "--budget", "0s"), "must be above 0"),
+        (("dial", "--budget", "1m", "--metric", "speed"), "unknown metric 'speed'"),
+        (("dial", "--budget", "1m", "--repeats", "2"), "must be at least 3"),
+        (("dial", "--budget", "1m", "--load", "1.5"), "not a load"),
+        (("dial,calm", "--budget", "1m"), "one backend at a time"),
+        (("dial=http://127.0.0.1:9", "--budget", "1m"), "cannot be restarted"),
+        (("dial", "--budget", "1m", "--out", "x.json"), "must end in .toml"),
+        (("dial", "--budget", "1m", "--engine-set", "ttft_ms=9"), "declares nothing to search"),
+    ],
+)
+def test_mistakes_cost_nothing(config, arguments, says):
+    tunable("dial", "[400, 200]")
+    define("calm")
+    assert says in bench("tune", *arguments, *WORK, code=2).stderr
+    assert not Path("results").exists()
+
+
+def test_ctrl_c_keeps_what_was_tried(config):
+    tunable("dial", "[400, 800, 200]")
+    process = subprocess.Popen(
+        command("tune", "dial", "--budget", "5m", *TUNE), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not list(Path("results").glob("tune-*/trials.json")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err.decode()
+    assert "Traceback" not in err.decode()
+    assert len(trials()) >= 1
+    assert not config.exists()
