@@ -27,9 +27,9 @@ from unittest import mock
 import numpy as np
 
 from harness.compare import Rules
-from harness.compare.comparison import find
 from harness.compare.finding import Finding
 from harness.compare.observed import loads, series
+from harness.compare.verdict import find
 from harness.spec.measures import MEASURES
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
