@@ -24,8 +24,8 @@ def compare(
 
     `samples`: by the name of a cell, for percentiles that its own requests are too few for.
     """
-    points = loads(cells)
-    rows = {load: series(cells, load, samples) for load in points}
+    rows = rows_of(cells, samples)
+    points = list(rows)
     estimates = [made for load in points for made in _estimates(rows[load], load)]
     findings = find_by_looks(rows, rules)
     weights = weights_of(cells)
@@ -54,6 +54,10 @@ def compare(
         "rankings": [ranking.as_json() for ranking in rankings],
         "verdict_rules": rules.as_json(),
     }
+
+
+def rows_of(cells: Sequence[Cell], samples: Mapping[str, Samples]) -> dict[LoadPoint, list[Series]]:
+    return {load: series(cells, load, samples) for load in loads(cells)}
 
 
 def _about(findings: Sequence[Finding], load: LoadPoint, metric: str) -> list[Finding]:

@@ -75,7 +75,7 @@ class Stand:
 
 def stand(rows: Rows, rules: Rules) -> Stand:
     """After the look at `rules.looked` repeats."""
-    found = [one for one in find_by_looks(rows, rules) if one.primary]
+    found = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
     waiting = [one for one in found if one.verdict == "not enough runs"]
     undecided = tuple(one for one in waiting if _can_be_decided(one, rows, rules))
     return Stand(

@@ -49,14 +49,21 @@ class Manifest:
                     "definition_sha256": files.fingerprint(ref.definition),
                     "launch": {"mode": launch.mode, "why": launch.why},
                     "track": track,
+                    "between_repeats": between,
                     "engine": None,
                 }
-                for label, ref, launch, track in zip(
-                    prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
+                for label, ref, launch, track, between in zip(
+                    prepared.labels,
+                    prepared.backends,
+                    prepared.launches,
+                    prepared.tracks,
+                    prepared.between,
+                    strict=True,
                 )
             },
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
             "repeats": prepared.repeats,
+            "stopping": _stopping(prepared),
             "aa": options.aa,
             "noise_floor": {},
             "order": planned,
@@ -114,6 +121,14 @@ def _model(prepared: Prepared) -> dict[str, str] | None:
     if not any(prepared.tracks):
         return None
     return {"name": prepared.model_name, "title": prepared.model.title}
+
+
+def _stopping(prepared: Prepared) -> dict[str, Any] | None:
+    """None where the number of repeats is fixed. `repeats`: at the last look that was taken."""
+    if not prepared.looks:
+        return None
+    budget_s = prepared.options.budget_s
+    return {"looks": list(prepared.looks), "repeats": 0, "reason": None, "budget_s": budget_s, "spent_s": 0.0}
 
 
 def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:
