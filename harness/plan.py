@@ -171,6 +171,11 @@ def one_cell_each(block: Block) -> Iterator[Block]:
     return (replace(block, cells=(cell,)) for cell in block.cells)
 
 
+def in_one_life(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """All repeats of one backend without a start between them."""
+    return (replace(blocks[0], cells=tuple(cell for block in blocks for cell in block.cells)),)
+
+
 def seed_for(seed: int, dimension: str, *place: object) -> int:
     """One independent stream per dimension (prompts, arrivals, …) and place in the plan.
 

@@ -11,6 +11,8 @@ from harness import agreement, checks, claims, fairness, surroundings
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.compare.capacity import capacity
+from harness.compare.comparison import rows_of
+from harness.compare.sequential import Stand, stand
 from harness.errors import SpecError
 from harness.metrics import (
     arrivals,
@@ -272,11 +274,37 @@ def summarise_run(
         "scaling": scaling(cells),
         "unequal": fairness.unequal(cells),
         **compare(cells, rules_of(manifest), pooled),
+        "stopping": _stopping(manifest),
         "capacity": capacity(cells, manifest["repeats"]) if manifest.get("find_capacity") else None,
         **(others or dict.fromkeys(BESIDE)),
         "warnings": [*_warnings(manifest, cells), *agreement.warnings((others or {}).get("agreement"))],
     }
     return {**summary, "claims": claims.judge(summary, manifest, claims.load_book())}
+
+
+def standing(
+    manifest: Mapping[str, Any],
+    cells: Sequence[Mapping[str, Any]],
+    pooled: Mapping[str, Samples],
+    others: Mapping[str, Any],
+) -> Stand:
+    """What is decided after the last look that the manifest says was taken; arguments of `summarise_run`."""
+    cells = fairness.with_manifest(cells, manifest, others.get("agreement"))
+    return stand(rows_of(cells, pooled), rules_of(manifest))
+
+
+def _stopping(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Why the run ended where it did; None where the number of repeats was fixed."""
+    found = manifest.get("stopping")
+    return found and {
+        "rule": "group-sequential",
+        "looks": found["looks"],
+        "alpha_per_look": rules_of(manifest).look_alpha,
+        "repeats": found["repeats"],
+        "reason": found["reason"],
+        "budget_s": found["budget_s"],
+        "spent_s": found["spent_s"],
+    }
 
 
 def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -297,7 +325,7 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -
             {
                 "code": "one-repeat",
                 "text": "one run per backend: differences between runs of the same backend are unknown",
-                "hint": "add --repeats 5 before calling one backend faster",
+                "hint": "leave --repeats out before calling one backend faster",
             }
         )
     return [*found, *ramp_warnings(cells), *surroundings.gaps(cells)]

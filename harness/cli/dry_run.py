@@ -50,6 +50,7 @@ class Description:
                 )
             },
             "cells": [asdict(cell) for cell in self.cells],
+            "looks": list(prepared.looks),
             "expected_s": self.expected_s,
             "expected_starts_s": self.starts_s,
             "missing": [asdict(lack) for lack in self.missing],
@@ -60,7 +61,7 @@ class Description:
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         lines = [
             f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
-            f"{model}, seed {prepared.options.seed}, {prepared.repeats} repeat(s){_sized(prepared)}",
+            f"{model}, seed {prepared.options.seed}, {_repeats(prepared)}{_sized(prepared)}",
             "",
         ]
         for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):
@@ -71,13 +72,13 @@ class Description:
             expected = "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
             lines.append(f"  {cell.cell:<{width}}  {cell.load:<22} {expected:>7}  {cell.basis}")
         measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
-        starts = len(prepared.plan)
+        starts, most = len(prepared.plan), "at most " if prepared.looks else ""
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         return "\n".join(
             [
                 *lines,
                 "",
-                f"{self._amount(measured)}, and {starts} engine start(s){took}",
+                f"{self._amount(measured)}, and {most}{starts} engine start(s){took}",
                 *(f"warning: {lack}" for lack in self.missing),
             ]
         )
@@ -93,12 +94,20 @@ class Description:
     def _amount(self, measured: str) -> str:
         probe = self.prepared.probe
         if probe is None:
-            return f"{len(self.cells)} cells, {measured} of load"
+            most = "at most " if self.prepared.looks else ""
+        return f"{most}{len(self.cells)} cells, {measured} of load"
         loads = len(self.prepared.plan[0].cells)
         return (
             f"{len(self.prepared.plan)} searches among {loads} loads, usually 10 to 20 probes each: "
             f"{probe.seconds:g} s or more, those that decide up to {MOST_LONGER * probe.seconds:g} s"
         )
+
+
+def _repeats(prepared: Prepared) -> str:
+    looks = prepared.looks
+    if len(looks) > 1:
+        return f"{looks[0]} to {looks[-1]} repeats, until every pair is decided"
+    return f"{prepared.repeats} repeat(s)"
 
 
 def _sized(prepared: Prepared) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.cli import prices
+from harness.cli import amounts, prices
 from harness.errors import ExitCode, SpecError
 from harness.observe.job import DEFAULT_HZ
 
@@ -102,9 +102,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--repeats",
-        type=int,
-        metavar="N",
-        help="engine restarts per backend (default: what a verdict needs, usually 5; 1 for one backend)",
+        type=amounts.repeats,
+        metavar="auto|N",
+        help="auto: 3 to 10 per backend, until every pair is decided on the primary metric (default with "
+        "several backends; 1 for one)",
+    )
+    parser.add_argument(
+        "--max-repeats", type=int, metavar="N", help="most repeats of --repeats auto (default: 10)"
+    )
+    parser.add_argument(
+        "--budget",
+        type=amounts.duration_s,
+        metavar="TIME",
+        help="--repeats auto starts no more repeats that would end after this time: 2h, 45m, 90s",
+    )
+    parser.add_argument(
+        "--between-repeats",
+        choices=("restart", "reset", "keep"),
+        help="what happens to an engine between two repeats (default: restart; keep for attached servers)",
     )
     parser.add_argument(
         "--aa",
@@ -184,6 +199,7 @@ def main(arguments: argparse.Namespace) -> int:
         profile=arguments.profile,
         agreement=arguments.agreement,
         repeats=arguments.repeats,
+        budget_s=arguments.budget,
         aa=arguments.aa,
         find_capacity=arguments.find_capacity,
         probe_seconds=arguments.probe_seconds,
@@ -236,6 +252,8 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
         "input_tokens": "prompts.input_tokens",
         "output_tokens": "prompts.output_tokens",
         "trace": "prompts.file",
+        "max_repeats": "verdict.max_repeats",
+        "between_repeats": "verdict.between_repeats",
     }
     for name, key in flags.items():
         if getattr(arguments, name) is not None:

@@ -205,8 +205,10 @@ class _Pair:
 def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:
     apart = new.run is not old.run
     declared = rules_of(new.run.manifest)
+    # What a run that stopped by its figures may claim is bounded by the level of its looks.
+    level = min(declared.look_alpha, rules_of(old.run.manifest).look_alpha)
     smallest = floor if floor is not None else SESSION_FLOOR if apart else declared.floor
-    return replace(declared, floor=smallest, apart=apart, forced=force)
+    return replace(declared, alpha=level, looks=(), floor=smallest, apart=apart, forced=force)
 
 
 def _one(rows: Sequence[Series], member: _Member) -> Series:

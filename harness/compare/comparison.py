@@ -1,7 +1,6 @@
 """All of a run: estimates, a finding per pair, load and metric, and the rank lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +10,7 @@ from harness.compare.observed import Cell, Samples, Series, loads, series
 from harness.compare.ranking import rank, weights_of
 from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
-from harness.compare.verdict import Pairing, decide
+from harness.compare.sequential import find_by_looks
 from harness.plan import LoadPoint
 from harness.spec.measures import MEASURES
 
@@ -25,10 +24,10 @@ def compare(
 
     `samples`: by the name of a cell, for percentiles that its own requests are too few for.
     """
-    points = loads(cells)
-    rows = {load: series(cells, load, samples) for load in points}
+    rows = rows_of(cells, samples)
+    points = list(rows)
     estimates = [made for load in points for made in _estimates(rows[load], load)]
-    findings = find(rows, rules)
+    findings = find_by_looks(rows, rules)
     weights = weights_of(cells)
     rankings = [
         ranking
@@ -57,16 +56,8 @@ def compare(
     }
 
 
-def find(
-    rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
-) -> list[Finding]:
-    """All words of a run, from the series of every load point: cheap, and pure, so that it can be asked
-
-    again after every round. `alpha` is the level of this look; without it that of the rules.
-    """
-    return decide(
-        [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
-    )
+def rows_of(cells: Sequence[Cell], samples: Mapping[str, Samples]) -> dict[LoadPoint, list[Series]]:
+    return {load: series(cells, load, samples) for load in loads(cells)}
 
 
 def _about(findings: Sequence[Finding], load: LoadPoint, metric: str) -> list[Finding]:

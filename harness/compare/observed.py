@@ -59,6 +59,14 @@ class Series:
         count = self.failures(metric)
         return f"{count} of {self.measured} failed" if count else ""
 
+    def before(self, repeat: int) -> "Series":
+        """Of the repeats before this one."""
+
+        def early(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+            return tuple(cell for cell in cells if cell["repeat"] < repeat)
+
+        return Series(self.label, early(self.cells), early(self.invalid), self.samples)
+
     def values(self, metric: str) -> dict[Work, float]:
         """By the work a run had: the hash of its requests and which run of these requests it was."""
         if metric not in self._values:

@@ -9,6 +9,7 @@ from harness.spec.scenario import Verdict
 DEFAULT_FLOOR = 0.02
 # Between two sessions a machine differs by more than its runs of one session show.
 SESSION_FLOOR = 0.05
+ONE_START = "runs of one start"
 METHOD = (
     "Student's t over runs on the logarithm of the ratio, runs of the same requests paired, else Welch; "
     "faster, slower: the hypothesis tested is that the ratio lies within the floor; same: that it lies "
@@ -36,6 +37,20 @@ class Rules:
     much: float = 0.25  # ">>": the whole interval lies beyond
     apart: bool = False  # measured in different sessions: one had to come after the other
     forced: bool = False  # what is unequal was seen and is to be overlooked
+    looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: once, after all
+    looked: int = 0  # repeats at the last look that was taken
+    between_repeats: Mapping[str, str] = field(default_factory=dict)  # by label: restart, reset or keep
+
+    @property
+    def look_alpha(self) -> float:
+        """Level of one look: the looks share `alpha` equally, so that it bounds all of them together."""
+        return self.alpha / max(len(self.looks), 1)
+
+    @property
+    def unit(self) -> str:
+        """What an interval is over."""
+        kinds = {"starts" if how == "restart" else ONE_START for how in self.between_repeats.values()}
+        return "runs" if not kinds else " and ".join(sorted(kinds))
 
     def floor_of(self, labels: Iterable[str], load: str, metric: str) -> float:
         """The largest of what was measured for these backends, and at least the usual one."""
@@ -45,7 +60,9 @@ class Rules:
     def as_json(self) -> dict[str, Any]:
         return {
             **asdict(self),
-            "confidence": 1 - self.alpha,
+            "confidence": 1 - self.look_alpha,
+            "look_alpha": self.look_alpha,
+            "unit": self.unit,
             "method": METHOD,
             "family": FAMILY,
         }
@@ -55,8 +72,15 @@ def rules_of(manifest: Mapping[str, Any]) -> Rules:
     """As the run declared them; manifests of earlier versions declare nothing and get the defaults."""
     declared = manifest["scenario"].get("verdict") or asdict(Verdict())
     noise = manifest.get("noise_floor") or {}
+    stopping = manifest.get("stopping") or {}
+    backends = manifest.get("backends") or {}
     return Rules(
         primary=declared["primary"],
         metrics=tuple(dict.fromkeys((declared["primary"], *declared["metrics"]))),
         measured_floors=noise,
+        looks=tuple(stopping.get("looks") or ()),
+        looked=stopping.get("repeats") or 0,
+        between_repeats={
+            label: how for label, entry in backends.items() if (how := entry.get("between_repeats"))
+        },
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from harness.compare.comparable import refusal, refusals
 from harness.compare.finding import Finding, Word
@@ -26,6 +27,18 @@ class Pairing:
     load: LoadPoint
     rules: Rules
     refused: str | None = None
+
+
+def find(
+    rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
+) -> list[Finding]:
+    """All words of a run, from the series of every load point: cheap, and pure, so that it can be asked
+
+    again after every round. `alpha` is the level of this look; without it that of the rules.
+    """
+    return decide(
+        [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
+    )
 
 
 def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Finding]:

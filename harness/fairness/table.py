@@ -67,6 +67,9 @@ _WORK = (
     Key("cache-wanted", "prefix cache at the start", "refuses", "refuses",
         "A warm cache skips most of the prompt.", "work",
         cell=lambda cell: value_at(cell, "conditions.cache.wanted"), manifest=("scenario.cache.state",)),
+    Key("between-repeats", "engine between repeats", "told", "told",
+        "Repeats of one start share its memory layout, compiled graphs and clocks.", "work",
+        manifest=(".between_repeats",)),
     Key("seed", "seed of the run", "told", "told", "Other prompts of the same kind.", "work",
         manifest=("seeds.run",)),
 )  # fmt: skip

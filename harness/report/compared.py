@@ -17,7 +17,6 @@ from harness.report.text import (
 from harness.report.view import point_words
 
 Json = Mapping[str, Any]
-HEADS = ("metric", "baseline", "new", "change", "95 % interval", "verdict")
 PRIMARY = "*"
 
 
@@ -43,7 +42,7 @@ def _terminal(document: Json) -> Iterator[str]:
             yield "  no load point in common"
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
-            yield from _table([HEADS, *map(finding_row, findings)])
+            yield from _table([heads(pair), *map(finding_row, findings)])
             yield from (f"    {reason}" for reason in _reasons(findings))
     yield ""
     yield from missing_lines(document)
@@ -90,7 +89,7 @@ def _markdown(document: Json) -> Iterator[str]:
             yield ""
             yield markdown_escaped(point_words(point))
             yield ""
-            yield markdown_row(HEADS)
+            yield markdown_row(heads(pair))
             yield "|---|---:|---:|---:|---:|---|"
             yield from (markdown_row(finding_row(one)) for one in findings)
         if pair["refused"]:
@@ -118,6 +117,11 @@ def pair_words(pair: Json) -> str:
         return plain(f"{new['label']}: {new['run']} against {old['run']}")
     where = "" if new["run"] == old["run"] else f" ({new['run']} against {old['run']})"
     return plain(f"{new['label']} against {old['label']}{where}")
+
+
+def heads(pair: Json) -> tuple[str, ...]:
+    confidence = (pair.get("verdict_rules") or {}).get("confidence", 0.95)
+    return ("metric", "baseline", "new", "change", f"{100 * confidence:.4g} % interval", "verdict")
 
 
 def by_load(pair: Json) -> list[tuple[LoadPoint, list[Json]]]:

@@ -8,6 +8,7 @@ from harness.metrics.enough import MIN_ANSWERS, MIN_SECONDS
 from harness.plan import LoadPoint
 from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known
+from harness.report.stopping import one_start
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Json, Row, first_cells, groups, labels, repeats, verdict
 
@@ -33,6 +34,7 @@ def notes(summary: Json) -> list[Note]:
         *_errors(summary),
         *_bursts(summary),
         *_first_look(summary),
+        *(Note("note", text, hint) for text, hint in one_start(summary)),
         *(Note("note", line) for line in class_lines(summary)),
         *_pooled(groups(summary)),
         *_unknown(groups(summary)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.compare import capacity
 from harness.plan import LoadPoint
 from harness.report.measures import measure
+from harness.report.stopping import stopping_lines
 from harness.report.text import plain
 from harness.report.view import Json
 
@@ -83,12 +84,19 @@ def _times(entry: Json) -> str:
 
 
 def runs(summary: Json) -> str:
-    """`5 runs`, or how they range."""
+    """`5 runs`, or how they range; `of one start` where the engines went on between them."""
     counts = [count for one in summary.get("comparison") or () for count in one.get("runs") or ()]
     if not counts:
         return ""
     low, high = min(counts), max(counts)
-    return f"{low} runs" if low == high else f"{low} to {high} runs"
+    unit = (summary.get("verdict_rules") or {}).get("unit")
+    words = "runs of one start" if unit == "runs of one start" else "runs"
+    return f"{low} {words}" if low == high else f"{low} to {high} {words}"
+
+
+def confidence(summary: Json) -> str:
+    """`99 %`: of the intervals beside the words."""
+    return f"{100 * (summary.get('verdict_rules') or {}).get('confidence', 0.95):.4g} %"
 
 
 def tested(summary: Json) -> bool:
@@ -102,6 +110,7 @@ def lines(summary: Json, most_pairs: int) -> Iterator[str]:
     yield from capacity_lines(summary)
     if tested(summary):
         yield from _tested_lines(summary, most_pairs)
+    yield from stopping_lines(summary)
     yield from noise_lines(summary)
 
 
@@ -121,8 +130,7 @@ def noise_lines(summary: Json) -> Iterator[str]:
 
 def _tested_lines(summary: Json, most_pairs: int) -> Iterator[str]:
     first = primary(summary)
-    confidence = 100 * (summary.get("verdict_rules") or {}).get("confidence", 0.95)
-    yield f"verdicts: {measure(first).name}, {confidence:g} % intervals over {runs(summary)}"
+    yield f"verdicts: {measure(first).name}, {confidence(summary)} intervals over {runs(summary)}"
     ranked = dict(rank_lines(summary, first))
     for point in dict.fromkeys(LoadPoint.of(one) for one in summary.get("comparison") or ()):
         if point in ranked:

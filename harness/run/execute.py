@@ -4,122 +4,49 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
-from operator import attrgetter, itemgetter
-from typing import Any, Literal
+from typing import Any
 
 from harness import agreement
-from harness.asked import Asked
-from harness.compare.kept import kept_limits
-from harness.doctor.result import advice
-from harness.engines.containers.launch import provide_image
-from harness.engines.install import install_engine, needs_install
-from harness.engines.models import ensure_weights
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
-from harness.metrics.pooled import Samples, samples
-from harness.observe import host
-from harness.plan import Block, Cell, load_points, long_probe
-from harness.probe import examine
-from harness.prompts.request import TokenCounter
+from harness.plan import Block, Cell
 from harness.prompts.workload import Workload
-from harness.record import Records
 from harness.run import noise
-from harness.run.again import set_aside
 from harness.run.agreement import agreement_wanted, ask_all
 from harness.run.context import too_long
 from harness.run.interrupts import Interrupts
-from harness.run.manifest import Manifest, plan_json
-from harness.run.options import Ui
-from harness.run.prepare import Prepared
-from harness.run.search import Search
+from harness.run.kept import Kept
+from harness.run.lines import cell_line
+from harness.run.probing import keep_probe, probe_engine
+from harness.run.provide import provide
+from harness.run.search import probes
+from harness.run.stopping import Stopping
 from harness.run.window import engine_version, measure
-from harness.run.workloads import Workloads
-from harness.store import RunFolder
-from harness.summary import beside, summarise_cell, summarise_run
-from harness.telemetry import Telemetry
-from harness.traces import Trace
-
-PROBE_LIMIT_S = 60.0
-PROBED_REQUESTS = 256  # which shapes a cell asks for is seen from its first requests
+from harness.run.workloads import Workloads, make_workloads, token_counter
 
 
 @dataclass
-class Run:
-    """State of a run in progress. `summary` is what was measured so far, also after an interruption."""
+class Run(Kept):
+    """A run in progress."""
 
-    prepared: Prepared
-    folder: RunFolder
-    ui: Ui
-    manifest: Manifest
-    cells: list[dict[str, Any]] = field(default_factory=list)  # summaries, in plan order
-    samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
     workloads: Workloads | None = None
     probed: set[str] = field(default_factory=set)  # labels
+    repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
+    took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
+    progress: str = ""  # of the last look
     interrupted: bool = False
     interrupts: Interrupts = field(default_factory=Interrupts)
-
-    @classmethod
-    def start(cls, prepared: Prepared, ui: Ui) -> "Run":
-        most = max(load_points(prepared.scenario.load), key=attrgetter("value"))
-        value = most.value
-        if most.kind == "trace" and isinstance(prepared.source, Trace):
-            value *= prepared.source.rate_per_s
-        kind: Literal["concurrency", "rate"] = "concurrency" if most.kind == "concurrency" else "rate"
-        doubt = advice(kind, value, host.host_facts())
-        if doubt:
-            ui.note(f"hint: {doubt}")
-        if prepared.scenario.profile:
-            ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
-        folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
-        folder.write_json("plan.json", plan_json(prepared))
-        return cls(prepared, folder, ui, Manifest.new(folder, prepared))
-
-    @classmethod
-    def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> "Run":
-        """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
-        manifest = Manifest.resumed(folder, prepared)
-        run = cls(prepared, folder, ui, manifest)
-        for records, facts in map(folder.read_cell, folder.cells()):
-            if not facts["interrupted"]:
-                run._keep(records, facts, folder.read_asked(facts), folder.read_telemetry(facts["cell"]))
-        return run
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        manifest = self.manifest.content
-        return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
-
-    def _keep(
-        self, records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry
-    ) -> dict[str, Any]:
-        summary = summarise_cell(records, facts, asked, telemetry)
-        self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
-        self.samples[summary["cell"]] = samples(records)
-        return summary
-
-    @property
-    def failures(self) -> list[dict[str, Any]]:
-        failures: list[dict[str, Any]] = self.manifest.content["failures"]
-        return failures
 
     def execute(self) -> None:
         """Ends with the manifest and the summary in their final state, whatever happened on the way."""
         state = "failed"
         try:
             with self.interrupts:
-                self._provide()
-                for index, block in enumerate(self._remaining()):
-                    if index:
-                        self._cool_down(block)
-                    self._block(block)
-                    while not self.interrupted and self._anew(block):
-                        self._block(block)
-                    if self.interrupted:
-                        break
+                provide(self.prepared, self.ui.stage)
+                self._steps()
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
             if state == "complete" and self.prepared.options.aa:
-                self._keep_noise()
+                self.keep_noise()
         except KeyboardInterrupt:
             self.interrupted = True
             state = "interrupted"
@@ -127,12 +54,35 @@ class Run:
             self.manifest.write(state=state)
             self.folder.write_json("summary.json", self.summary)
 
-    def _remaining(self) -> list[Block]:
+    def _steps(self) -> None:
+        """All blocks; where there are looks, step by step until the rule stops."""
+        stopping = Stopping(self.prepared, self.manifest, self.ui)
+        begun = False
+        steps = stopping.steps(self._remaining, self.stand) if self.prepared.looks else None
+        for blocks in steps or [self._remaining(self.prepared.plan)]:
+            for block in blocks:
+                if begun:
+                    self._cool_down(block)
+                begun = True
+                self._whole(block, stopping)
+                if self.interrupted:
+                    return
+
+    def _whole(self, block: Block, stopping: Stopping) -> None:
+        began_s = time.monotonic()
+        self.took, self.progress = {}, stopping.progress
+        self._block(block)
+        while not self.interrupted and self._anew(block):
+            self._block(block)
+        if self.took:
+            stopping.costs.add(block, time.monotonic() - began_s, self.took)
+
+    def _remaining(self, plan: Sequence[Block]) -> list[Block]:
         """Blocks with something to measure or to ask; a search chooses from all the cells of its block."""
         done = {cell["cell"] for cell in self.cells}
         blocks: list[Block] = []
         first = {block.backend: block for block in reversed(self.prepared.plan)}
-        for block in self.prepared.plan:
+        for block in plan:
             if self.prepared.options.find_capacity:
                 cells = block.cells if any(self._wanted(block)) else ()
             else:
@@ -142,34 +92,12 @@ class Run:
                 blocks.append(replace(block, cells=cells))
         return blocks
 
-    def _provide(self) -> None:
-        """Engines and weights before the first measurement: a failed download costs no measured cell."""
-        prepared = self.prepared
-        for ref, launch, track in zip(prepared.backends, prepared.launches, prepared.tracks, strict=True):
-            environment = None
-            if launch.mode == "compose":
-                provide_image(ref.definition, launch.device, self.ui.stage)
-            elif launch.mode == "process" and needs_install(ref.definition):
-                environment = install_engine(ref.definition, self.ui.stage)
-            if track is not None:
-                ensure_weights(prepared.model_name, prepared.model, track, environment, self.ui.stage)
-
     def _cool_down(self, block: Block) -> None:
         """What the engine before has left behind, heat above all, is not to be the next one's."""
         seconds = self.prepared.scenario.verdict.cool_down_s
         if seconds and not self.prepared.backends[block.backend].definition.backend.simulated:
             self.ui.stage(f"cooling down for {seconds:g} s")
             time.sleep(seconds)
-
-    def _keep_noise(self) -> None:
-        measured = self.summary["noise"]
-        keys = {
-            label.partition("#")[0]: backend.get("noise_key")
-            for label, backend in self.manifest.content["backends"].items()
-        }
-        noise.store(
-            {key: [one for one in measured if one["backend"] == name] for name, key in keys.items() if key}
-        )
 
     def _block(self, block: Block) -> None:
         """An engine that cannot be started is recorded, and the other backends are still measured.
@@ -223,14 +151,17 @@ class Run:
         if self.prepared.options.probe:
             self._probe(block, engine, workloads)
         for cell in self._wanted(block):
-            self.ui.stage(f"{cell.name}: preparing")
+            self._between_repeats(cell, engine)
+            self.ui.stage(f"{cell.name}: preparing" + (f" ({self.progress})" if self.progress else ""))
+            began_s = time.monotonic()
             workload = workloads.of(cell)
             if trouble := too_long(workload.asked, engine.facts.get("values")):
                 label = self.prepared.labels[block.backend]
                 self.manifest.warn("longer-than-context", f"{label}: {trouble[0]}", trouble[1])
             summary, facts = self._measure(cell, workload, engine)
-            while not self.interrupted and facts["cache"]["means"] != "restart" and self._again(summary):
+            while not self.interrupted and facts["cache"]["means"] != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
+            self.took[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each
                 self.folder.write_json("summary.json", self.summary)
             self.ui.note(cell_line(summary))
@@ -239,6 +170,18 @@ class Run:
                 return
             if self.interrupted:
                 return
+
+    def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
+        """Where the engine goes on and a reset was asked for, before its first cell of each later repeat."""
+        before = self.repeats.get(cell.backend)
+        self.repeats[cell.backend] = cell.repeat
+        if not cell.repeat or before == cell.repeat or self.prepared.between[cell.backend] != "reset":
+            return
+        reset = engine.reset_prefix_cache()
+        if not reset.done:
+            label = self.prepared.labels[cell.backend]
+            text = f"{label}: not reset before repeat {cell.repeat}: {reset.how}"
+            self.manifest.warn("not-reset", text, "its repeats found what the ones before had left")
 
     def _measure(
         self, cell: Cell, workload: Workload, engine: EngineSession
@@ -251,68 +194,29 @@ class Run:
         point = f"{cell.load.label}-r{cell.repeat}"
         facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
         self.folder.write_cell(cell.name, records, facts, done.telemetry)
-        return self._keep(records, facts, workload.asked, done.telemetry), facts
-
-    def _again(self, summary: Mapping[str, Any]) -> bool:
-        """Whether this cell was set aside, so that it has to be measured again."""
-        why = set_aside(self.folder, self.manifest, summary)
-        if why is not None:
-            self.cells = [cell for cell in self.cells if cell["cell"] != summary["cell"]]
-            del self.samples[summary["cell"]]
-            self.ui.note(f"warning: {why}")
-        return why is not None
+        return self.keep(records, facts, workload.asked, done.telemetry), facts
 
     def _anew(self, block: Block) -> bool:
-        """As `_again`, of a cell whose cache state only a start of the engine brings about."""
+        """As `again`, of a cell whose cache state only a start of the engine brings about."""
         names = [cell.name for cell in block.cells]
-        return len(names) == 1 and any(self._again(cell) for cell in self.cells if cell["cell"] in names)
+        return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell["cell"] in names)
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
         """All of them; in a search those that it asks for and does not have, by what was measured."""
-        if not self.prepared.options.find_capacity:
-            yield from block.cells
-            return
-        points = [cell.load for cell in block.cells]
-        search = Search([point.value for point in points], reserve=points[0].kind == "rate")
-        while (tried := search.next) is not None:
-            wanted = block.cells[tried.place]
-            if tried.long:
-                wanted = long_probe(wanted, self.prepared.repeats)
-            if wanted.name not in {cell["cell"] for cell in self.cells}:
-                yield wanted
-            measured = next(cell for cell in self.cells if cell["cell"] == wanted.name)
-            search.told(tried, kept=kept_limits(measured))
+        if self.prepared.options.find_capacity:
+            return probes(block, self.prepared.repeats, lambda: self.cells)
+        return iter(block.cells)
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
-        """Once per backend: what of its definition does not hold is known before anything is measured."""
+        """Once per backend."""
         label = self.prepared.labels[block.backend]
         if label in self.probed:
             return
         self.probed.add(label)
         self.ui.stage(f"{label}: probing")
-        requests = list(islice(workloads.of(block.cells[0]).requests, PROBED_REQUESTS))
-        probed = examine(
-            engine,
-            variant=self.prepared.backends[block.backend].variant,
-            shapes={made.constraint.shape for made in requests if made.constraint},
-            tools=any(made.tools for made in requests),
-            thorough=False,
-            limit_s=PROBE_LIMIT_S,
-        )
-        self.folder.write_json(f"probe-{label}.json", probed.as_json())
-        self.manifest.probed(
-            label,
-            {
-                "findings": len(probed.findings),
-                "not_as_declared": [finding.topic for finding in probed.mismatches],
-                "prompt_tokens": probed.prompt_tokens,
-            },
-        )
-        for finding in probed.mismatches:
-            text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
-            if finding.matters:
-                self.manifest.warn("not-as-declared", text, finding.then)
-            self.ui.note(f"{'warning' if finding.matters else 'note'}: {text}")
+        variant = self.prepared.backends[block.backend].variant
+        probed = probe_engine(engine, variant, workloads.of(block.cells[0]).requests)
+        keep_probe(label, probed, self.folder, self.manifest, self.ui)
 
     def _unasked(self, block: Block) -> bool:
         """Whether this backend has still to answer the agreement questions."""
@@ -347,14 +251,7 @@ class Run:
         """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
         if self.workloads is None:
             self.ui.stage("making prompts")
-            options = self.prepared.options
-            self.workloads = Workloads(
-                self.prepared.scenario,
-                self.prepared.repeats,
-                options.seed,
-                _token_counter(engine),
-                self.prepared.probe,
-            )
+            self.workloads = make_workloads(self.prepared, engine)
             if not self.workloads.exact:
                 self.manifest.warn(
                     "approximate-lengths",
@@ -369,37 +266,8 @@ class Run:
                     hint="start a new run with `bench run`",
                 )
             self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
-            cards = self.workloads.cards(options.seed)
+            cards = self.workloads.cards(self.prepared.options.seed)
             self.folder.write_json("workload.json", {"cards": cards})
         elif self.prepared.probe is not None:
-            self.workloads.count_with(_token_counter(engine))
+            self.workloads.count_with(token_counter(engine))
         return self.workloads
-
-
-def _token_counter(engine: EngineSession) -> TokenCounter | None:
-    if engine.count_tokens(["probe"]) is None:
-        return None
-
-    def count(texts: Sequence[str]) -> Sequence[int]:
-        counts = engine.count_tokens(texts)
-        if counts is None:
-            raise SetupError("the server stopped counting tokens", where=engine.base_url)
-        return counts
-
-    return count
-
-
-def cell_line(cell: dict[str, Any]) -> str:
-    """One line per finished cell while a run goes on."""
-
-    def ms(name: str) -> str:
-        value = cell[name]["p50"]
-        return "n/a" if value is None else f"{value:.1f} ms"
-
-    rate = cell["output_tokens_per_s"]
-    speed = "n/a" if rate is None else f"{rate:.1f}"
-    counts = cell["requests"]
-    return (
-        f"{cell['cell']}: {counts['ok']}/{counts['planned']} ok, TTFT p50 {ms('ttft_ms')}, "
-        f"TPOT p50 {ms('tpot_ms')}, {speed} tok/s, {cell['validity']['verdict']}"
-    )

@@ -54,6 +54,7 @@ class Manifest:
                     "track": track,
                     "division": division(prepared, index),
                     "tuned": dataclasses.asdict(ref.tuned) if ref.tuned else None,
+                    "between_repeats": prepared.between[index],
                     "engine": None,
                 }
                 for index, (label, ref, launch, track) in enumerate(
@@ -62,6 +63,7 @@ class Manifest:
             },
             "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
             "repeats": prepared.repeats,
+            "stopping": _stopping(prepared),
             "aa": options.aa,
             "noise_floor": {},
             "order": planned,
@@ -129,6 +131,14 @@ def _model(prepared: Prepared) -> dict[str, str] | None:
     if not any(prepared.tracks):
         return None
     return {"name": prepared.model_name, "title": prepared.model.title}
+
+
+def _stopping(prepared: Prepared) -> dict[str, Any] | None:
+    """None where the number of repeats is fixed. `repeats`: at the last look that was taken."""
+    if not prepared.looks:
+        return None
+    budget_s = prepared.options.budget_s
+    return {"looks": list(prepared.looks), "repeats": 0, "reason": None, "budget_s": budget_s, "spent_s": 0.0}
 
 
 def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:

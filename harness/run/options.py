@@ -27,7 +27,9 @@ class RunOptions:
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
     profile: ProfileChoice = "auto"  # of the scenario's sizes
     agreement: bool | None = None  # put the agreement questions; None: where engines are compared
-    repeats: int | None = None  # None: as many as the scenario's verdict needs, one for a single backend
+    # None: as the scenario's verdict says, one for a single backend. "auto": until all pairs are decided.
+    repeats: int | Literal["auto"] | None = None
+    budget_s: float | None = None  # of "auto": no step is begun that would end later
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     find_capacity: bool = False  # the highest load that keeps the scenario's limits
     probe_seconds: float | None = None  # least time at each load of that search; None: by device

@@ -21,6 +21,7 @@ from harness.plan import (
     Cell,
     Probe,
     capacity_grid,
+    in_one_life,
     make_plan,
     most_requests,
     one_cell_each,
@@ -28,6 +29,7 @@ from harness.plan import (
 )
 from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
+from harness.run.repeats import Between, between_of, repeats_of
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
@@ -37,7 +39,6 @@ from harness.traces import Dataset, Trace
 
 # Of one backend that is measured against itself.
 AA_LABELS = ("a", "b")
-SEARCHES = 3  # of a capacity, each in its own life of the engine
 # At each load of a search: how far it lies above the capacity shows in the queue that builds meanwhile.
 PROBE_SECONDS = {"gpu": 30.0, "cpu": 60.0}
 SIMULATED_PROBE_SECONDS = 30.0
@@ -54,10 +55,12 @@ class Prepared:
     model: Model
     tracks: tuple[str | None, ...]  # per backend; None where the server brings its own model
     engine_values: tuple[dict[str, str], ...]  # per backend, its own of --engine-set
-    repeats: int
+    repeats: int  # at most, where there are looks
     plan: tuple[Block, ...]
     source: Trace | Dataset | None = None  # of prompts that come from a file
     probe: Probe | None = None  # of a capacity search
+    looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: a fixed number
+    between: tuple[Between, ...] = ()  # per backend, what happens to it between two repeats
 
     @property
     def engines(self) -> tuple[Planned, ...]:
@@ -79,7 +82,7 @@ class Prepared:
 
 def prepare(options: RunOptions) -> Prepared:
     """Raises SpecError for everything a user can get wrong on the command line or in a definition."""
-    if options.repeats is not None and options.repeats < 1:
+    if isinstance(options.repeats, int) and options.repeats < 1:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
@@ -101,9 +104,11 @@ def prepare(options: RunOptions) -> Prepared:
     backends = _simulated(backends, launches, options.simulate_faults)
     probe = _probe(options, scenario, backends)
     source = source_of(scenario.prompts, most_requests(scenario, probe))
+    started = tuple(zip(backends, launches, strict=True))
+    between = between_of(options, scenario, started)
     each_cell = [
-        not options.find_capacity and _starts_for_each_cell(scenario, *pair)
-        for pair in zip(backends, launches, strict=True)
+        not options.find_capacity and how == "restart" and _starts_for_each_cell(scenario, *pair)
+        for pair, how in zip(started, between, strict=True)
     ]
     launches = tuple(
         replace(launch, why=f"{launch.why}; anew for every cell, since it has no cache reset")
@@ -119,13 +124,14 @@ def prepare(options: RunOptions) -> Prepared:
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
-    usual = SEARCHES if options.find_capacity else scenario.verdict.repeats if len(backends) > 1 else 1
-    repeats = options.repeats or usual
+    repeats, looks = repeats_of(options, scenario, len(backends))
     plan = tuple(
         part
         for block in make_plan(labels, scenario.load, repeats)
         for part in (one_cell_each(block) if each_cell[block.backend] else (block,))
     )
+    if between != ("restart",) and len(backends) == 1:
+        plan = in_one_life(plan)
     return Prepared(
         options,
         scenario,
@@ -140,6 +146,8 @@ def prepare(options: RunOptions) -> Prepared:
         plan,
         source,
         probe,
+        looks,
+        between,
     )
 
 

@@ -1,8 +1,11 @@
 """Which load to try next when the highest one that keeps the limits is looked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from harness.compare.kept import kept_limits
+from harness.plan import Block, Cell, long_probe
 
 
 class Next(NamedTuple):
@@ -66,3 +69,20 @@ def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
     """The lowest place that failed, `size` where none did, and the highest below it that kept, else -1."""
     failed = min((place for place, kept in tried.items() if not kept), default=size)
     return max((place for place, kept in tried.items() if kept and place < failed), default=-1), failed
+
+
+def probes(block: Block, repeats: int, measured: Callable[[], Sequence[Mapping[str, Any]]]) -> Iterator[Cell]:
+    """Cells that a search asks for and that are not measured yet; each is looked up once it is asked for
+
+    the next. `measured`: summaries of all cells of the run so far.
+    """
+    points = [cell.load for cell in block.cells]
+    search = Search([point.value for point in points], reserve=points[0].kind == "rate")
+    while (tried := search.next) is not None:
+        wanted = block.cells[tried.place]
+        if tried.long:
+            wanted = long_probe(wanted, repeats)
+        if wanted.name not in {cell["cell"] for cell in measured()}:
+            yield wanted
+        found = next(cell for cell in measured() if cell["cell"] == wanted.name)
+        search.told(tried, kept=kept_limits(found))

@@ -1,8 +1,11 @@
 """The requests of each load point and repeat, made once and given to every backend alike."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
+from harness.engines.session import EngineSession
+from harness.errors import SetupError
 from harness.metrics.card import describe
 from harness.plan import (
     Cell,
@@ -20,6 +23,7 @@ from harness.prompts.request import TokenCounter
 from harness.prompts.text import TextMaker
 from harness.prompts.workload import Workload
 from harness.run.job import send_times
+from harness.run.prepare import Prepared
 from harness.spec.scenario import Scenario
 
 
@@ -98,3 +102,23 @@ class Workloads:
         for point in self._points:
             digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())
         return digest.hexdigest()
+
+
+def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
+    """With the tokenizer of this engine, where it has one."""
+    return Workloads(
+        prepared.scenario, prepared.repeats, prepared.options.seed, token_counter(engine), prepared.probe
+    )
+
+
+def token_counter(engine: EngineSession) -> TokenCounter | None:
+    if engine.count_tokens(["probe"]) is None:
+        return None
+
+    def count(texts: Sequence[str]) -> Sequence[int]:
+        counts = engine.count_tokens(texts)
+        if counts is None:
+            raise SetupError("the server stopped counting tokens", where=engine.base_url)
+        return counts
+
+    return count

@@ -2,6 +2,7 @@
 
     python -m tests.bench.verdict_study                 # made-up runs through the code of `bench run`
     python -m tests.bench.verdict_study --plant NAME    # the same with a bug put in: must fail
+    python -m tests.bench.verdict_study --sequential    # runs that stop once all pairs are decided
     python -m tests.bench.verdict_study --needed        # how many repeats each word takes
     python -m tests.bench.verdict_study --wire 4        # whole `bench run`s of scripted servers
 
@@ -27,9 +28,9 @@ from unittest import mock
 import numpy as np
 
 from harness.compare import Rules
-from harness.compare.comparison import find
 from harness.compare.finding import Finding
 from harness.compare.observed import loads, series
+from harness.compare.verdict import find
 from harness.spec.measures import MEASURES
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
@@ -214,6 +215,11 @@ def _plant_edge() -> list[Any]:
     return [mock.patch(f"{__name__}.experiment", lambda *given: list(biased(made(*given))))]
 
 
+def _plant_every_look() -> list[Any]:
+    """Each look of a run decides at the whole level."""
+    return [mock.patch.object(Rules, "look_alpha", property(lambda rules: rules.alpha))]
+
+
 PLANTS: MappingProxyType[str, Callable[[], list[Any]]] = MappingProxyType(
     {
         "survivors": _plant_survivors,
@@ -221,6 +227,7 @@ PLANTS: MappingProxyType[str, Callable[[], list[Any]]] = MappingProxyType(
         "wide-same": _plant_wide_same,
         "pairing": _plant_pairing,
         "edge": _plant_edge,
+        "every-look": _plant_every_look,  # of --sequential
     }
 )
 
@@ -275,15 +282,28 @@ def _share(words: Counter[str], *wanted: str) -> str:
     return f"{sum(words[word] for word in wanted) / words.total():.0%}" if words else ""
 
 
+def _made_up(arguments: argparse.Namespace) -> list[str]:
+    def chosen(rows: Sequence[Row]) -> list[Row]:
+        return [row for row in rows if row.name.startswith(arguments.rows)]
+
+    if not arguments.sequential:
+        return report(arguments.times, arguments.repeats, chosen(ROWS))
+    from tests.bench import sequential_study
+
+    sequential_study.print_head(arguments.times)
+    return sequential_study.report(arguments.times, chosen(sequential_study.ROWS))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--times", type=int, default=400, help="simulated experiments per row (400 or more)")
-    parser.add_argument("--repeats", type=int, default=DECLARED.repeats)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", default="", help="only rows whose name begins so, such as '2'")
     parser.add_argument("--plant", choices=sorted(PLANTS), help="put this bug in: the study must fail")
     parser.add_argument("--wire", type=int, metavar="N", help="N runs of scripted servers instead")
+    parser.add_argument("--sequential", action="store_true", help="runs that stop once all is decided")
     parser.add_argument("--needed", action="store_true", help="how many repeats each word takes instead")
     arguments = parser.parse_args()
     if arguments.needed:
@@ -294,13 +314,12 @@ def main() -> int:
 
         bad = wire(arguments.wire)
     else:
-        rows = [row for row in ROWS if row.name.startswith(arguments.rows)]
         with ExitStack() as planted:
             # The made-up runs are equal in all but their figures, and looking takes half of the time.
             planted.enter_context(mock.patch("harness.compare.comparable.unequal", return_value=[]))
             for patch in PLANTS[arguments.plant]() if arguments.plant else ():
                 planted.enter_context(patch)
-            bad = report(arguments.times, arguments.repeats, rows)
+            bad = _made_up(arguments)
     for line in bad:
         print(f"too many false words: {line}", file=sys.stderr)
     return 1 if bad else 0

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from harness.compare import Rules, compare
-from harness.compare.comparison import find
 from harness.compare.observed import loads, series
+from harness.compare.verdict import find
 from harness.report import table
 from tests.unit.report_runs import Engine, Shape, make_run
 from tests.unit.report_summaries import cell, verdict

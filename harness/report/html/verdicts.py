@@ -7,6 +7,7 @@ from harness.report import verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, join, table, tag
 from harness.report.measures import measure
+from harness.report.stopping import stopping_lines
 from harness.report.verdicts import Finding
 from harness.report.view import groups, point_words
 
@@ -34,6 +35,7 @@ def ranks(source: Source) -> Iterator[Html]:
 
 
 def tables(source: Source) -> Iterator[Html]:
+    yield from (tag("p", line, class_="muted small") for line in stopping_lines(source.summary))
     points = [group.point for group in groups(source.summary)]
     found = {point: verdicts.findings(source.summary, point) for point in points}
     if not any(one.times for mine in found.values() for one in mine):
@@ -60,7 +62,8 @@ def _pairs(source: Source, found: Mapping[LoadPoint, Sequence[Finding]]) -> Html
             owners.append(f"{source.index(a)} {source.index(b)}")
     heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
     caption = (
-        f"Verdicts: how many times faster or slower, with the interval over {verdicts.runs(source.summary)}"
+        "Verdicts: how many times faster or slower, with the "
+        f"{verdicts.confidence(source.summary)} interval over {verdicts.runs(source.summary)}"
     )
     return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
 

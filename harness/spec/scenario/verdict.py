@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.errors import SpecError
 from harness.spec.measures import MEASURES
@@ -10,6 +11,7 @@ from harness.spec.strict import nearest
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
 SloTable = Mapping[str, Mapping[str, float]]
 SLO_MEASURES = ("ttft_ms", "ttft_service_ms", "tpot_ms", "e2e_ms")
+LEAST_REPEATS = 3  # fewer give no interval worth the name
 SLO_SHARES = ("p50", "p90", "p95", "p99", "max")
 
 
@@ -18,7 +20,13 @@ class Verdict:
     primary: str = "ttft_ms.p50"  # what the rank line is about
     # Declared before the run: only these get verdicts, and each makes the others harder to reach.
     metrics: tuple[str, ...] = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s")
-    repeats: int = 5  # of `bench run` with two backends or more
+    # Of `bench run` with two backends or more. "auto": until every verdict on the primary metric is decided,
+    # from min_repeats to max_repeats.
+    repeats: int | Literal["auto"] = "auto"
+    min_repeats: int = 3
+    max_repeats: int = 10
+    # What happens to an engine between two repeats. "auto": restart, or keep where bench did not start it.
+    between_repeats: Literal["auto", "restart", "reset", "keep"] = "auto"
     cool_down_s: float = 2.0  # between two engines
 
 
@@ -29,8 +37,19 @@ def check_verdict(verdict: Verdict, where: str) -> None:
                 raise SpecError(
                     f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, MEASURES)
                 )
-    if verdict.repeats < 1:
+    if verdict.repeats != "auto" and verdict.repeats < 1:
         raise SpecError(f"must be at least 1, not {verdict.repeats}", where=f"{where}.repeats")
+    if verdict.min_repeats < LEAST_REPEATS:
+        raise SpecError(
+            f"a verdict needs at least {LEAST_REPEATS} repeats, not {verdict.min_repeats}",
+            where=f"{where}.min_repeats",
+        )
+    if verdict.max_repeats < verdict.min_repeats:
+        raise SpecError(
+            f"must be at least min_repeats ({verdict.min_repeats}), not {verdict.max_repeats}",
+            where=f"{where}.max_repeats",
+            hint="for fewer repeats than that set a fixed number: --repeats N",
+        )
     if not 0 <= verdict.cool_down_s < float("inf"):
         raise SpecError(f"must not be negative, not {verdict.cool_down_s}", where=f"{where}.cool_down_s")
 

@@ -1,0 +1,25 @@
+"""Values of flags that argparse has no type for."""
+
+import argparse
+import re
+from typing import Literal
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)([hms])")
+
+
+def duration_s(text: str) -> float:
+    """Seconds of `2h`, `45m`, `90s` or `1h30m`."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a duration like 2h, 45m, 90s or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def repeats(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is neither auto nor a whole number") from None

@@ -1,0 +1,102 @@
+"""Verdicts of a run that is looked at while it goes on, and whether more repeats can decide anything.
+
+Looks are planned before the run. Each may decide at an equal share of the level (Bonferroni over looks, Holm
+inside one), so any false word of a family has at most the level of the rules, whenever and for whatever
+reason the run stops. Why not other boundaries: docs/verdicts.md.
+"""
+
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.compare.finding import Finding
+from harness.compare.observed import Series
+from harness.compare.rules import Rules
+from harness.compare.verdict import find
+from harness.plan import LoadPoint
+
+Rows = Mapping[LoadPoint, Sequence[Series]]
+
+# After so many repeats: more often at first, where a repeat adds most to what is known.
+LOOKS = (3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
+DECIDED = ("faster", "slower", "same")
+
+
+def looks_between(least: int, most: int) -> tuple[int, ...]:
+    """From `least` repeats to `most`, both included."""
+    return (*(look for look in (least, *LOOKS[bisect(LOOKS, least) :]) if look < most), most)
+
+
+def find_by_looks(rows: Rows, rules: Rules) -> list[Finding]:
+    """All words of a run. Without looks those of all that was measured; else those of the looks taken so far.
+
+    A decided word on the primary metric stays, with the interval of its look, unless what was measured
+    later forbids the comparison, such as a run that failed. The other metrics do not decide when a run
+    stops; they have the words of the last look, at its level.
+    """
+    if not rules.looks:
+        return find(rows, rules)
+    decided: dict[tuple[str, str, LoadPoint, str], Finding] = {}
+    primary = replace(rules, metrics=(rules.primary,))
+    for look in rules.looks:
+        if look < rules.looked:
+            for one in find(_before(rows, look), primary, rules.look_alpha):
+                if one.verdict in DECIDED:
+                    decided.setdefault(_place(one), one)
+    seen = _before(rows, rules.looked) if rules.looked else rows
+    last = find(seen, rules, rules.look_alpha)
+    return [one if one.verdict == "not comparable" else decided.get(_place(one), one) for one in last]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Of the primary metric over all pairs and load points, after a look."""
+
+    decided: int
+    not_comparable: int
+    undecided: tuple[Finding, ...]  # more runs could decide them
+    hopeless: int  # no figure in any run, or one that is 0: more runs would not change that
+
+    @property
+    def all(self) -> int:
+        return self.decided + self.not_comparable + len(self.undecided) + self.hopeless
+
+    @property
+    def needed(self) -> set[tuple[str, LoadPoint]]:
+        """Backends and the load points at which an undecided pair needs them."""
+        return {(label, one.load) for one in self.undecided for label in (one.a, one.b)}
+
+    @property
+    def words(self) -> str:
+        """`decided 3 of 6 pairs`, a pair at two load points counted twice."""
+        refused = f", {self.not_comparable} not comparable" if self.not_comparable else ""
+        return f"decided {self.decided} of {self.all} pairs{refused}"
+
+
+def stand(rows: Rows, rules: Rules) -> Stand:
+    """After the look at `rules.looked` repeats."""
+    found = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
+    waiting = [one for one in found if one.verdict == "not enough runs"]
+    undecided = tuple(one for one in waiting if _can_be_decided(one, rows, rules))
+    return Stand(
+        decided=sum(one.verdict in DECIDED for one in found),
+        not_comparable=sum(one.verdict == "not comparable" for one in found),
+        undecided=undecided,
+        hopeless=len(waiting) - len(undecided),
+    )
+
+
+def _can_be_decided(one: Finding, rows: Rows, rules: Rules) -> bool:
+    """By more runs. A percentile that single runs are too short for is taken of the requests of all."""
+    if min(one.runs) >= rules.min_runs:
+        return one.ratio is not None
+    sides = [row for row in rows[one.load] if row.label in (one.a, one.b)]
+    return min(one.runs) > 0 or all(row.pooled(one.metric) for row in sides)
+
+
+def _before(rows: Rows, repeat: int) -> Rows:
+    return {load: [row.before(repeat) for row in here] for load, here in rows.items()}
+
+
+def _place(one: Finding) -> tuple[str, str, LoadPoint, str]:
+    return one.a, one.b, one.load, one.metric

@@ -1,0 +1,112 @@
+"""What of a run is measured: from new, or from a folder that was cut short."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
+from typing import Any, Literal, Self
+
+from harness.asked import Asked
+from harness.compare.sequential import Stand
+from harness.doctor.result import advice
+from harness.metrics.pooled import Samples, samples
+from harness.observe import host
+from harness.plan import load_points
+from harness.record import Records
+from harness.run import noise
+from harness.run.again import set_aside
+from harness.run.manifest import Manifest, plan_json
+from harness.run.options import Ui
+from harness.run.prepare import Prepared
+from harness.store import RunFolder
+from harness.summary import beside, standing, summarise_cell, summarise_run
+from harness.telemetry import Telemetry
+from harness.traces import Trace
+
+
+@dataclass
+class Kept:
+    """What a run has measured so far, in memory and in its folder; also after an interruption."""
+
+    prepared: Prepared
+    folder: RunFolder
+    ui: Ui
+    manifest: Manifest
+    cells: list[dict[str, Any]] = field(default_factory=list)  # summaries, in plan order
+    samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
+
+    @classmethod
+    def start(cls, prepared: Prepared, ui: Ui) -> Self:
+        most = max(load_points(prepared.scenario.load), key=attrgetter("value"))
+        value = most.value
+        if most.kind == "trace" and isinstance(prepared.source, Trace):
+            value *= prepared.source.rate_per_s
+        kind: Literal["concurrency", "rate"] = "concurrency" if most.kind == "concurrency" else "rate"
+        doubt = advice(kind, value, host.host_facts())
+        if doubt:
+            ui.note(f"hint: {doubt}")
+        if prepared.scenario.profile:
+            ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
+        folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+        folder.write_json("plan.json", plan_json(prepared))
+        return cls(prepared, folder, ui, Manifest.new(folder, prepared))
+
+    @classmethod
+    def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
+        """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
+        manifest = Manifest.resumed(folder, prepared)
+        run = cls(prepared, folder, ui, manifest)
+        for records, facts in map(folder.read_cell, folder.cells()):
+            if not facts["interrupted"]:
+                run.keep(records, facts, folder.read_asked(facts), folder.read_telemetry(facts["cell"]))
+        run._warn_of_starts()
+        return run
+
+    def _warn_of_starts(self) -> None:
+        """An engine that was to go on through all repeats is started once more by resuming."""
+        for label, launch, between in zip(
+            self.prepared.labels, self.prepared.launches, self.prepared.between, strict=True
+        ):
+            if self.cells and between != "restart" and launch.mode != "attach":
+                text = f"{label}: resumed, so its repeats are of more than one start"
+                self.manifest.warn("another-start", text, "measure anew for runs of one start")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        manifest = self.manifest.content
+        return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def keep(
+        self, records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry
+    ) -> dict[str, Any]:
+        summary = summarise_cell(records, facts, asked, telemetry)
+        self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
+        self.samples[summary["cell"]] = samples(records)
+        return summary
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        failures: list[dict[str, Any]] = self.manifest.content["failures"]
+        return failures
+
+    def stand(self) -> Stand:
+        manifest = self.manifest.content
+        return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def again(self, summary: Mapping[str, Any]) -> bool:
+        """Whether this cell was set aside, so that it has to be measured again."""
+        why = set_aside(self.folder, self.manifest, summary)
+        if why is not None:
+            self.cells = [cell for cell in self.cells if cell["cell"] != summary["cell"]]
+            del self.samples[summary["cell"]]
+            self.ui.note(f"warning: {why}")
+        return why is not None
+
+    def keep_noise(self) -> None:
+        measured = self.summary["noise"]
+        keys = {
+            label.partition("#")[0]: backend.get("noise_key")
+            for label, backend in self.manifest.content["backends"].items()
+        }
+        noise.store(
+            {key: [one for one in measured if one["backend"] == name] for name, key in keys.items() if key}
+        )

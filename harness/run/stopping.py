@@ -1,0 +1,127 @@
+"""When a run with looks ends: all verdicts decided, the last repeat, or the budget."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from statistics import mean
+
+from harness.compare.sequential import Stand
+from harness.plan import Block, Cell, LoadPoint
+from harness.run.manifest import Manifest
+from harness.run.options import Ui
+from harness.run.prepare import Prepared
+
+Needed = Set[tuple[str, LoadPoint]]  # labels and the load points at which more runs are needed
+
+
+def step(
+    plan: Sequence[Block], labels: Sequence[str], repeats: range, needed: Needed | None
+) -> tuple[Block, ...]:
+    """Blocks of these repeats, in their order, with the cells that are needed; None: with all."""
+    chosen = []
+    for block in plan:
+        if block.repeat not in repeats:
+            continue
+        cells = tuple(
+            cell for cell in block.cells if needed is None or (labels[block.backend], cell.load) in needed
+        )
+        if cells:
+            chosen.append(replace(block, cells=cells))
+    return tuple(chosen)
+
+
+@dataclass
+class Costs:
+    """Seconds that were spent, to tell what more of the same will take."""
+
+    starts: dict[int, list[float]] = field(default_factory=dict)  # by backend: of a block less its cells
+    cells: dict[tuple[int, LoadPoint], list[float]] = field(default_factory=dict)
+
+    def add(self, block: Block, seconds: float, cells: Mapping[Cell, float]) -> None:
+        self.starts.setdefault(block.backend, []).append(max(seconds - sum(cells.values()), 0.0))
+        for cell, took in cells.items():
+            self.cells.setdefault((cell.backend, cell.load), []).append(took)
+
+    def of(self, blocks: Sequence[Block], pause_s: float) -> float | None:
+        """None where the like of one was never measured."""
+        parts = [self.starts.get(block.backend) for block in blocks]
+        parts += [self.cells.get((cell.backend, cell.load)) for block in blocks for cell in block.cells]
+        known = [mean(took) for took in parts if took]
+        return sum(known) + pause_s * len(blocks) if len(known) == len(parts) else None
+
+
+class Stopping:
+    """Walks a plan in steps from look to look. `costs` are to be told by who measures."""
+
+    def __init__(self, prepared: Prepared, manifest: Manifest, ui: Ui) -> None:
+        self._prepared, self._manifest, self._ui = prepared, manifest, ui
+        spent_s: float = (manifest.content.get("stopping") or {}).get("spent_s", 0.0)
+        self._began_s = time.monotonic() - spent_s
+        self.costs = Costs()
+        self.progress = ""  # words of the last look
+
+    def steps(
+        self, remaining: Callable[[Sequence[Block]], Sequence[Block]], stand: Callable[[], Stand]
+    ) -> Iterator[Sequence[Block]]:
+        """`remaining`: what of blocks is still to be measured. `stand`: after the look that was just taken.
+
+        The cost of the first repeat says whether the budget has room for as many as a verdict needs.
+        """
+        looks = self._prepared.looks
+        begin, needed = 0, None
+        for end in (1, *looks):
+            blocks = remaining(self._step(begin, end, needed))
+            if begin and blocks and not self._affordable(blocks):
+                self._stop("budget")
+                return
+            yield blocks
+            begin = end
+            self._write(repeats=end if end in looks else 0)
+            if end in looks:
+                found = stand()
+                needed = found.needed
+                self._tell(found, end)
+                if not needed:
+                    self._stop("decided" if found.hopeless == 0 else "no-figure")
+                    return
+        self._stop("max-repeats")
+
+    def _step(self, begin: int, end: int, needed: Needed | None) -> tuple[Block, ...]:
+        return step(self._prepared.plan, self._prepared.labels, range(begin, end), needed)
+
+    def _affordable(self, blocks: Sequence[Block]) -> bool:
+        budget_s = self._prepared.options.budget_s
+        if budget_s is None:
+            return True
+        cost_s = self._cost(blocks)
+        return self._spent_s + (cost_s or 0.0) <= budget_s
+
+    def _cost(self, blocks: Sequence[Block]) -> float | None:
+        return self.costs.of(blocks, self._prepared.scenario.verdict.cool_down_s)
+
+    @property
+    def _spent_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def _tell(self, found: Stand, repeats: int) -> None:
+        left_s = self._cost(self._step(repeats, self._prepared.looks[-1], found.needed))
+        budget_s = self._prepared.options.budget_s
+        if left_s is not None and budget_s is not None:
+            left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
+        left = f", about {_duration(left_s)} left at most" if left_s else ""
+        self.progress = f"{found.words}{left}"
+        self._ui.note(f"after {repeats} repeats: {self.progress}")
+
+    def _stop(self, reason: str) -> None:
+        self._write(reason=reason)
+
+    def _write(self, **changes: object) -> None:
+        before = self._manifest.content["stopping"]
+        self._manifest.write(stopping={**before, "spent_s": round(self._spent_s, 3), **changes})
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

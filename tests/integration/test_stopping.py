@@ -1,0 +1,122 @@
+"""`bench run --repeats auto` on scripted servers of known speed: it stops where the answer is known."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from scripted import bench, command, define, run_folder, summary
+
+from harness.store import RunFolder
+
+SMALL = (
+    *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "4"),
+    *("--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0"),
+    *("--set", "load.min_answers=8", "--set", "load.min_seconds=0.1"),
+)
+
+
+@pytest.fixture
+def engines(here):
+    """`calm` and `twin` alike, `slow` twice as slow."""
+    define("calm", ttft_ms=150, gap_ms=20)
+    define("twin", ttft_ms=150, gap_ms=20)
+    define("slow", ttft_ms=300, gap_ms=40)
+    return here
+
+
+def repeats(result, label):
+    return sorted(cell["repeat"] for cell in result["cells"] if cell["label"] == label)
+
+
+def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
+    planned = bench(*SMALL, "--backends", "calm,slow", "--dry-run").stdout
+    assert "3 to 10 repeats, until every pair is decided" in planned
+    assert "at most 20 cells" in planned
+    done = bench(*SMALL, "--backends", "calm,slow", limit_s=200)
+    result = summary()
+    assert repeats(result, "calm") == repeats(result, "slow") == [0, 1, 2]
+    assert [one["verdict"] for one in result["comparison"] if one["primary"]] == ["faster"]
+    stopping = result["stopping"]
+    assert (stopping["repeats"], stopping["reason"]) == (3, "decided")
+    assert (stopping["looks"], stopping["alpha_per_look"]) == ([3, 4, 5, 7, 10], 0.01)
+    assert "after 3 repeats: decided 1 of 1 pairs" in done.stderr
+    assert "stopped after 3 repeats: no pair is left that more repeats could decide" in done.stdout
+    assert "99 % intervals over 3 runs" in done.stdout
+    assert result["verdict_rules"]["unit"] == "starts"
+    kept = RunFolder(run_folder()).read_json("summary.json")["comparison"]
+    bench("report", str(run_folder()))
+    assert RunFolder(run_folder()).read_json("summary.json")["comparison"] == kept
+    assert "stopped after 3 repeats" in (run_folder() / "report.html").read_text()
+    gate = bench("compare", str(run_folder()), "--baseline", "calm", "--fail-on", "slower", code=1).stdout
+    assert "99 % interval" in gate
+
+
+def test_only_the_undecided_go_on_to_the_last_repeat(engines):
+    """Whether four repeats show `calm` and `twin` to be the same is the machine's to say."""
+    most = ("--max-repeats", "4", "--set", 'verdict.metrics=["ttft_ms.p50"]')
+    done = bench(*SMALL, *most, "--backends", "calm,twin,slow", limit_s=300)
+    result = summary()
+    words = {(one["a"], one["b"]): one["verdict"] for one in result["comparison"]}
+    assert words["calm", "slow"] == words["twin", "slow"] == "faster"
+    assert repeats(result, "slow") == [0, 1, 2]
+    stopping = result["stopping"]
+    assert stopping["looks"] == [3, 4]
+    assert "after 3 repeats: decided" in done.stderr
+    if words["calm", "twin"] == "not enough runs":
+        assert (repeats(result, "calm"), repeats(result, "twin")) == ([0, 1, 2, 3], [0, 1, 2, 3])
+        assert stopping["reason"] == "max-repeats"
+        assert "decided 2 of 3 pairs, about" in done.stderr
+        assert "1 of 3 pairs not decided with the most repeats allowed (--max-repeats)" in done.stdout
+    else:
+        assert words["calm", "twin"] == "same"
+        assert stopping["reason"] == "decided"
+
+
+def test_a_budget_that_has_no_room_for_three_repeats_is_told_after_the_first(engines):
+    done = bench(*SMALL, "--budget", "3s", "--backends", "calm,slow", limit_s=100)
+    result = summary()
+    assert repeats(result, "calm") == repeats(result, "slow") == [0]
+    assert (result["stopping"]["repeats"], result["stopping"]["reason"]) == (0, "budget")
+    assert result["stopping"]["spent_s"] > 0
+    assert "more repeats would exceed the budget of 3 s; 3 repeats are needed" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_an_interrupted_run_goes_on_by_the_same_rule(engines):
+    process = subprocess.Popen(
+        command(*SMALL, "--backends", "calm,slow"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 100
+        while not list(Path("results").glob("*/cells/002-*/cell.json")) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    before = json.loads((run_folder() / "summary.json").read_text())
+    assert before["state"] == "interrupted"
+    assert (before["stopping"]["repeats"], before["stopping"]["reason"]) == (0, None)
+    bench("resume", str(run_folder()), limit_s=200)
+    result = summary()
+    assert repeats(result, "calm") == repeats(result, "slow") == [0, 1, 2]
+    assert result["stopping"]["reason"] == "decided"
+    assert result["stopping"]["spent_s"] > before["stopping"]["spent_s"]
+
+
+def test_repeats_of_one_start_are_called_so(engines):
+    kept = ("--repeats", "2", "--between-repeats", "reset")
+    done = bench(*SMALL, *kept, "--backends", "calm", limit_s=100)
+    result = summary()
+    assert repeats(result, "calm") == [0, 1]
+    assert len(list((run_folder() / "logs").glob("calm*"))) == 1
+    assert result["verdict_rules"]["unit"] == "runs of one start"
+    assert result["stopping"] is None
+    assert "only its prefix cache was reset between repeats" in done.stdout
+    refused = bench(*SMALL, "--between-repeats", "keep", "--backends", "calm,slow", code=2).stderr
+    assert "drift would look like a difference" in refused
