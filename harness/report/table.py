@@ -15,7 +15,7 @@ from harness.report.notes import (
     simulated,
 )
 from harness.report.text import NOT_KNOWN, counted, markdown_escaped, markdown_row, plain
-from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats
+from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats, repeats_words
 
 GAP = 2
 LABEL_LIMIT = 40
@@ -58,7 +58,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
 
 def headline(summary: Json, spread: str) -> str:
     count = repeats(summary)
-    pooled = f"; median of {count} repeats, {spread} where they differ" if count > 1 else ""
+    pooled = f"; median of {repeats_words(summary)}, {spread} where they differ" if count > 1 else ""
     return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 

@@ -3,6 +3,7 @@
 Numbers of an INVALID cell describe the load generator, not the server: they never enter a pooled value.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -10,7 +11,7 @@ from typing import Any
 
 from harness.dotted import number_at
 from harness.plan import LoadPoint
-from harness.report.text import number
+from harness.report.text import counted, number
 
 Json = Mapping[str, Any]
 
@@ -100,6 +101,16 @@ def first_cells(summary: Json) -> dict[str, Json]:
     for cell in summary.get("cells") or ():
         found.setdefault(cell["label"], cell)
     return found
+
+
+def repeats_words(summary: Json) -> str:
+    """`3 to 7 repeats`: a run that stops by itself measures less of what is decided early."""
+    most = repeats(summary)
+    if not summary.get("stopping"):
+        return counted(most, "repeat")
+    counts = Counter((cell["label"], LoadPoint.of(cell)) for cell in summary.get("cells") or ())
+    fewest = min(counts.values(), default=most)
+    return counted(most, "repeat") if fewest == most else f"{fewest} to {most} repeats"
 
 
 def repeats(summary: Json) -> int:

@@ -24,7 +24,7 @@ def engines(here):
 
 
 def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
-    done = bench("run", *SMALL, "--backends", "calm,twin,slow", limit_s=400)
+    done = bench("run", *SMALL, "--backends", "calm,twin,slow", "--repeats", "5", limit_s=400)
     result = summary()
     assert len(result["cells"]) == 3 * 5
     words = {(one["a"], one["b"], one["metric"]): one["verdict"] for one in result["comparison"]}
@@ -59,7 +59,8 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     kept = json.loads(Path("cache", "noise.json").read_text())
     ((key, floors),) = kept.items()
     assert floors["c4"][PRIMARY] == found["outer"] > found["apart"]
-    described = json.loads(bench("run", *SMALL, "--backends", "calm,slow", "--dry-run", "--json").stdout)
+    planned = ("--backends", "calm,slow", "--repeats", "5", "--dry-run", "--json")
+    described = json.loads(bench("run", *SMALL, *planned).stdout)
     assert len(described["cells"]) == 10
 
     shutil.rmtree("results")

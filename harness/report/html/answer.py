@@ -12,7 +12,7 @@ from harness.report.html.verdict_evidence import evidence
 from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing, number
 from harness.report.verdicts import noise_lines
-from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats
+from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats, repeats_words
 
 IN_WORDS = 3  # backends: with more, sentences are harder to read than the table
 
@@ -61,7 +61,7 @@ def _compared(source: Source) -> str:
     return (
         f"{listing(found)} {'was' if len(found) == 1 else 'were'} given {work} of the scenario "
         f"{summary.get('scenario')}{f' ({where})' if where else ''} at {points}, "
-        f"{counted(repeats(summary), 'repeat')} each."
+        f"{repeats_words(summary)} each."
     )
 
 
