@@ -140,7 +140,7 @@ def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
             "SUSPECT",
             f"{percentile} {loop_lag_ms:.1f} ms",
             f"{MAX_LOOP_LAG_MS:g} ms",
-            "the load generator was kept from running: leave it a core of its own",
+            "the load generator was starved of CPU: leave it a core of its own",
         )
     uncertainty_ms = client["stamp_uncertainty_ms"]
     if uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:

@@ -26,7 +26,7 @@ def findings(facts: Json, watched: Json) -> Iterator[Finding]:
             "INVALID",
             f"its counters fell {facts['counter_restarts']} time(s)",
             "0",
-            "the engine began anew during the cell: see its log",
+            "the engine restarted during the cell: see its log",
         )
 
 

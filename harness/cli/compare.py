@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
     )
     if len(runs) == 1 and not document["pairs"]:
         raise SpecError(
-            "one backend of one run has nothing to be compared with",
+            "only one backend: nothing to compare",
             where=str(arguments.runs[0]),
             hint="name a second run, or one with several backends",
         )

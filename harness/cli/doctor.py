@@ -142,9 +142,9 @@ def _machine(examination: "Examination") -> Iterator[str]:
         f"known to {clock['stamp_uncertainty_ns']} ns"
     )
     yield (
-        f"limits   {limits['file_descriptors_hard'] or 'endless'} open files, "
+        f"limits   {limits['file_descriptors_hard'] or 'unlimited'} open files, "
         f"ports {f'{ports[0]}–{ports[1]}' if ports else 'n/a'}: "
-        f"{limits['connections_to_one_server'] or 'endless'} connections to one server"
+        f"{limits['connections_to_one_server'] or 'unlimited'} connections to one server"
     )
     for one in examination.measured:
         if one.arrivals is not None:

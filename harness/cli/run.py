@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="BACKEND=FAULT",
-        help="what befalls a simulated engine: `bench truth --help` has the faults (repeatable)",
+        help="inject a fault into a simulated engine; `bench truth --help` lists them (repeatable)",
     )
     parser.add_argument(
         "--device",

@@ -140,7 +140,7 @@ def _load(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
         return
     value = cell["load"]["value"]
     offered = f"{value:g} in flight" if cell["load"]["kind"] == "concurrency" else f"{value:g} requests/s"
-    yield "load", f"the load: with {offered} nothing was full{_busy(seen)}"
+    yield "load", f"the load: with {offered} nothing was saturated{_busy(seen)}"
 
 
 def _busy(seen: Numbers) -> str:

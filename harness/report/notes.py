@@ -156,7 +156,7 @@ def _validity(summary: Json) -> Iterator[Note]:
             where.setdefault(key, []).append((place(cell), reason_text(reason)))
     for (found, _, hint), cases in where.items():
         places, texts = [place for place, _ in cases], {text for _, text in cases}
-        others = " (there; elsewhere alike)" if len(texts) > 1 else ""
+        others = " (others similar)" if len(texts) > 1 else ""
         named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
         yield Note("warning", f"{found} {listing(named)}: {cases[0][1]}{others}", hint)
 

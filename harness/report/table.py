@@ -40,7 +40,7 @@ class _Paint:
 def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
     loud = [paint(line, LOUD) for line in textwrap.wrap(banner(summary), width)]
     yield from loud
-    for line in textwrap.wrap(headline(summary, "below how far they lie from it"), width):
+    for line in textwrap.wrap(headline(summary, "± largest deviation"), width):
         yield paint(line, BOLD)
     for group in groups(summary):
         yield ""
@@ -58,7 +58,7 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
 
 def headline(summary: Json, spread: str) -> str:
     count = repeats(summary)
-    pooled = f"; median of {repeats_words(summary)}, {spread} where they differ" if count > 1 else ""
+    pooled = f"; median of {repeats_words(summary)}, {spread}" if count > 1 else ""
     return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 

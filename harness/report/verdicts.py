@@ -12,7 +12,7 @@ from harness.report.view import Json
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
-    "what does not follow from the line stands in brackets"
+    "in brackets: pairs not implied by the ranking"
 )
 DECIDED = ("faster", "slower", "same")
 

@@ -175,7 +175,7 @@ def parse_backend_list(text: str) -> list[BackendRef]:
     for entry in seen:
         if seen.count(entry) > 1:
             raise SpecError(
-                f"'{entry[0]}' stands twice",
+                f"'{entry[0]}' is listed twice",
                 where="--backends",
                 hint="use --repeats to measure a backend again",
             )

@@ -48,7 +48,7 @@ def test_llamacpp_is_emptied_where_no_prompts_are_kept_in_host_memory(start):
 
 
 def test_vllm_is_as_declared_and_ignores_its_own_former_fields(start):
-    with start("vllm@eager") as engine:  # it ends minutes before the compiled one starts
+    with start("vllm@eager") as engine:  # compiling takes minutes and changes no answer
         found = examine(engine)
         assert differing(found) == []
         seen = topics(found)

@@ -184,7 +184,7 @@ def test_a_dry_run_knows_what_earlier_runs_took(here):
             "did you mean 'calm'?",
         ),
         (("--scenario", "fixed-length", "--backends", "calm@fast"), "has no variant 'fast'", ""),
-        (("--scenario", "fixed-length", "--backends", "calm,calm"), "stands twice", "--repeats"),
+        (("--scenario", "fixed-length", "--backends", "calm,calm"), "is listed twice", "--repeats"),
         (("--scenario", "fixed-length", "--backends", ","), "no backend given", ""),
         (("--scenario", "fixed-length", "--backends", "openai=host:1"), "is not an http", ""),
         (("--scenario", "fixed-length", "--backends", "openai"), "openai", "openai=http"),

@@ -216,7 +216,7 @@ def test_a_run_with_itself_and_with_a_slower_one(stored, capsys):
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
     alone = make_run(tmp_path, Shape(TWO[:1], repeats=2, concurrency=(4,))).path
     assert command(alone) == ExitCode.USAGE
-    assert "one backend of one run has nothing to be compared with" in capsys.readouterr().err
+    assert "only one backend: nothing to compare" in capsys.readouterr().err
 
 
 def test_an_old_schema_has_a_clear_word(stored, tmp_path, capsys):

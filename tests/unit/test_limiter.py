@@ -44,7 +44,7 @@ def cell(**changes):
 @pytest.mark.parametrize(
     ("changes", "code", "words"),
     [
-        ({}, "load", "with 8 in flight nothing was full (GPU busy 40 %, engine on 1.2 of 16 cores"),
+        ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40 %, engine on 1.2 of 16 cores"),
         ({"load": {"kind": "rate", "value": 2.5}}, "load", "2.5 requests/s"),
         ({"client": 0.97, "kv_use": 1.0, "waiting": 9}, "client", "97% of a core"),
         ({"kv_use": 0.99, "waiting": 5.0}, "kv-cache", "99% full while 5.0 requests waited"),
@@ -53,7 +53,7 @@ def cell(**changes):
         ({"dram_active_pct": 82.0, "sm_active_pct": 90.0}, "gpu-memory-bandwidth", "82 % of the peak"),
         ({"dram_active_pct": 30.0, "sm_active_pct": 90.0}, "gpu-compute", "90 % of the SMs"),
         ({"memory_utilisation_pct": 75.0}, "gpu-memory-bandwidth", "as far as NVML tells"),
-        ({"memory_utilisation_pct": 75.0, "dram_active_pct": 30.0}, "load", "nothing was full"),
+        ({"memory_utilisation_pct": 75.0, "dram_active_pct": 30.0}, "load", "nothing was saturated"),
         ({"utilisation_pct": 98.0}, "gpu", "98 % of the time"),
         (
             {"utilisation_pct": 98.0, "waiting": 4.0},

@@ -215,7 +215,7 @@ def test_a_rule_that_many_cells_break_is_one_warning() -> None:
     assert text.count("contended") == 1
     assert (
         "SUSPECT llamacpp c4 r0, llamacpp c4 r1 and 3 more cells: contended, measured 91 %, limit 10 % "
-        "(there; elsewhere alike) hint: stop what else runs"
+        "(others similar) hint: stop what else runs"
     ) in text
     alone = " ".join(terminal(summary(cells[0]), 100, False).split())
     assert "SUSPECT llamacpp c4 r0: contended, measured 91 %, limit 10 % hint" in alone

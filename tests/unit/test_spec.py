@@ -41,7 +41,7 @@ def test_a_scenario_is_complete_in_itself():
         (("requests = 3", "requests = true"), "x.toml:load.requests: must be a whole number, not True", None),
         (("requests = 3", "requests = 0"), "x.toml:load.requests: must be at least 1, not 0", None),
         (("[1]", "[1, 0]"), "x.toml:load.concurrency: must be above 0, not 0", None),
-        (("[1]", "[2, 2]"), "x.toml:load.concurrency: a value stands twice", None),
+        (("[1]", "[2, 2]"), "x.toml:load.concurrency: duplicate value", None),
         (("[1]", "['a']"), "x.toml:load.concurrency[0]: must be a whole number", None),
         (("[1]", "1"), "x.toml:load.concurrency: must be a list", None),
         (("[1]", "[1]\nrate = [2]"), "exactly one of concurrency (closed loop), rate and replay_speed", None),

@@ -177,7 +177,7 @@ def test_a_url_is_taken_as_clients_are_given_it(given, url):
         ("vllm@", "a variant is missing after '@'"),
         ("vllm@no-prefix-cach", "has no variant 'no-prefix-cach'"),
         ("vlm", "unknown backend 'vlm'"),
-        ("vllm,vllm", "'vllm' stands twice"),
+        ("vllm,vllm", "'vllm' is listed twice"),
         (" , ", "no backend given"),
     ],
 )

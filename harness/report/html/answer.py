@@ -24,7 +24,7 @@ def answer(source: Source) -> Html:
     undecided = notes.no_verdict(summary)
     return section(
         "answer",
-        "What came out",
+        "Results",
         *verdicts.ranks(source),
         tag("p", _compared(source)),
         *verdicts.tables(source),

@@ -135,7 +135,7 @@ def probe(source: Source) -> Html | None:
     ]
     said = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
     return section(
-        "probe", "Held against their definitions", said, details("Everything that was tried", made)
+        "probe", "Conformance probe", said, details("Everything that was tried", made)
     )
 
 

@@ -15,7 +15,7 @@ from harness.report.text import listing
 from harness.report.view import labels
 
 SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
-    "answer": ("What came out", answer.answer),
+    "answer": ("Results", answer.answer),
     "charts": ("Charts", figures.charts),
     "timelines": ("Timelines", figures.timelines),
     "limits": ("Limits", limits.limits),

@@ -83,7 +83,7 @@ def _cache_states(source: Source) -> Iterator[Html]:
             told = (cell["label"], cache.get("wanted"), cache.get("means"), found)
             rows.setdefault(tuple(str(part or NOT_GIVEN) for part in told), str(cache.get("measured") or ""))
     if rows:
-        head = ["backend", "state asked", "brought about by", "holds", "for instance"]
+        head = ["backend", "state asked", "method", "holds", "example"]
         body = ([source.name(label), *rest, instance] for (label, *rest), instance in rows.items())
         yield table("State of the prefix cache before each cell", head, body)
 

@@ -130,7 +130,7 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     check_slo(scenario.slo, f"{where}:slo")
     if isinstance(made, Structured) and scenario.request.exact_output:
         raise SpecError(
-            "an answer that is held to a form ends where the form does",
+            "exact_output conflicts with structured output",
             where=f"{where}:request.exact_output",
             hint="set it to false",
         )

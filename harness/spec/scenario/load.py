@@ -56,7 +56,7 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
                 raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
         if len(set(values)) != len(values):
             raise SpecError(
-                "a value stands twice; use --repeats to measure a point again", where=f"{where}.{key}"
+                "duplicate value; use --repeats to measure a load point again", where=f"{where}.{key}"
             )
     for key in ("requests", "max_in_flight", "min_answers"):
         if getattr(load, key) < 1:

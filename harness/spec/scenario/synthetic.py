@@ -53,7 +53,7 @@ class Mix:
         is_share(self, where, "output_spread")
         names = [one.name for one in self.classes]
         if len(set(names)) < len(names):
-            raise SpecError("a name stands twice", where=f"{where}.classes")
+            raise SpecError("duplicate name", where=f"{where}.classes")
 
 
 @dataclass(frozen=True, slots=True)
