@@ -190,11 +190,13 @@ class Run(Kept):
         with self.interrupts.window() as stop:
             done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
         records, facts = done.result.records, done.facts
-        self.interrupted = done.result.interrupted
         point = f"{cell.load.label}-r{cell.repeat}"
-        facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
-        self.folder.write_cell(cell.name, records, facts, done.telemetry)
-        return self.keep(records, facts, workload.asked, done.telemetry), facts
+        with self.interrupts.window() as late:  # a cell that is stored is also in the summary
+            facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
+            self.folder.write_cell(cell.name, records, facts, done.telemetry)
+            summary = self.keep(records, facts, workload.asked, done.telemetry)
+        self.interrupted = done.result.interrupted or late.is_set()
+        return summary, facts
 
     def _anew(self, block: Block) -> bool:
         """As `again`, of a cell whose cache state only a start of the engine brings about."""

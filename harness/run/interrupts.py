@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: inside the timed window they ask the load to stop, elsewhere they raise."""
+"""Ctrl-C and SIGTERM: while a load runs or a cell is stored they ask to stop, elsewhere they raise."""
 
 import signal
 import threading

@@ -185,7 +185,7 @@ def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tm
     document = json.loads(bench(f"truth={plain.url}", "--json", code=0).stdout)
     assert {"findings", "prompt_tokens", "version"} <= set(document)
     assert "structured: regex" in bench(f"vllm={plain.url}", code=1).stdout
-    assert "error: http://127.0.0.1:9" in bench("truth=http://127.0.0.1:9", code=3).stderr
+    assert "truth: http://127.0.0.1:9: no answer" in bench("truth=http://127.0.0.1:9", code=3).stderr
     assert "one backend at a time" in bench("truth,vllm", code=2).stderr
 
 

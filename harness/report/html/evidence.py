@@ -134,9 +134,7 @@ def probe(source: Source) -> Html | None:
         if found["holds"] is False
     ]
     said = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
-    return section(
-        "probe", "Conformance probe", said, details("Everything that was tried", made)
-    )
+    return section("probe", "Conformance probe", said, details("Everything that was tried", made))
 
 
 def _odd(label: str, found: Json) -> str:
