@@ -148,7 +148,7 @@ def wire() -> None:
 
 
 def _measured(url: str, slots: int, requests: int, tokens: int) -> dict:
-    command = [sys.executable, "-m", "harness", "run", "--scenario", "shared-prefix"]
+    command = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length"]
     command += ["--backends", f"openai={url}", "--model-name", "simulated", "--concurrency", str(slots)]
     command += ["--requests", str(requests), "--output-tokens", str(tokens), "--repeats", "1", "--json"]
     command += [
