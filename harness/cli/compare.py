@@ -15,6 +15,17 @@ Exit codes: 0 fine; 1 slower with --fail-on slower, something missing, or a load
 compared; 2 not a run folder."""
 
 
+def add_allow_missing(parser: argparse.ArgumentParser) -> None:
+    """Of every gate."""
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept that a backend, load point (c8), both (vllm/c8) or metric is missing (repeatable)",
+    )
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
@@ -23,13 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 when a metric is slower")
     parser.add_argument("--force", action="store_true", help="compare what is unequal as well")
-    parser.add_argument(
-        "--allow-missing",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="accept that a backend, load point (c8), both (vllm/c8) or metric is missing (repeatable)",
-    )
+    add_allow_missing(parser)
     parser.add_argument(
         "--floor",
         type=float,

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from harness.cli.compare import add_allow_missing
 from harness.errors import SetupError
 
 EPILOG = """Each night's runs are added to the history of the results folder. The gate fails when a figure has
@@ -29,13 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="for every run of the night, as in `bench run` (repeatable)",
     )
-    parser.add_argument(
-        "--allow-missing",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="accept that a backend, load point (c8), both (vllm/c8) or metric is missing (repeatable)",
-    )
+    add_allow_missing(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
     )

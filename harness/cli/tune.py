@@ -1,12 +1,12 @@
 """`bench tune`: the engine values that are best for one scenario, on this machine."""
 
 import argparse
-import re
 import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.amounts import duration_s
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ trials first, longer ones for the better half. The budget is for the search; no 
 the best values are compared with the default over several runs, and stored only if the verdict is "faster".
 
 Use them with `bench run --backends NAME,NAME@tuned`; a file written with --out is NAME@FILE.toml."""
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,11 +110,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def seconds(text: str) -> float:
-    """`90s`, `10m`, `1.5h`."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if not found:
-        raise SpecError(f"'{text}' is not a time", where="--budget", hint="such as 90s, 10m or 2h")
-    return float(found[1]) * _UNITS[found[2]]
+    """`90s`, `10m`, `1.5h`; SpecError for anything else."""
+    try:
+        return duration_s(text)
+    except argparse.ArgumentTypeError:
+        raise SpecError(f"'{text}' is not a time", where="--budget", hint="such as 90s, 10m or 2h") from None
 
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:

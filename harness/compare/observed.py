@@ -120,8 +120,11 @@ def series(cells: Sequence[Cell], load: LoadPoint, samples: Mapping[str, Samples
 
 
 def _series(label: str, cells: Sequence[Cell], samples: Mapping[str, Samples]) -> Series:
-    usable = tuple(cell for cell in cells if cell["validity"]["verdict"] != "INVALID")
-    return Series(label, usable, tuple(cell for cell in cells if cell not in usable), samples)
+    usable: list[Cell] = []
+    invalid: list[Cell] = []
+    for cell in cells:
+        (invalid if cell["validity"]["verdict"] == "INVALID" else usable).append(cell)
+    return Series(label, tuple(usable), tuple(invalid), samples)
 
 
 def _infinite(cell: Cell, metric: str) -> bool:

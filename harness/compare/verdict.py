@@ -32,10 +32,7 @@ class Pairing:
 def find(
     rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
 ) -> list[Finding]:
-    """All words of a run, from the series of every load point: cheap, and pure, so that it can be asked
-
-    again after every round. `alpha` is the level of this look; without it that of the rules.
-    """
+    """`decide` over all pairs of a run, from the series of every load point."""
     return decide(
         [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
     )
@@ -70,10 +67,10 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
 
 
 def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
-    """Holm, for any dependence: pairs share a backend, loads share a run. What would exploit that all are
+    """Holm, for any dependence: pairs share a backend, loads share a run.
 
-    pairs of a few backends (Shaffer 1986) needs equality to carry over from pair to pair, which "within
-    2 %" does not.
+    What would exploit that all are pairs of a few backends (Shaffer 1986) needs equality to carry over from
+    pair to pair, which "within 2 %" does not.
     """
 
     def adjusted(p: Callable[["_Test"], float]) -> list[tuple[float, float]]:

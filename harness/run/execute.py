@@ -195,7 +195,7 @@ class Run(Kept):
             facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
             self.folder.write_cell(cell.name, records, facts, done.telemetry)
             summary = self.keep(records, facts, workload.asked, done.telemetry)
-        self.interrupted = done.result.interrupted or late.is_set()
+        self.interrupted = done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 
     def _anew(self, block: Block) -> bool:

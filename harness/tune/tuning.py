@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from harness.engines.command import configured
 from harness.engines.machine import Machine
@@ -73,6 +73,11 @@ def tune(settings: Settings, ui: Ui) -> Result:
     session = _Session(settings, prepared, point, metric, _folder(prepared), ui)
     with Interrupts():
         return session.conduct(tunable)
+
+
+def comparison_repeats(declared: int | Literal["auto"]) -> int | Literal["auto"]:
+    """Of the default against the best values found, as the scenario declares; enough for a verdict."""
+    return declared if declared == "auto" else max(FEWEST_REPEATS, declared)
 
 
 def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
@@ -216,7 +221,7 @@ class _Session:
         options = replace(
             self._prepared.options,
             backends=f"{ref.label},{ref.definition.name}@{candidate}",
-            repeats=settings.repeats or max(FEWEST_REPEATS, self._prepared.scenario.verdict.repeats),
+            repeats=settings.repeats or comparison_repeats(self._prepared.scenario.verdict.repeats),
             agreement=False,
             out=self._folder,
         )

@@ -58,5 +58,5 @@ def test_what_is_not_known_is_not_zero():
         "INVALID",
     ]
     assert "nothing pinned" in shown
-    assert "endless open files, ports n/a: endless connections" in shown
+    assert "unlimited open files, ports n/a: unlimited connections" in shown
     assert "other work kept n/a to n/a cores busy" in shown

@@ -145,7 +145,7 @@ def test_every_topic_that_a_scenario_may_name_has_its_words():
 def test_what_cannot_be_asked_is_refused_before_anything_starts(tmp_path):
     for change, said in (
         ({"prompts.schemas": str(tmp_path)}, r"no \*.json file"),
-        ({"request.exact_output": True}, "ends where the form does"),
+        ({"request.exact_output": True}, "exact_output conflicts with structured output"),
         ({"prompts.shapes": ["xml"]}, "'xml' is not one of"),
     ):
         with pytest.raises(SpecError, match=said):

@@ -16,6 +16,7 @@ from harness.run.options import RunOptions
 from harness.run.prepare import prepare
 from harness.spec.backend_refs import candidates, load_backend, parse_backend, parse_backend_list
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned, tuned_path
+from harness.tune.tuning import comparison_repeats
 
 ORIGIN = Provenance(
     date_utc="2026-11-22T02:00:00+00:00",
@@ -182,3 +183,7 @@ def test_the_table_tells_divisions_other_than_the_default():
     of = summary(cell("a", division="default"), cell("b", division="tuned"))
     assert "divisions: b tuned (the others as shipped)" in [note.text for note in notes(of)]
     assert not [note for note in notes(summary(cell("a", division="default"))) if "division" in note.text]
+
+
+def test_the_comparison_has_as_many_repeats_as_the_scenario_declares_and_enough_for_a_verdict():
+    assert [comparison_repeats(declared) for declared in ("auto", 2, 5)] == ["auto", 3, 5]
