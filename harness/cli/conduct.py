@@ -1,5 +1,6 @@
 """A run from its first engine to the table a person reads, and the exit code a script reads."""
 
+import argparse
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ from harness.run.options import Ui
 from harness.run.prepare import Prepared
 
 
-def conduct(prepared: Prepared, begin: Callable[[Ui], Run], *, as_json: bool) -> int:
+def conduct(prepared: Prepared, begin: Callable[[Ui], Run], arguments: argparse.Namespace) -> int:
     ui = progress_display()
     try:
         for launch in prepared.launches:
@@ -30,23 +31,25 @@ def conduct(prepared: Prepared, begin: Callable[[Ui], Run], *, as_json: bool) ->
         run = begin(ui)
         with run.folder.held():
             run.execute()
-            if run.cells:
+            if run.cells and not arguments.no_report:
                 ui.stage("report")
                 report.build(run.folder)
     finally:
         ui.close()
-    _show(run, as_json=as_json)
+    _show(run, arguments)
     return _exit_code(run)
 
 
-def _show(run: Run, *, as_json: bool) -> None:
+def _show(run: Run, arguments: argparse.Namespace) -> None:
     path = run.folder.path
-    if as_json:
+    if arguments.json:
         print(json.dumps(run.folder.read_json("summary.json"), indent=1))
     elif run.cells:
         width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
         print(terminal(run.folder.read_json("summary.json"), width=width, color=wants_color(sys.stdout)))
-        print(f"\nrun folder: {path}\nreport:     {path / 'report.html'}")
+        print(f"\nrun folder: {path}")
+        if not arguments.no_report:
+            print(f"report:     {path / 'report.html'}")
     if run.interrupted:
         print(
             f"interrupted: what was measured is kept; `bench resume {path}` measures the rest",

@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from harness.cli.run import add_output_flags
 from harness.errors import SpecError
 
 
@@ -12,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
     )
-    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+    add_output_flags(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -31,4 +32,4 @@ def main(arguments: argparse.Namespace) -> int:
     if stored["state"] == "complete":
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
     prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))
-    return conduct(prepared, partial(Run.resume, prepared, folder), as_json=arguments.json)
+    return conduct(prepared, partial(Run.resume, prepared, folder), arguments)

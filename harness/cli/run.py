@@ -176,9 +176,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the cells and the expected duration, start nothing"
     )
-    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+    add_output_flags(parser)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
+
+
+def add_output_flags(parser: argparse.ArgumentParser) -> None:
+    """Of every command that ends in a run."""
+    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+    parser.add_argument(
+        "--no-report",
+        action="store_true",
+        help="skip report and plots; `bench report RUN` makes them later",
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -227,7 +237,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.conduct import conduct
     from harness.run.execute import Run
 
-    return conduct(prepared, partial(Run.start, prepared), as_json=arguments.json)
+    return conduct(prepared, partial(Run.start, prepared), arguments)
 
 
 def _scenario(arguments: argparse.Namespace) -> str:

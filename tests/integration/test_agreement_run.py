@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from scripted import SMALL, bench, command, define, run_folder, summary
+from scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
 from harness.agreement import compare, load_questions
 from harness.engines.launch import resolve_launch
@@ -30,7 +30,7 @@ def here(here):
 
 def test_answers_are_asked_twice_stored_and_compared(here):
     run = ("run", "--scenario", "fixed-length", "--backends", "quick,lossy", "--agreement", "--repeats", "1")
-    done = bench(*run, *SMALL, code=4)  # lost answers make the cell of `lossy` INVALID
+    done = bench(*run, *REPORTED, code=4)  # lost answers make the cell of `lossy` INVALID
     found = summary()["agreement"]
     assert found["questions"] == 58
     assert list(found["backends"]) == ["quick", "lossy"]

@@ -33,7 +33,7 @@ def run(backend, state, *more):
     )
     load = ("--set", "load.warmup_requests=0", "--concurrency", "1,2", "--output-tokens", "2")
     what = ("--scenario", "shared-prefix", "--backends", backend, "--set", f"cache.state={state}")
-    done = bench("run", *what, "--json", *small, *load, *more, code=(0, 4))
+    done = bench("run", *what, "--json", "--no-report", *small, *load, *more, code=(0, 4))
     folders = sorted(Path("results").iterdir())
     summary = json.loads(done.stdout)
     facts = [

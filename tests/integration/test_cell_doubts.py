@@ -14,7 +14,7 @@ from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.latency import first_tokens
 from harness.record import UNKNOWN
 
-EIGHT = ("--no-probe", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
+EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
 NOT_WARMED_UP = ("--set", "load.warmup_requests=0")  # so the slots begin together
 
 
@@ -49,7 +49,7 @@ def test_events_that_are_written_together_are_one_arrival(here):
     """A token every 20 ms, written in pairs."""
     define("pairs", "--events-per-write", "2", ttft_ms=100, gap_ms=20)
     done = bench(
-        "run", "--scenario", "fixed-length", "--backends", "pairs", "--no-probe",
+        "run", "--scenario", "fixed-length", "--backends", "pairs", "--no-probe", "--no-report",
         "--requests", "16", "--concurrency", "1", "--output-tokens", "17",
     )  # fmt: skip
     (cell,) = summary()["cells"]

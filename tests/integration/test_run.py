@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from scripted import SMALL, bench, command, define, run_folder, summary
+from scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
 from harness.store import RunFolder
 from harness.truth import running
@@ -26,7 +26,9 @@ def here(here):
 
 def test_two_backends_are_measured_on_the_same_bytes(here):
     define("other")
-    done = bench("run", "--scenario", "shared-prefix", "--backends", "calm,other", "--repeats", "2", *SMALL)
+    done = bench(
+        "run", "--scenario", "shared-prefix", "--backends", "calm,other", "--repeats", "2", *REPORTED
+    )
     assert "SIMULATED" in done.stdout
     result = summary()
     assert result["state"] == "complete"
@@ -47,7 +49,7 @@ def test_two_backends_are_measured_on_the_same_bytes(here):
 
 
 def test_a_report_is_rebuilt_from_a_copied_folder(here):
-    bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL)
+    bench("run", "--scenario", "fixed-length", "--backends", "calm", *REPORTED)
     first = summary()
     elsewhere = here / "elsewhere"
     shutil.move(run_folder(), elsewhere)
@@ -78,6 +80,7 @@ def test_an_open_loop_keeps_its_schedule(here):
         "60",
         "--output-tokens",
         "4",
+        "--no-report",
     )
     (cell,) = summary()["cells"]
     assert cell["load"]["kind"] == "rate"
@@ -108,6 +111,7 @@ def test_a_scenario_file_shapes_the_rate(here):
         "16",
         "--output-tokens",
         "2",
+        "--no-report",
     )
     records, _facts = RunFolder(run_folder()).read_cell("000-calm-r8-r0")
     seconds = records.requests["intended_ns"] / 1e9
@@ -128,6 +132,7 @@ def test_a_closed_loop_thinks(here):
         "8",
         "--output-tokens",
         "2",
+        "--no-report",
         "--set",
         "load.warmup_requests=0",
         "--set",

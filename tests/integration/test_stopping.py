@@ -13,7 +13,7 @@ from harness.store import RunFolder
 
 SMALL = (
     *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "4"),
-    *("--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0"),
+    *("--no-probe", "--no-agreement", "--no-report", "--set", "verdict.cool_down_s=0"),
     *("--set", "load.min_answers=8", "--set", "load.min_seconds=0.1"),
 )
 

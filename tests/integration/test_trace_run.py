@@ -40,7 +40,7 @@ def write_mooncake(path, bad=()):
 
 def test_a_trace_leaves_on_its_timestamps_with_its_lengths(here):
     lines = write_mooncake(Path("trace.jsonl"))
-    asked = ("--backends", "calm", "--set", "prompts.max_input_tokens=4096")
+    asked = ("--backends", "calm", "--set", "prompts.max_input_tokens=4096", "--no-report")
     bench("run", "--trace", "trace.jsonl", *asked)
     (cell,) = summary()["cells"]
     assert cell["load"]["kind"] == "trace"
@@ -82,7 +82,7 @@ def test_bad_lines_are_counted_and_told(here):
     ]
     write_mooncake(Path("trace.jsonl"), bad)
     done = bench(
-        *("run", "--backends", "calm", "--trace", "trace.jsonl", "--requests", "20"),
+        *("run", "--backends", "calm", "--trace", "trace.jsonl", "--requests", "20", "--no-report"),
         *("--set", "prompts.max_output_tokens=2", "--concurrency", "20"),
     )
     assert "3 of 153 lines" in done.stdout
@@ -94,7 +94,8 @@ def test_bad_lines_are_counted_and_told(here):
 def test_requests_longer_than_the_context_are_told_before_they_fail(here):
     path = Path("backends", "calm.toml")
     path.write_text(path.read_text().replace("max_sequences = 8", "max_sequences = 8, context_tokens = 300"))
-    bench("run", "--backends", "calm", "--scenario", "trace", "--requests", "20", "--concurrency", "20")
+    small = ("--requests", "20", "--concurrency", "20", "--no-report")
+    bench("run", "--backends", "calm", "--scenario", "trace", *small)
     (warning,) = [w for w in summary()["warnings"] if w["code"] == "longer-than-context"]
     assert "of 20 requests need more than its context of 300 tokens" in warning["text"]
     assert "--engine-set context_tokens=" in warning["hint"]
@@ -115,7 +116,7 @@ def test_prompts_from_a_file(here):
     Path("mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
     bench(
         *("run", "--scenario", "prompt-file", "--backends", "calm", "--set", "prompts.file=mine.jsonl"),
-        *("--concurrency", "9", "--set", "prompts.order=file"),
+        *("--no-report", "--concurrency", "9", "--set", "prompts.order=file"),
     )
     (cell,) = summary()["cells"]
     assert cell["requests"]["ok"] == cell["requests"]["planned"] == 9
@@ -124,5 +125,5 @@ def test_prompts_from_a_file(here):
 
 
 def test_the_shipped_examples_run(here):
-    bench("run", "--scenario", "trace", "--backends", "calm", "--replay-speed", "20")
+    bench("run", "--scenario", "trace", "--backends", "calm", "--replay-speed", "20", "--no-report")
     assert summary()["cells"][0]["requests"]["ok"] == 120

@@ -79,7 +79,8 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
 def test_another_load_is_told(config):
     tunable("dial", "[400, 200]")
     bench("tune", "dial", "--budget", "60s", "--out", "mine.toml", *TUNE, limit_s=240)
-    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "3", *WORK, "--no-probe")
+    quick = ("--no-probe", "--no-report")
+    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "3", *WORK, *quick)
     assert "tuned-elsewhere: dial@tuned was tuned for load c2, not c3" in " ".join(done.stdout.split())
     assert not config.exists()
 

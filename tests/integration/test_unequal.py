@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch):
                 *more,
             ]
             done = subprocess.run(
-                [sys.executable, "-m", "harness", "run", *what, "--no-agreement", "--json"],
+                [sys.executable, "-m", "harness", "run", *what, "--no-agreement", "--json", "--no-report"],
                 capture_output=True,
                 text=True,
                 timeout=120,
@@ -91,6 +91,7 @@ def measured(*more, backends="truth"):
         *more,
         "--no-agreement",
         "--no-probe",
+        "--no-report",
         "--json",
     )
     return json.loads(bench(*what))

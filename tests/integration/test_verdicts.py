@@ -10,8 +10,12 @@ from scripted import bench, define, run_folder, summary
 from harness.store import RunFolder
 
 # 16 answers of 8 tokens a cell; everything that decides about verdicts stays at its default.
-SMALL = ("--scenario", "fixed-length", "--concurrency", "4", "--requests", "16", "--output-tokens", "8")
+SMALL = (
+    *("--scenario", "fixed-length", "--concurrency", "4", "--requests", "16", "--no-report"),
+    *("--output-tokens", "8"),
+)
 PRIMARY = "ttft_ms.p50"
+QUICK = ("--no-probe", "--no-report")
 
 
 @pytest.fixture
@@ -80,7 +84,7 @@ def test_a_rate_that_the_load_set_is_no_verdict(here):
     define("patient", ttft_ms=150, gap_ms=100)
     asked = ("--scenario", "fixed-length", "--rate", "10", "--requests", "100", "--output-tokens", "10")
     metrics = ("--set", 'verdict.metrics=["tpot_ms.p50","output_tokens_per_s"]')
-    several = ("--repeats", "3", "--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0")
+    several = ("--repeats", "3", "--no-agreement", "--set", "verdict.cool_down_s=0", *QUICK)
     more = ("--set", "verdict.primary=output_tokens_per_s", *metrics, *several)
     done = bench("run", *asked, *more, "--backends", "quick,patient", limit_s=300)
     result = summary()
@@ -117,7 +121,7 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(here):
     limits = ("--set", "slo.ttft_ms.p50=250")
     asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)
     assert "--find-capacity needs [slo]" in bench(*asked, code=2).stderr
-    done = bench(*asked, *limits, limit_s=200)
+    done = bench(*asked, *limits, "--no-report", limit_s=200)
     (found,) = summary()["capacity"]
     assert (found["value"], found["kept_by_search"], found["interval"]) == (2, [2], [2, 2, 3])
     tested = [(one["value"], one["kept"], one["runs"]) for one in found["tested"]]
@@ -132,7 +136,7 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(here):
     kept = {cell: (cell / "cell.json").stat().st_mtime_ns for cell in (run_folder() / "cells").iterdir()}
     manifest = run_folder() / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"state": "complete"', '"state": "interrupted"'))
-    bench("resume", str(run_folder()), limit_s=200)
+    bench("resume", str(run_folder()), "--no-report", limit_s=200)
     assert summary()["capacity"][0]["interval"] == [2, 2, 3]
     assert last.is_dir()
     assert kept == {cell: (cell / "cell.json").stat().st_mtime_ns for cell in kept}
@@ -146,7 +150,7 @@ def test_the_capacity_of_a_server_of_twenty_requests_a_second_is_not_above_it(he
     most_per_s = 8 / 0.398
     search = ("--find-capacity", "--rate", "16,26", "--probe-seconds", "2", "--requests", "12")
     limits = ("--output-tokens", "4", "--set", "slo.e2e_ms.p50=5000", "--set", "load.arrival=constant")
-    asked = ("run", "--scenario", "fixed-length", "--backends", "twenty", "--repeats", "1", "--no-probe")
+    asked = ("run", "--scenario", "fixed-length", "--backends", "twenty", "--repeats", "1", *QUICK)
     bench(
         *asked, *search, *limits, code=(0, 4), limit_s=300
     )  # an overload may be too much for the client too
