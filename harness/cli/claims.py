@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", metavar="RUN", help="run folder, or the name of a run under --out")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="run folder, or name of a run under --out")
     parser.add_argument("--system", metavar="NAME", help="only claims about this engine")
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from harness.errors import ExitCode, SpecError
 
-EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline);
+EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
 the backends of a single run with each other. Runs whose conditions differ in what matters (requests,
 weights, model, cache state, hardware) are refused unless --force. Whatever the baseline measured and a run
 lacks, or has only as INVALID or null, is listed as missing.
 
-Exit codes: 0 fine; 1 slower with --fail-on slower, something missing, or a load point that cannot be
+Exit codes: 0 success; 1 slower with --fail-on slower, something missing, or a load point that cannot be
 compared; 2 not a run folder."""
 
 
@@ -22,7 +22,7 @@ def add_allow_missing(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="accept that a backend, load point (c8), both (vllm/c8) or metric is missing (repeatable)",
+        help="accept a missing backend, load point (c8), both (vllm/c8) or metric (repeatable)",
     )
 
 
@@ -30,23 +30,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
     parser.add_argument(
-        "--baseline", metavar="NAME", help="one of the runs, or a backend (default: the first)"
+        "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"
     )
-    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 when a metric is slower")
-    parser.add_argument("--force", action="store_true", help="compare what is unequal as well")
+    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 if a metric is slower")
+    parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
     add_allow_missing(parser)
     parser.add_argument(
         "--floor",
         type=float,
         metavar="PERCENT",
-        help="smallest difference that counts (2 in a run, 5 between)",
+        help="smallest difference that counts (default: 2 within a run, 5 between runs)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON document")
-    form.add_argument("--markdown", action="store_true", help="for a pull request")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
 
 
 def main(arguments: argparse.Namespace) -> int:

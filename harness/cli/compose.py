@@ -7,9 +7,11 @@ from harness.errors import ExitCode, SetupError, SpecError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="BACKEND", help="default: every one with an image")
     parser.add_argument(
-        "--write", type=Path, metavar="DIR", help="write all files there (default: print compose.yaml)"
+        "names", nargs="*", metavar="BACKEND", help="backends (default: every one with an image)"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="DIR", help="write all files to DIR (default: print compose.yaml)"
     )
 
 

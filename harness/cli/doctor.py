@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from harness.doctor.measure import Measured
     from harness.doctor.verdict import Verdict
 
-EPILOG = """Exit codes: 0 exact to 1 ms at 256 streams; 4 not, so INVALID for measuring; 3 the server cannot
-start or the result cannot be kept. The result lies in the cache folder, where runs look it up."""
+EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
+
+Exit codes: 0 exact to 1 ms at 256 streams; 4 not exact enough to measure; 3 the server did not start, or the
+result could not be stored."""
 
 # One column each: its title on three lines.
 _HEADS = (
@@ -34,10 +36,8 @@ _HEADS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument(
-        "--quick", action="store_true", help="three loads, up to 256 streams, in half the time"
-    )
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
+    parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def main(arguments: argparse.Namespace) -> int:

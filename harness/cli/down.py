@@ -7,7 +7,7 @@ from harness.errors import ExitCode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="BACKEND", help="default: all that are up")
+    parser.add_argument("names", nargs="*", metavar="BACKEND", help="backends to stop (default: all)")
 
 
 def main(arguments: argparse.Namespace) -> int:

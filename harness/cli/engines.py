@@ -7,10 +7,10 @@ from harness.errors import ExitCode, SpecError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    install = actions.add_parser("install", help="build an engine's environment now", allow_abbrev=False)
+    install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
     install.add_argument("names", nargs="+", metavar="NAME")
-    install.add_argument("--force", action="store_true", help="build it again even if it is there")
-    actions.add_parser("list", help="engines that can be installed, and which are", allow_abbrev=False)
+    install.add_argument("--force", action="store_true", help="reinstall")
+    actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
 
 
 def main(arguments: argparse.Namespace) -> int:

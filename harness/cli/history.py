@@ -6,26 +6,26 @@ from pathlib import Path
 
 from harness.errors import ExitCode
 
-EPILOG = """A level is three runs or more: one bad night is no change, and many small steps add up.
+EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
 
-Exit codes: 0 fine; 1 with --fail-on slower, when a level is worse than the best before it; 2 no history."""
+Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the best before it; 2 no history."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument(
-        "runs", nargs="*", metavar="RUN", help="run folders to add first, or names under --out"
+        "runs", nargs="*", metavar="RUN", help="runs to add first: folders, or names under --out"
     )
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
     )
-    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 when a level became worse")
+    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 if a level became worse")
     parser.add_argument(
         "--floor", type=float, default=5.0, metavar="PERCENT", help="smallest change that counts (default: 5)"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON document")
-    form.add_argument("--markdown", action="store_true", help="for a job page")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--markdown", action="store_true", help="print Markdown for a CI job page")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -18,19 +18,25 @@ Row = dict[str, Any]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "what", nargs="?", choices=tuple(_LISTS), help="default: scenarios, backends and models"
+        "what",
+        nargs="?",
+        choices=tuple(_LISTS),
+        help="what to list (default: scenarios, backends and models)",
     )
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="of scenarios also the card: lengths, sharing, arrivals"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="scenarios: also show lengths, prefix sharing and arrivals",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--markdown",
         action="store_true",
-        help="of backends: all that their definitions declare, as a page; of conditions: their tables",
+        help="print Markdown (backends: everything the definitions declare; conditions: their table)",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
     )
 
 

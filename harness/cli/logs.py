@@ -8,10 +8,8 @@ from harness.errors import ExitCode, SetupError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("backend", metavar="BACKEND")
-    parser.add_argument(
-        "-f", "--follow", action="store_true", help="until the engine ends, or Ctrl-C, which leaves it alone"
-    )
-    parser.add_argument("--tail", type=int, default=100, metavar="N", help="lines to begin with (100)")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow until the engine ends or Ctrl-C")
+    parser.add_argument("--tail", type=int, default=100, metavar="N", help="last N lines (default: 100)")
 
 
 def main(arguments: argparse.Namespace) -> int:

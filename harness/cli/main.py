@@ -13,38 +13,38 @@ from harness.errors import BenchError, ExitCode, SpecError
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 COMMANDS = {
     "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
-    "tune": ("harness.cli.tune", "search the best engine values for a scenario on this machine"),
-    "resume": ("harness.cli.resume", "measure what an interrupted run is missing"),
+    "tune": ("harness.cli.tune", "find the best engine settings for a scenario on this machine"),
+    "resume": ("harness.cli.resume", "finish an interrupted run"),
     "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
     "validate": ("harness.cli.validate", "check scenario and backend files"),
-    "compare": ("harness.cli.compare", "hold runs against a baseline; a gate for regressions"),
-    "history": ("harness.cli.history", "add runs to the history; what became slower over many of them"),
-    "nightly": ("harness.cli.nightly", "a suite of runs every night, its history, and a gate"),
-    "query": ("harness.cli.query", "SQL over the cells, requests, events and telemetry of all runs"),
-    "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
+    "compare": ("harness.cli.compare", "compare runs with a baseline; regression gate"),
+    "history": ("harness.cli.history", "track runs over time and find regressions"),
+    "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
+    "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
+    "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),
     "claims": ("harness.cli.claims", "check published claims about engines against a run"),
-    "up": ("harness.cli.up", "start one engine and leave it running"),
+    "up": ("harness.cli.up", "start one engine and keep it running"),
     "down": ("harness.cli.down", "stop and remove what `bench up` started"),
-    "logs": ("harness.cli.logs", "what an engine in a container says"),
-    "compose": ("harness.cli.compose", "Compose files for use by hand, from the definitions"),
-    "engines": ("harness.cli.engines", "install engines, each into an environment of its own"),
+    "logs": ("harness.cli.logs", "show a container engine's log"),
+    "compose": ("harness.cli.compose", "write Compose files from the engine definitions"),
+    "engines": ("harness.cli.engines", "install engines into isolated environments"),
     "probe": ("harness.cli.probe", "check a running engine against its definition"),
-    "doctor": ("harness.cli.doctor", "how exact the client is on this machine, in under a minute"),
-    "truth": ("harness.truth.cli", "scripted server of known timing, to check a harness against"),
+    "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
+    "truth": ("harness.truth.cli", "run a scripted server with known timing"),
 }
 
 EPILOG = """exit codes:
-  0 fine   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
+  0 success   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
   4 INVALID measurement   130 interrupted (what was measured is kept)
 
-`bench COMMAND --help` shows the options of a command."""
+Run `bench COMMAND --help` for the options of a command."""
 
 
 class _Parser(argparse.ArgumentParser):
     """Mistakes are one line and a hint, like every other error, not a page of usage."""
 
     def error(self, message: str) -> NoReturn:
-        raise SpecError(message, hint=f"`{self.prog} --help` shows what there is")
+        raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

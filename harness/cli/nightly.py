@@ -7,35 +7,35 @@ from pathlib import Path
 from harness.cli.compare import add_allow_missing
 from harness.errors import SetupError
 
-EPILOG = """Each night's runs are added to the history of the results folder. The gate fails when a figure has
+EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric has
 been at a worse level than its best for three nights or more: one bad night fails nothing. It also fails
-when a backend, load point or metric that earlier nights measured is missing or INVALID tonight.
+if a backend, load point or metric that earlier nights measured is missing or INVALID tonight.
 
-Exit codes: 0 fine; 1 the gate; 2 a wrong suite; 3 a run could not be set up; 4 an INVALID measurement."""
+Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set up; 4 INVALID measurement."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("suite", metavar="SUITE", help="a name or a file: `bench list suites` names them")
+    parser.add_argument("suite", metavar="SUITE", help="name from `bench list suites`, or a file")
     parser.add_argument(
         "--budget",
         type=float,
         metavar="MINUTES",
-        help="runs that do not fit are left out (default: the suite's)",
+        help="skip runs that do not fit (default: the suite's budget)",
     )
     parser.add_argument(
         "--engine-set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="for every run of the night, as in `bench run` (repeatable)",
+        help="engine value of every run, as in `bench run` (repeatable)",
     )
     add_allow_missing(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
     )
     parser.add_argument(
-        "--page", type=Path, metavar="FILE", help="Markdown is appended: $GITHUB_STEP_SUMMARY"
+        "--page", type=Path, metavar="FILE", help="append a Markdown summary, such as to $GITHUB_STEP_SUMMARY"
     )
 
 

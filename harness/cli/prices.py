@@ -6,12 +6,12 @@ from typing import Any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    cost = parser.add_argument_group("cost (a price is never assumed)")
+    cost = parser.add_argument_group("cost (no price is assumed)")
     cost.add_argument(
-        "--price-per-hour", metavar="PRICE", help="of the machine the engine runs on: 1.99, or 1.99EUR"
+        "--price-per-hour", metavar="PRICE", help="price of the engine's machine, such as 1.99 or 1.99EUR"
     )
-    cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="of each GPU that the engine used")
-    cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file of prices: see docs/cost.md")
+    cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="price of each GPU the engine used")
+    cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file with prices; see docs/cost.md")
 
 
 def given(arguments: argparse.Namespace) -> dict[str, Any] | None:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from harness.probe import Finding, Probed
     from harness.spec.backend import BackendRef
 
-EPILOG = """A dozen short requests in the dialect of the definition: streaming, exact length, unknown fields,
-structured output, cached tokens, cache reset, template, metrics. `bench run` does the same, with what its
+EPILOG = """Sends a dozen short requests: streaming, exact length, unknown fields, structured output, cached
+tokens, cache reset, chat template, metrics. `bench run` does the same, with what its
 scenario needs, before the first cell of each backend. The prefix cache is emptied.
 
-Exit codes: 0 all that is declared holds; 1 something does not; 3 the engine cannot be started or reached."""
+Exit codes: 0 the engine conforms; 1 it does not; 3 the engine cannot be started or reached."""
 
 _MARKS = {True: "ok", False: "no", None: "–"}
 
@@ -28,18 +28,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "backend",
         metavar="NAME[@VARIANT][=URL]",
-        help="=URL attaches; else the engine is started and stopped",
+        help="backend to check; without =URL it is started and stopped",
     )
     parser.add_argument(
-        "--model", metavar="NAME|PATH", help="`bench list models`; or a GGUF file or model folder"
+        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
     )
-    parser.add_argument("--model-name", metavar="NAME", help="what an attached server calls its model")
+    parser.add_argument("--model-name", metavar="NAME", help="model name to send to a running server")
     parser.add_argument(
         "--launch", choices=("auto", "compose", "process", "attach", "simulate"), default="auto"
     )
     parser.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
-    parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="for all requests (120)")
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON document")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="time limit of all requests together (default: 120)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ EPILOG = """Views, each with the columns `run` and `cell`:
   telemetry  one row per sample of a series
 Unknown is null. `bench query "describe requests"` lists the columns of a view.
 
-Exit codes: 0 fine; 2 an error in the SQL, or no run to read."""
+Exit codes: 0 success; 2 an error in the SQL, or no run to read."""
 
 TABLE_ROWS = 200
 TABLE_WORD = 40  # characters of a value
@@ -46,11 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder of runs (default: ./results)",
     )
     parser.add_argument(
-        "--run", action="append", metavar="RUN", help="only this run; can be repeated (default: all in DIR)"
+        "--run", action="append", metavar="RUN", help="only this run (repeatable; default: all in DIR)"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="CSV with a header; null is empty")
-    form.add_argument("--json", action="store_true", help="a JSON list with an object per row")
+    form.add_argument("--csv", action="store_true", help="print CSV with a header; null is empty")
+    form.add_argument("--json", action="store_true", help="print JSON, one object per row")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as",
         dest="tool",
         choices=TOOLS,
-        help="only print what this tool would have reported of the same records, and why it differs",
+        help="print what this tool would report from the same records, and why it differs; write nothing",
     )
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
     )
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
     prices.add_arguments(parser)

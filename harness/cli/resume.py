@@ -11,7 +11,7 @@ from harness.errors import SpecError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
     parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
     )
     add_output_flags(parser)
 

@@ -20,50 +20,41 @@ _SECRETS = ("--api-key", "--token", "--api_key")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scenario", metavar="NAME|FILE", help="`bench list scenarios` names them")
+    parser.usage = "bench run --backends LIST [--scenario NAME|FILE | --trace FILE|RUN] [options]"
     parser.add_argument(
-        "--trace",
-        metavar="FILE|RUN",
-        help="replay a recorded trace; without --scenario, under the scenario 'trace'",
+        "--scenario", metavar="NAME|FILE", help="workload to run; `bench list scenarios` shows the names"
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE|RUN", help="replay a recorded trace (default scenario: 'trace')"
     )
     parser.add_argument(
         "--backends",
         required=True,
         metavar="LIST",
-        help="NAME[@VARIANT][=URL],…; =URL attaches to a running server, openai=URL to any",
+        help="comma-separated NAME[@VARIANT][=URL]; =URL uses a running server, openai=URL any server that "
+        "speaks the OpenAI API",
     )
     parser.add_argument(
-        "--model", metavar="NAME|PATH", help="`bench list models`; or a GGUF file or model folder"
+        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
     )
-    parser.add_argument("--model-name", metavar="NAME", help="what attached servers call their model")
-    parser.add_argument(
-        "--launch",
-        choices=("auto", "compose", "process", "attach", "simulate"),
-        default="auto",
-        help="how engines are started (default: auto; the choice and its reason are printed); "
-        "simulate: not at all, the scripted server speaks their dialects",
+    parser.add_argument("--model-name", metavar="NAME", help="model name to send to a running server")
+    _add_load(parser.add_argument_group("load (overrides the scenario)"))
+    _add_engines(parser.add_argument_group("engines"))
+    _add_repeats(parser.add_argument_group("repeats and verdicts"))
+    _add_capacity(parser.add_argument_group("capacity search"))
+    _add_measurement(parser.add_argument_group("measurement"))
+    prices.add_arguments(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out", type=Path, default=None, metavar="DIR", help="folder for run folders (default: ./results)"
     )
-    parser.add_argument(
-        "--simulate-fault",
-        action="append",
-        default=[],
-        metavar="BACKEND=FAULT",
-        help="inject a fault into a simulated engine; `bench truth --help` lists them (repeatable)",
-    )
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cuda", "rocm", "cpu"),
-        default="auto",
-        help="of engines in containers (default: what this machine has)",
-    )
-    parser.add_argument(
-        "--gpu-wait",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="wait so long for a GPU that another process uses (default: refuse)",
-    )
-    load = parser.add_argument_group("load (replaces what the scenario says)")
+    output.add_argument("--dry-run", action="store_true", help="print the planned cells and exit")
+    add_output_flags(output)
+    for flag in _SECRETS:
+        parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
+
+
+def _add_load(load: argparse._ArgumentGroup) -> None:
     shape = load.add_mutually_exclusive_group()
     shape.add_argument(
         "--concurrency", metavar="N,…", type=_numbers(int), help="closed loop: requests kept in flight"
@@ -73,115 +64,136 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--replay-speed",
         metavar="X,…",
         type=_numbers(float),
-        help="open loop: a trace's own times; 1 as recorded, 2 twice as fast",
+        help="open loop: speed of trace replay; 1 as recorded, 2 twice as fast",
     )
-    load.add_argument("--arrival", choices=("poisson", "constant", "gamma"), help="of the open loop")
+    load.add_argument("--arrival", choices=("poisson", "constant", "gamma"), help="arrival process of --rate")
     load.add_argument("--requests", type=int, metavar="N", help="measured requests per load point")
-    load.add_argument("--duration", type=float, metavar="S", help="stop sending after so many seconds")
-    load.add_argument("--input-tokens", type=int, metavar="N", help="of fixed-length prompts")
-    load.add_argument("--output-tokens", type=int, metavar="N", help="asked of every answer")
+    load.add_argument("--duration", type=float, metavar="S", help="stop sending after S seconds")
+    load.add_argument(
+        "--input-tokens", type=int, metavar="N", help="prompt length (fixed-length prompts only)"
+    )
+    load.add_argument("--output-tokens", type=int, metavar="N", help="tokens to generate per request")
     load.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="any other scenario key, e.g. prompts.groups=8 (repeatable)",
+        help="any scenario key, such as prompts.groups=8 (repeatable)",
     )
-    parser.add_argument(
+    load.add_argument(
+        "--profile",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help="scenario sizes (default: auto, gpu if NVML finds one)",
+    )
+    load.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of prompts and arrivals (default: 0)"
+    )
+
+
+def _add_engines(engines: argparse._ArgumentGroup) -> None:
+    engines.add_argument(
+        "--launch",
+        choices=("auto", "compose", "process", "attach", "simulate"),
+        default="auto",
+        help="how to start engines (default: auto); simulate: use the scripted server in each engine's "
+        "dialect",
+    )
+    engines.add_argument(
+        "--device",
+        choices=("auto", "cuda", "rocm", "cpu"),
+        default="auto",
+        help="device of engines in containers (default: what this machine has)",
+    )
+    engines.add_argument(
+        "--gpu-wait",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds to wait for a busy GPU (default: fail)",
+    )
+    engines.add_argument(
         "--engine-set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a key of the backends' [engine.values], e.g. max_sequences=4 (repeatable)",
+        help="engine value of all backends, such as max_sequences=4 (repeatable)",
     )
-    parser.add_argument(
-        "--profile",
-        choices=("auto", "gpu", "cpu"),
-        default="auto",
-        help="sizes of the scenario (default: auto, gpu where NVML sees one; the choice is printed)",
+    engines.add_argument(
+        "--simulate-fault",
+        action="append",
+        default=[],
+        metavar="BACKEND=FAULT",
+        help="inject a fault into a simulated engine; see `bench truth --help` (repeatable)",
     )
-    parser.add_argument(
+    engines.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+    engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
+
+
+def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
+    repeats.add_argument(
         "--repeats",
         type=amounts.repeats,
         metavar="auto|N",
-        help="auto: 3 to 10 per backend, until every pair is decided on the primary metric (default with "
-        "several backends; 1 for one)",
+        help="runs per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
+        "(default: auto for several backends, 1 for one)",
     )
-    parser.add_argument(
-        "--max-repeats", type=int, metavar="N", help="most repeats of --repeats auto (default: 10)"
-    )
-    parser.add_argument(
+    repeats.add_argument("--max-repeats", type=int, metavar="N", help="limit of --repeats auto (default: 10)")
+    repeats.add_argument(
         "--budget",
         type=amounts.duration_s,
         metavar="TIME",
-        help="--repeats auto starts no more repeats that would end after this time: 2h, 45m, 90s",
+        help="--repeats auto starts no repeat that would end later, such as 2h, 45m, 90s",
     )
-    parser.add_argument(
+    repeats.add_argument(
         "--between-repeats",
         choices=("restart", "reset", "keep"),
-        help="what happens to an engine between two repeats (default: restart; keep for attached servers)",
+        help="engine state between repeats (default: restart; keep for running servers)",
     )
-    parser.add_argument(
+    repeats.add_argument(
         "--aa",
         action="store_true",
-        help="each backend against itself: the noise floor of this machine, kept for later verdicts",
+        help="compare each backend with itself: the noise floor of this machine, kept for later verdicts",
     )
-    parser.add_argument(
-        "--find-capacity",
-        action="store_true",
-        help="search the highest load that keeps the scenario's [slo], from the lowest to the highest given",
-    )
-    parser.add_argument(
-        "--probe-seconds",
-        type=float,
-        metavar="S",
-        help="shortest probe of --find-capacity, so that a queue can build (default: 30; 60 on a CPU)",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of prompts and arrivals (default: 0)"
-    )
-    parser.add_argument(
+    repeats.add_argument(
         "--agreement",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="also compare answers to 58 questions, unloaded and all at once (default: with several engines)",
+        help="compare answers to 58 questions, unloaded and under load (default: with several engines)",
     )
-    parser.add_argument(
-        "--workers", type=int, metavar="N", help="load processes (default: chosen from the load)"
+
+
+def _add_capacity(capacity: argparse._ArgumentGroup) -> None:
+    capacity.add_argument(
+        "--find-capacity",
+        action="store_true",
+        help="find the highest load that meets the scenario's [slo], between the lowest and highest given",
     )
-    parser.add_argument(
-        "--api-key-env", metavar="VAR", help="environment variable that holds the servers' API key"
+    capacity.add_argument(
+        "--probe-seconds",
+        type=float,
+        metavar="S",
+        help="shortest measurement per load, so that a queue can build (default: 30; 60 on a CPU)",
     )
-    parser.add_argument(
+
+
+def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
+    measurement.add_argument(
+        "--workers", type=int, metavar="N", help="load generator processes (default: from the load)"
+    )
+    measurement.add_argument(
         "--sample-hz",
         type=float,
         default=DEFAULT_HZ,
         metavar="HZ",
-        help=f"GPUs are read this often, all else less (default: {DEFAULT_HZ:g}; 0: nothing is)",
+        help=f"GPU sampling rate; 0 disables telemetry (default: {DEFAULT_HZ:g})",
     )
-    prices.add_arguments(parser)
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="where the run folder is made (default: ./results)",
+    measurement.add_argument(
+        "--http2", action="store_true", help="use HTTP/2 (less precise timing; needs the extra [http2])"
     )
-    parser.add_argument(
-        "--http2", action="store_true", help="speak HTTP/2, less exactly: needs the extra http2, and a server"
-    )
-    parser.add_argument(
-        "--no-probe", action="store_true", help="do not hold each backend against its definition first"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print the cells and the expected duration, start nothing"
-    )
-    add_output_flags(parser)
-    for flag in _SECRETS:
-        parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
 
 
-def add_output_flags(parser: argparse.ArgumentParser) -> None:
+def add_output_flags(parser: argparse._ActionsContainer) -> None:
     """Of every command that ends in a run."""
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
     parser.add_argument(

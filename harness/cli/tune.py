@@ -12,8 +12,8 @@ from harness.errors import ExitCode, SpecError
 if TYPE_CHECKING:
     from harness.tune import Result
 
-EPILOG = """Searches the keys that the definition declares in [engine.tunable], one after the other: short
-trials first, longer ones for the better half. The budget is for the search; no trial begins after it. Then
+EPILOG = """Searches the keys in [engine.tunable] of the definition, one after the other: short trials first,
+longer ones for the better half. No trial starts after the budget is spent. Then
 the best values are compared with the default over several runs, and stored only if the verdict is "faster".
 
 Use them with `bench run --backends NAME,NAME@tuned`; a file written with --out is NAME@FILE.toml."""
@@ -21,30 +21,37 @@ Use them with `bench run --backends NAME,NAME@tuned`; a file written with --out 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("backend", metavar="BACKEND", help="NAME or NAME@VARIANT, which is then the default")
-    parser.add_argument("--scenario", required=True, metavar="NAME|FILE", help="`bench list scenarios`")
+    parser.add_argument("backend", metavar="BACKEND", help="NAME or NAME@VARIANT to start from")
+    parser.add_argument("--scenario", required=True, metavar="NAME|FILE", help="workload to tune for")
     parser.add_argument(
-        "--budget", required=True, metavar="TIME", help="of the search: 90s, 10m, 2h; equal for all engines"
+        "--budget",
+        required=True,
+        metavar="TIME",
+        help="search time, such as 90s, 10m, 2h; use the same for all engines",
     )
     parser.add_argument(
-        "--load", type=float, metavar="N", help="one load point (default: the scenario's highest)"
+        "--load", type=float, metavar="N", help="load point (default: the scenario's highest)"
     )
-    parser.add_argument("--metric", metavar="NAME", help="what to improve (default: the scenario's primary)")
+    parser.add_argument(
+        "--metric", metavar="NAME", help="metric to improve (default: the scenario's primary)"
+    )
     parser.add_argument(
         "--repeats",
         type=int,
         metavar="N",
-        help="of the comparison with the default (default: the scenario's)",
+        help="repeats of the final comparison (default: the scenario's)",
     )
-    parser.add_argument("--model", metavar="NAME|PATH", help="`bench list models`; or a file or folder")
+    parser.add_argument(
+        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
+    )
     parser.add_argument(
         "--launch",
         choices=("auto", "compose", "process", "simulate"),
         default="auto",
-        help="how the engine is started (default: auto)",
+        help="how to start the engine (default: auto)",
     )
     parser.add_argument(
-        "--device", choices=("auto", "cuda", "rocm", "cpu"), default="auto", help="of engines in containers"
+        "--device", choices=("auto", "cuda", "rocm", "cpu"), default="auto", help="device of containers"
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="scenario key (repeatable)"
@@ -54,19 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="engine value that stays as given and is not searched (repeatable)",
+        help="engine value to keep fixed (repeatable)",
     )
     parser.add_argument("--profile", choices=("auto", "gpu", "cpu"), default="auto", help="scenario sizes")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of prompts and arrivals")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of prompts and arrivals")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="file of the tuned variant (default: the user's NAME@tuned)"
+        "--out", type=Path, metavar="FILE", help="file for the tuned variant (default: saved as NAME@tuned)"
     )
     parser.add_argument(
         "--results",
         type=Path,
         default=Path("results"),
         metavar="DIR",
-        help="where the folder of the trials is made (default: ./results)",
+        help="folder for the trials (default: ./results)",
     )
 
 

@@ -10,19 +10,31 @@ _POLL_S = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backend", metavar="NAME[@VARIANT]", help="`bench list backends` names them")
-    parser.add_argument("--model", metavar="NAME|PATH", help="`bench list models`; or a file or folder")
+    parser.add_argument("backend", metavar="NAME[@VARIANT]", help="name from `bench list backends`")
+    parser.add_argument(
+        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
+    )
     parser.add_argument(
         "--launch",
         choices=("auto", "compose", "process"),
         default="auto",
-        help="a process stays in the foreground until Ctrl-C; a container until `bench down`",
+        help="a process runs until Ctrl-C, a container until `bench down`",
     )
     parser.add_argument("--device", choices=("auto", "cuda", "rocm", "cpu"), default="auto")
-    parser.add_argument("--gpu-wait", type=float, default=0.0, metavar="S", help="for a GPU in use")
-    parser.add_argument("--port", type=int, metavar="N", help="on 127.0.0.1 (default: a free one)")
     parser.add_argument(
-        "--engine-set", action="append", default=[], metavar="KEY=VALUE", help="a key of [engine.values]"
+        "--gpu-wait",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds to wait for a busy GPU (default: fail)",
+    )
+    parser.add_argument("--port", type=int, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    parser.add_argument(
+        "--engine-set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="engine value, such as max_sequences=4 (repeatable)",
     )
 
 

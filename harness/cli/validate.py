@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         metavar="FILE",
-        help="scenario or backend files (default: all that are found)",
+        help="scenario or backend files (default: all)",
     )
 
 

@@ -20,53 +20,136 @@ T = TypeVar("T")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     distribution = _type(Distribution.parse)
     add = parser.add_argument_group(
-        "timing", "a distribution is MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
+        "timing", "DIST is MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
     ).add_argument
-    add("--ttft-ms", type=distribution, default="100", metavar="DIST", help="received to first token (100)")
-    add("--gap-ms", type=distribution, default="50", metavar="DIST", help="between tokens (50); 0: at once")
-    add("--tokens", type=_integer(1), metavar="N", help="when the request names no limit (128)")
-    add("--stop-after-tokens", type=_integer(1), metavar="N", help="end there, unless ignore_eos is set")
-    add("--seed", type=_integer(0), metavar="N", help="of times and of fault probabilities (0)")
-    add("--precise", action="store_true", help="spin before each write: spends a core, hides late wake-ups")
+    add(
+        "--ttft-ms",
+        type=distribution,
+        default="100",
+        metavar="DIST",
+        help="time to first token (default: 100)",
+    )
+    add(
+        "--gap-ms",
+        type=distribution,
+        default="50",
+        metavar="DIST",
+        help="time between tokens; 0: all at once (default: 50)",
+    )
+    add(
+        "--tokens",
+        type=_integer(1),
+        metavar="N",
+        help="tokens per answer if the request sets no limit (default: 128)",
+    )
+    add(
+        "--stop-after-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="end of text after N tokens, unless ignore_eos is set",
+    )
+    add("--seed", type=_integer(0), metavar="N", help="seed of times and faults (default: 0)")
+    add(
+        "--precise",
+        action="store_true",
+        help="busy-wait before each write: uses a whole core, avoids late wake-ups",
+    )
 
     add = parser.add_argument_group("engine").add_argument
     add(
         "--dialect",
         choices=tuple(DIALECTS),
         default="truth",
-        help="answer as this engine does (truth: plain)",
+        help="imitate this engine's API (default: truth, plain OpenAI)",
     )
     add(
         "--loading-s",
         type=_number,
         metavar="S",
-        help="load so long first: refuse, or 503, as the engine does",
+        help="seconds of model loading; refuses or answers 503, as the engine does",
     )
-    add("--max-running", type=_integer(1), metavar="N", help="more requests wait their turn (no limit)")
-    add("--prefill-us-per-token", type=_number, metavar="US", help="TTFT grows so per uncached token (0)")
-    add("--no-prefix-cache", action="store_true")
-    add("--cache-tokens", type=_integer(1), metavar="N", help="the prefix cache holds so many (262144), LRU")
-    add("--cache-block-tokens", type=_integer(1), metavar="N", help="cached in blocks of so many (16)")
-    add("--chars-per-token", type=_integer(1), metavar="N", help="the tokenizer: so many characters each (4)")
-    add("--model-name", metavar="NAME", help="(simulated)")
+    add(
+        "--max-running",
+        type=_integer(1),
+        metavar="N",
+        help="requests served at once; others wait (default: no limit)",
+    )
+    add(
+        "--prefill-us-per-token",
+        type=_number,
+        metavar="US",
+        help="µs added to TTFT per uncached prompt token (default: 0)",
+    )
+    add("--no-prefix-cache", action="store_true", help="disable the prefix cache")
+    add(
+        "--cache-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="capacity of the prefix cache, LRU (default: 262144)",
+    )
+    add(
+        "--cache-block-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="block size of the prefix cache (default: 16)",
+    )
+    add(
+        "--chars-per-token",
+        type=_integer(1),
+        metavar="N",
+        help="characters per token of the tokenizer (default: 4)",
+    )
+    add("--model-name", metavar="NAME", help="served model name (default: simulated)")
 
     add = parser.add_argument_group("streaming habits").add_argument
     given: Any = {"action": "store_true", "default": None}  # None leaves the habit to the dialect
-    add("--role", choices=get_args(Role), help="role-only chunk: at once or with the first token (first)")
-    add("--empty-delta-every", type=_integer(0), metavar="N", help="one ahead of every N events")
-    add("--reasoning-tokens", type=_integer(0), metavar="N", help="the first N of a chat are reasoning")
-    add("--reasoning-field", metavar="NAME", help="(reasoning_content)")
-    add("--tokens-per-event", type=_integer(1), metavar="N", help="after the first event (1)")
-    add("--events-per-write", type=_integer(1), metavar="N", help="after the first write (1)")
-    add("--keepalive-ms", type=_number, metavar="MS", help="SSE comment after so long a silence")
-    add("--crlf", **given, help="SSE lines end in \\r\\n")
-    add("--no-done", **given, help="no data: [DONE]")
-    add("--usage", choices=get_args(Usage), help="as asked, in a last chunk, in each chunk, or never (asked)")
-    add("--framing", choices=get_args(Framing), help="of streams (chunked)")
-    add("--gzip", **given, help="for clients that accept it")
-    add("--late-headers", **given, help="the response head leaves with the first event")
-    add("--early-hints", **given, help="a 103 ahead of the response head")
-    add("--vocabulary", choices=tuple(VOCABULARIES), help="unicode: multi-byte and escaped too (ascii)")
+    add(
+        "--role",
+        choices=get_args(Role),
+        help="role-only chunk: none, at once, or with the first token (default: first)",
+    )
+    add(
+        "--empty-delta-every",
+        type=_integer(0),
+        metavar="N",
+        help="send an empty delta before every Nth event",
+    )
+    add(
+        "--reasoning-tokens",
+        type=_integer(0),
+        metavar="N",
+        help="make the first N tokens of a chat reasoning",
+    )
+    add("--reasoning-field", metavar="NAME", help="field of reasoning tokens (default: reasoning_content)")
+    add(
+        "--tokens-per-event",
+        type=_integer(1),
+        metavar="N",
+        help="tokens per event after the first (default: 1)",
+    )
+    add(
+        "--events-per-write",
+        type=_integer(1),
+        metavar="N",
+        help="events per write after the first (default: 1)",
+    )
+    add("--keepalive-ms", type=_number, metavar="MS", help="send an SSE comment after MS of silence")
+    add("--crlf", **given, help="end SSE lines with \\r\\n")
+    add("--no-done", **given, help="omit data: [DONE]")
+    add(
+        "--usage",
+        choices=get_args(Usage),
+        help="when to send usage (default: asked, if the request asks for it)",
+    )
+    add("--framing", choices=get_args(Framing), help="framing of streams (default: chunked)")
+    add("--gzip", **given, help="compress for clients that accept it")
+    add("--late-headers", **given, help="send the response head with the first event")
+    add("--early-hints", **given, help="send a 103 response first")
+    add(
+        "--vocabulary",
+        choices=tuple(VOCABULARIES),
+        help="unicode adds multi-byte and escaped tokens (default: ascii)",
+    )
 
     add = parser.add_argument_group("faults", f"KIND is one of {', '.join(KINDS)}").add_argument
     add(
@@ -75,14 +158,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=_type(Fault.parse),
         metavar="KIND[:every=N|:p=SHARE|:at=K[:times=N]][:after=TOKENS][:for=SECONDS]",
-        help="repeatable; the first that strikes a request counts; without every, p or at it strikes all",
+        help="inject a fault (repeatable; the first that matches a request wins; default: every request)",
     )
 
     add = parser.add_argument_group("process").add_argument
-    add("--host", metavar="ADDRESS", help="(127.0.0.1)")
-    add("--port", type=_integer(0), metavar="N", help="0 takes a free one (0)")
-    add("--tls-pem", metavar="FILE", help="private key and certificate: https")
-    add("--until-stdin-closes", action="store_true", help="exit then, so as not to outlive the parent")
+    add("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
+    add("--port", type=_integer(0), metavar="N", help="port to listen on (default: 0, a free one)")
+    add("--tls-pem", metavar="FILE", help="PEM file with private key and certificate; serves https")
+    add("--until-stdin-closes", action="store_true", help="exit when stdin closes")
 
 
 def main(args: argparse.Namespace) -> int:
