@@ -1,4 +1,4 @@
-"""What else went on: other work on the machine and its GPUs, and whether the engine began anew."""
+"""What else went on: other work on the machine and its GPUs, and whether the engine restarted."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

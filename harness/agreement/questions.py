@@ -94,6 +94,6 @@ def _haystack(question: Question) -> str:
 def _check(question: Question) -> None:
     needed = {"number": question.answer, "text": question.answer, "word": question.accept}
     if not needed.get(question.check, question.pattern):
-        raise SpecError(f"question '{question.id}' has nothing to be checked with", where=_WHERE)
+        raise SpecError(f"question '{question.id}' has no check", where=_WHERE)
     if len(question.turns) % 2:
         raise SpecError(f"question '{question.id}': the last turn must be the assistant's", where=_WHERE)

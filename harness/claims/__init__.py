@@ -1,4 +1,4 @@
-"""What others have claimed about serving engines, held against what a run measured.
+"""Published claims about serving engines, compared with what a run measured.
 
 Pure but for one data file.
 """

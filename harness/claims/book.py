@@ -108,7 +108,7 @@ def read_book(table: Mapping[str, Any], where: str) -> Book:
         if len(given) != 1:
             raise SpecError(f"needs one of {', '.join(KINDS)}, not {given}", where=f"{where}:{claim.id}")
         if claim.needs is None and claim.measure not in MEASURES:
-            raise SpecError(f"{claim.measure} is no measure", where=f"{where}:{claim.id}")
+            raise SpecError(f"{claim.measure} is not a known measure", where=f"{where}:{claim.id}")
         if claim.hardware is not None and claim.hardware not in HARDWARE:
             raise SpecError(f"unknown hardware '{claim.hardware}'", where=f"{where}:{claim.id}")
         if claim.source not in book.sources:

@@ -1,6 +1,6 @@
 """Each claim that a run is about: what was stated, what was measured, what follows, what is not the same.
 
-The limits of a claim are held against an interval: inside is reproduced, outside is contradicted, anything
+The limits of a claim are compared with an interval: inside is reproduced, outside is contradicted, anything
 else decides nothing. So does hardware of another kind than the claim's.
 """
 

@@ -29,7 +29,7 @@ def _install(names: list[str], force: bool) -> int:
             raise SpecError(
                 f"'{definition.name}' is not installed by bench",
                 where="bench engines install",
-                hint="`bench engines list` shows those that are",
+                hint="`bench engines list` shows what can be installed",
             )
     try:
         for definition in definitions:

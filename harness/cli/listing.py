@@ -66,7 +66,7 @@ def _page(what: str | None) -> int:
         return ExitCode.OK
     if what != "backends":
         raise SpecError(
-            "goes with backends or conditions", where="--markdown", hint="bench list backends --markdown"
+            "needs backends or conditions", where="--markdown", hint="bench list backends --markdown"
         )
     names = set(paths.definitions("backends")) - {"models"}
     print(page([load_backend(name) for name in names]), end="")

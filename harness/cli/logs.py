@@ -20,9 +20,9 @@ def main(arguments: argparse.Namespace) -> int:
     found = running(daemon, arguments.backend)
     if not found:
         raise SetupError(
-            "no container of it is here",
+            "it has no container here",
             where=arguments.backend,
-            hint="`bench up` starts one; logs of runs lie in their folders",
+            hint="`bench up` starts one; logs of runs are in their folders",
         )
     for part in daemon.log(found[0].container_id, follow=arguments.follow, lines=arguments.tail):
         sys.stdout.buffer.write(part)

@@ -1,4 +1,4 @@
-"""`bench probe`: what a running engine does, held against its definition."""
+"""`bench probe`: what a running engine does, compared with its definition."""
 
 import argparse
 import json

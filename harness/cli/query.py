@@ -89,7 +89,7 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
         raise SpecError(
             "no runs here",
             where=str(arguments.results),
-            hint="--results names the folder that holds run folders",
+            hint="give the folder of the runs with --results",
         )
     return found
 

@@ -26,9 +26,7 @@ def main(arguments: argparse.Namespace) -> int:
     folder = open_run(arguments.run, arguments.out)
     stored = folder.read_manifest()
     if folder.is_held:
-        raise SpecError(
-            "is still being measured", where=str(folder.path), hint="wait for its end, or stop it"
-        )
+        raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
     if stored["state"] == "complete":
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
     prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))

@@ -254,7 +254,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _scenario(arguments: argparse.Namespace) -> str:
     if arguments.scenario is None and arguments.trace is None:
-        raise SpecError("is missing", where="--scenario", hint="`bench list scenarios` names them")
+        raise SpecError("is missing", where="--scenario", hint="`bench list scenarios` shows the names")
     return "trace" if arguments.scenario is None else str(arguments.scenario)
 
 

@@ -100,7 +100,7 @@ def _refuse_twice(label: str) -> None:
     for one in running(Daemon(), label):
         if one.kept and one.engine == label:
             raise SetupError(
-                f"it is up already, {'at ' + one.url if one.url else 'but has ended'}",
+                f"it is already up, {'at ' + one.url if one.url else 'but has ended'}",
                 where=label,
                 hint=f"`bench down {label}` removes it",
             )

@@ -1,4 +1,4 @@
-"""Runs of any time and machine held against a baseline: what differs, and verdicts where that allows them."""
+"""Runs of any time and machine compared with a baseline: what differs, and verdicts where possible."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

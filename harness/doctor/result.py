@@ -83,7 +83,7 @@ def _stored_verdict(host: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _not_kept(error: StorageError) -> StorageError:
     return StorageError(
-        f"the result is not kept: {error.what}",
+        f"the result could not be stored: {error.what}",
         where=error.where,
         hint="free space, or point BENCH_CACHE to another folder",
     )

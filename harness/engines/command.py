@@ -74,7 +74,7 @@ def configured(definition: Backend, model: Model | None, overrides: Mapping[str,
     context = values.get("context_tokens")
     if context is not None and model and model.context_tokens and int(context) > model.context_tokens:
         raise SpecError(
-            f"context_tokens is {context}, but the model ends at {model.context_tokens}",
+            f"context_tokens is {context}, but the model's context is {model.context_tokens}",
             where=f"backend {definition.name}",
             hint="use --engine-set context_tokens=N",
         )

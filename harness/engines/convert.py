@@ -56,4 +56,4 @@ def converted(
             (file,) = folder.glob("*.gguf")
             return file, digest(file), how
         say(f"{model_name}: the cached conversion is damaged, converting again")
-    raise SetupError("the files change under our hands", where=str(folder), hint="check the disk")
+    raise SetupError("the files change while they are read", where=str(folder), hint="check the disk")

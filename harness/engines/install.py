@@ -99,7 +99,7 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any
         raise SetupError(
             f"python -m venv failed: {tail(log, 2)}",
             where=name,
-            hint=f"some systems keep it in a package of its own (python3-venv); log: {log}",
+            hint=f"some systems have it in a separate package (python3-venv); log: {log}",
         )
     python = folder / "bin" / "python"
     pip = Pip(python, log, say, name)

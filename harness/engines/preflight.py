@@ -142,7 +142,8 @@ def _weights(one: Planned, machine: Machine) -> Iterator[SetupError]:
     track = one.model.tracks[track_name]
     if track.convert_from and not needs_install(one.ref.definition):
         yield SetupError(
-            f"{track.quantisation} weights of {one.model_name} are made in an environment that it has not",
+            f"{track.quantisation} weights of {one.model_name} must be converted, and this backend has no "
+            "environment for that",
             hint="choose another track or --model",
         )
     while track.convert_from:

@@ -91,7 +91,7 @@ class Server:
             raise SetupError(
                 "no such path on this server",
                 where=str(answer.url),
-                hint=f"is it {self.definition.backend.title}? openai=URL takes any server",
+                hint=f"is this {self.definition.backend.title}? openai=URL takes any server",
             )
         self._accepted(answer)
 
@@ -114,7 +114,7 @@ class Server:
         message = choices[0].get("message") if choices else None
         if not isinstance(message, dict):
             raise SetupError(
-                f"answers a chat request without a message: {str(answer)[:200]}", where=self.chat_url
+                f"answered a chat request without a message: {str(answer)[:200]}", where=self.chat_url
             )
         return str(
             message.get("content") or message.get("reasoning_content") or message.get("reasoning") or ""

@@ -52,7 +52,7 @@ def histogram_increase(
     found = {}
     for name, now in after.items():
         then = before.get(name)
-        if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it began anew
+        if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it restarted
             then = {"buckets": [], "sum": 0.0, "count": 0.0}
         had = dict(then["buckets"])
         found[name] = {

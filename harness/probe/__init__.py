@@ -1,4 +1,4 @@
-"""What a running server really does, held against what its definition declares."""
+"""Conformance probe: what a running server does, compared with what its definition declares."""
 
 from harness.probe.examine import examine
 from harness.probe.finding import Finding, Probed

@@ -98,7 +98,7 @@ def _reset(prompt: LongPrompt, before: float | None) -> Finding:
     if share is None or before is None or before < _HIT:
         return Finding("cache reset", "works", f"accepted, not seen to work ({done.how})", None)
     gone = share <= _MISS
-    then = "" if gone else "cells are not cold by it: their hit rate is held against a cold start's"
+    then = "" if gone else "cells are not cold: their hit rate is compared with that of a cold start"
     seen = f"{before:.0%} cached before, {share:.0%} after {done.how}"
     holds = None if declared.leaves and not gone else gone  # what is left was declared too
     return Finding("cache reset", "works", seen, holds, then, matters=holds is False)

@@ -80,7 +80,7 @@ def _entry(entry: Json, width: int) -> Iterator[str]:
 
 
 def here(entries: Sequence[Json]) -> list[str]:
-    """Under which conditions all of them were held against this run: `hardware: a CPU`."""
+    """Conditions of all claims that this run can check: `hardware: a CPU`."""
     said: dict[str, dict[str, None]] = {}
     for text in chain.from_iterable(entry["differs"] for entry in entries):
         what, unstated, found = text.partition(UNSTATED)

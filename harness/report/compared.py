@@ -1,4 +1,4 @@
-"""Runs held against a baseline, as text and as Markdown for a pull request."""
+"""Runs compared with a baseline, as text and as Markdown for a pull request."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -22,7 +22,7 @@ def or_unknown(value: float | None) -> str:
 
 
 def plain(value: object, limit: int = 300) -> str:
-    """One line that is safe on a terminal: a server's text may hold escape sequences or be endless."""
+    """One line that is safe on a terminal: a server's text may hold escape sequences or have no end."""
     words = " ".join(str(value).split())
     clean = "".join(character if character.isprintable() else REPLACEMENT for character in words)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"

@@ -171,7 +171,7 @@ def _simulated(
 ) -> tuple[BackendRef, ...]:
     faults = parse_faults(given, [ref.label for ref in backends])
     if faults and all(launch.mode != "simulate" for launch in launches):
-        raise SpecError("goes with --launch simulate", where="--simulate-fault")
+        raise SpecError("only applies to --launch simulate", where="--simulate-fault")
     return tuple(
         simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
         for ref, launch in zip(backends, launches, strict=True)
@@ -188,7 +188,7 @@ def _searched(scenario: Scenario) -> Scenario:
         )
     if not (load.concurrency or load.rate):
         raise SpecError(
-            "a trace has a load of its own", where="--find-capacity", hint="use --rate or --concurrency"
+            "a trace defines its own load", where="--find-capacity", hint="use --rate or --concurrency"
         )
     if load.profile:
         raise SpecError(

@@ -140,7 +140,7 @@ def _minimum(load: Load, *, searched: bool) -> dict[str, float]:
 
 
 def _request_facts(prepared: Prepared, cell: Cell, workload: Workload) -> dict[str, Any]:
-    """What was asked of every answer, in the engine's own fields, and what it has no field for."""
+    """The output constraints of every request, in the engine's own fields, and what it has no field for."""
     definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
     constraints = workload.constraints
     return {

@@ -30,7 +30,7 @@ def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | No
     flags = {"--price-per-hour": per_hour, "--price-per-gpu-hour": per_gpu_hour, "--prices": path}
     used = [flag for flag, value in flags.items() if value is not None]
     if len(used) > 1:
-        raise SpecError("only one of them says what an hour costs", where=" and ".join(used))
+        raise SpecError("these prices exclude each other", where=" and ".join(used))
     if path is not None:
         return dataclasses.asdict(load_prices(path))
     if per_hour is not None:

@@ -19,7 +19,7 @@ def read_schemas(folder: str) -> dict[str, Any]:
         for path in sorted(root.rglob("*.json"))
     }
     if not found:
-        raise SpecError("no *.json file in this folder", where=str(root), hint="prompts.schemas names it")
+        raise SpecError("no *.json file in this folder", where=str(root), hint="see prompts.schemas")
     return found
 
 

@@ -53,7 +53,7 @@ class RunFolder:
         """By one process at a time, until it leaves or ends in any way. SpecError while another holds it."""
         with _locked(self.path, fcntl.LOCK_EX) as got:
             if got is False:
-                raise SpecError("is being measured by another bench", where=str(self.path))
+                raise SpecError("another bench is measuring this run", where=str(self.path))
             yield
 
     @property
@@ -240,7 +240,7 @@ def open_run(name: str, results: Path) -> RunFolder:
     if len(matches) == 1:
         return RunFolder(matches[0])
     if matches:
-        raise SpecError(f"fits several runs: {', '.join(path.name for path in matches)}", where=name)
+        raise SpecError(f"matches several runs: {', '.join(path.name for path in matches)}", where=name)
     what = "no such run" if found is None else "is a file, not the folder of a run"
     raise SpecError(what, where=name, hint=hint)
 

@@ -126,7 +126,7 @@ def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
         found["threads"] = tuple(value for value in found["threads"] if int(value) <= cpus)
     if not found:
         raise SpecError(
-            "declares nothing to search",
+            "declares no [engine.tunable]",
             where=f"backend {ref.label}",
             hint="a table [engine.tunable] in its definition: docs/adding-an-engine.md",
         )

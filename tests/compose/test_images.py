@@ -33,5 +33,5 @@ def test_a_registry_without_the_image_is_told_from_none_at_all(monkeypatch):
     monkeypatch.setenv("BENCH_IMAGE_SGLANG", name)
     with pytest.raises(SetupError) as caught:
         ensure_image(Daemon(), load_backend("sglang"), "cpu", print)
-    assert f"image {name} is not on this machine and cannot be pulled: Docker refuses" in str(caught.value)
+    assert f"image {name} is not on this machine and cannot be pulled: Docker refused" in str(caught.value)
     assert "BENCH_IMAGE_SGLANG" in caught.value.hint

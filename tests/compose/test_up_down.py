@@ -34,7 +34,7 @@ def test_up_is_measured_by_url_read_and_taken_down(bench, up):
 def test_a_second_up_is_refused_with_the_url_of_the_first(bench, up):
     url = re.search(r" at (\S+)", up().stdout)[1]
     refused = up(code=3)
-    assert f"vllm: it is up already, at {url}" in refused.stderr
+    assert f"vllm: it is already up, at {url}" in refused.stderr
     assert "bench down vllm" in refused.stderr
 
 
@@ -69,7 +69,7 @@ def test_following_a_log_leaves_the_engine_alone(bench, up):
 
 
 def test_logs_of_nothing_say_where_logs_are(bench):
-    assert "no container of it is here" in bench("logs", "llamacpp", code=3).stderr
+    assert "it has no container here" in bench("logs", "llamacpp", code=3).stderr
 
 
 def test_as_a_process_it_stays_until_ctrl_c(bench):

@@ -1,4 +1,4 @@
-"""Answers of real engines, kept in tests/captures so that the scripted server can be held against them.
+"""Answers of real engines, kept in tests/captures so that the scripted server can be checked with them.
 
 `python -m tests.engines.capture llamacpp vllm` starts the engines and writes them anew.
 """

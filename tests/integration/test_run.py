@@ -383,7 +383,7 @@ def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
     process.send_signal(signal.SIGSTOP)
     try:
         run = run_folder().name
-        assert "is still being measured" in bench("resume", run, code=2).stderr
+        assert "is still running" in bench("resume", run, code=2).stderr
         assert "running" in bench("list", "runs").stdout
     finally:
         process.kill()

@@ -1,4 +1,4 @@
-"""The scripted server in an engine's dialect, held against answers of the real one.
+"""The scripted server in an engine's dialect, checked with answers of the real one.
 
 tests/engines/capture.py refreshes tests/captures; the engines' own tests see that they still answer so.
 """

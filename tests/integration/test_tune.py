@@ -102,7 +102,7 @@ def test_a_default_that_does_not_start_is_the_end(config):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("calm", "--budget", "10m"), "declares nothing to search"),
+        (("calm", "--budget", "10m"), "declares no [engine.tunable]"),
         (("dial", "--budget", "soon"), "'soon' is not a time"),
         (("dial", "--budget", "0s"), "must be above 0"),
         (("dial", "--budget", "1m", "--metric", "speed"), "unknown metric 'speed'"),
@@ -111,7 +111,7 @@ def test_a_default_that_does_not_start_is_the_end(config):
         (("dial,calm", "--budget", "1m"), "one backend at a time"),
         (("dial=http://127.0.0.1:9", "--budget", "1m"), "cannot be restarted"),
         (("dial", "--budget", "1m", "--out", "x.json"), "must end in .toml"),
-        (("dial", "--budget", "1m", "--engine-set", "ttft_ms=9"), "declares nothing to search"),
+        (("dial", "--budget", "1m", "--engine-set", "ttft_ms=9"), "declares no [engine.tunable]"),
     ],
 )
 def test_mistakes_cost_nothing(config, arguments, says):

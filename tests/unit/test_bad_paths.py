@@ -110,7 +110,7 @@ def test_the_beginning_of_a_name_is_no_pattern(somewhere, capsys):
     assert str(somewhere / "results") not in (said := capsys.readouterr().err)
     assert "results/2026-a[1]: has no manifest.json" in said
     assert main(["report", "2026"]) == ExitCode.USAGE
-    assert "fits several runs: 2026-a1, 2026-a[1]" in capsys.readouterr().err
+    assert "matches several runs: 2026-a1, 2026-a[1]" in capsys.readouterr().err
 
 
 def test_a_file_is_told_from_a_missing_run(capsys):

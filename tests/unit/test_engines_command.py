@@ -96,7 +96,11 @@ def test_engines_see_no_keys_and_records_hold_no_secrets(monkeypatch):
             "did you mean 'max_sequences'?",
         ),
         ({"max_sequences": "four"}, "'four' is not a whole number", None),
-        ({"context_tokens": "9000"}, "context_tokens is 9000, but the model ends at 8192", "--engine-set"),
+        (
+            {"context_tokens": "9000"},
+            "context_tokens is 9000, but the model's context is 8192",
+            "--engine-set",
+        ),
     ],
 )
 def test_wrong_values_are_refused(overrides, message, hint):

@@ -44,4 +44,4 @@ def test_only_backends_have_a_page(what):
     command = [sys.executable, "-m", "harness", "list", *what, "--markdown"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "goes with backends" in done.stderr
+    assert "needs backends" in done.stderr

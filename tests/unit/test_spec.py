@@ -58,7 +58,7 @@ def test_a_scenario_is_complete_in_itself():
         ),
         (
             ("[1]", "[1]\nprofile = [{ seconds = 1, start = 1, end = 1 }]"),
-            "shapes a rate, and there is none",
+            "only applies to a rate",
             None,
         ),
         (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has no think time", None),
@@ -69,7 +69,7 @@ def test_a_scenario_is_complete_in_itself():
         ),
         (
             ("concurrency = [1]", "rate = [1]\nprofile = [{ seconds = 1, start = 1, end = 0 }]"),
-            "x.toml:load.profile: the rate stays at 0",
+            "x.toml:load.profile: the rate ends at 0",
             None,
         ),
         (

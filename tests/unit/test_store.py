@@ -198,7 +198,7 @@ def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
     with pytest.raises(SpecError, match="no such run"):
         open_run("nothing", tmp_path)
     RunFolder.create(tmp_path, "demo")
-    with pytest.raises(SpecError, match="fits several runs"):
+    with pytest.raises(SpecError, match="matches several runs"):
         open_run("2", tmp_path)
 
 
@@ -216,7 +216,7 @@ def test_folders_that_are_not_runs(tmp_path, folder):
 def test_a_folder_is_held_by_one_and_who_asks_takes_it_from_nobody(folder):
     with folder.held():
         assert folder.is_held
-        with pytest.raises(SpecError, match="is being measured by another bench"), folder.held():
+        with pytest.raises(SpecError, match="another bench is measuring this run"), folder.held():
             pass
     assert folder.is_held is False
     asking = os.open(folder.path, os.O_RDONLY)

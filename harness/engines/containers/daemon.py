@@ -141,7 +141,7 @@ def _answering(host: str | None) -> Iterator[None]:
     try:
         yield
     except docker.errors.APIError as error:
-        raise SetupError(f"Docker refuses: {error.explanation or error}", where=where) from error
+        raise SetupError(f"Docker refused: {error.explanation or error}", where=where) from error
     except (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError) as error:
         if "Permission" in str(error):
             raise SetupError(

@@ -134,4 +134,4 @@ def _model(definition: Backend) -> tuple[str, str]:
         named = {track.weights: track.repo for track in reversed(model.tracks.values()) if track.repo}
         if {"hf", "gguf"} <= named.keys():
             return ("BENCH_GGUF_MODEL", named["gguf"]) if form == "gguf" else ("BENCH_MODEL", named["hf"])
-    raise SpecError("no model has tracks in the hub in both forms", where="backends/models.toml")
+    raise SpecError("no model has both a GGUF and a Hugging Face track", where="backends/models.toml")

@@ -46,7 +46,7 @@ def _unobtainable(definition: Backend, name: str, why: str) -> SetupError:
     return SetupError(
         f"image {name} is not on this machine and cannot be pulled: {why}",
         where=definition.name,
-        hint=f"name one that is here with {image_variable(definition)}=NAME, or load one with `docker load`",
+        hint=f"use a local one with {image_variable(definition)}=NAME, or load one with `docker load`",
     )
 
 
@@ -58,7 +58,7 @@ def ensure_image(daemon: Daemon, definition: Backend, device: str, say: Say) -> 
         _pull(daemon, definition, name, say)
         attributes = daemon.image(name)
     if attributes is None:
-        raise SetupError(f"image {name} was pulled and is not there", where=definition.name)
+        raise SetupError(f"image {name} was pulled but cannot be found", where=definition.name)
     digests = attributes.get("RepoDigests") or []
     return FoundImage(
         name, attributes["Id"], digests[0] if digests else None, attributes["Created"], overridden

@@ -1,4 +1,4 @@
-"""The first screen: what was compared, what came out in plain words, the table, what to keep in mind."""
+"""The first screen: what was compared, the result in plain words, the table, what to keep in mind."""
 
 from collections.abc import Iterator
 

@@ -106,7 +106,7 @@ def _percent(share: float | None) -> str:
 
 
 def _arrivals(source: Source) -> Iterator[Html]:
-    """Of open loops: what was sent, held against the process that was asked for."""
+    """Of open loops: what was sent, compared with the arrival process."""
     rows, owners = [], []
     for cell in source.summary.get("cells") or ():
         if found := cell.get("arrivals"):

@@ -70,7 +70,7 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
     if load.think_time_s < 0:
         raise SpecError("must not be negative", where=f"{where}.think_time_s")
     if load.think_time_s and not load.concurrency and not sessions:
-        raise SpecError("an open loop has no think time but between turns", where=f"{where}.think_time_s")
+        raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
     if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
         raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")
@@ -78,10 +78,10 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
 
 def _check_profile(load: Load, where: str) -> None:
     if load.profile and not load.rate:
-        raise SpecError("shapes a rate, and there is none", where=where)
+        raise SpecError("only applies to a rate", where=where)
     for index, part in enumerate(load.profile):
         if part.seconds <= 0 or part.start < 0 or part.end < 0:
             raise SpecError("seconds must be above 0, start and end not negative", where=f"{where}[{index}]")
     factors = [max(part.start, part.end) for part in load.profile]
     if factors and (max(factors) == 0 if load.repeat_profile else load.profile[-1].end == 0):
-        raise SpecError("the rate stays at 0: not every request would be sent", where=where)
+        raise SpecError("the rate ends at 0, before every request is sent", where=where)

@@ -1,4 +1,4 @@
-"""Servers of a desk: all but Ollama are held against captures of the real ones."""
+"""Servers of a desktop: all but Ollama are checked with captures of the real ones."""
 
 from harness.truth.dialect import Dialect, Errors, Reset, Structure, Tokenizer
 from harness.truth.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, series

@@ -1,4 +1,4 @@
-"""vLLM, held against captures of the real server; its fork; and the plain server, which has its series."""
+"""vLLM, checked with captures of the real server; its fork; and the plain server, which has its series."""
 
 from dataclasses import replace
 
