@@ -144,22 +144,6 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(here):
     assert "2 in flight keep the limits" in again.stdout + (run_folder() / "report.html").read_text()
 
 
-def test_the_capacity_of_a_server_of_twenty_requests_a_second_is_not_above_it(here):
-    """Its limit is so loose that only the queue tells, and the few requests of the scenario build none."""
-    define("twenty", "--max-running", "8", ttft_ms=200, gap_ms=66)
-    most_per_s = 8 / 0.398
-    search = ("--find-capacity", "--rate", "16,26", "--probe-seconds", "2", "--requests", "12")
-    limits = ("--output-tokens", "4", "--set", "slo.e2e_ms.p50=5000", "--set", "load.arrival=constant")
-    asked = ("run", "--scenario", "fixed-length", "--backends", "twenty", "--repeats", "1", *QUICK)
-    bench(
-        *asked, *search, *limits, code=(0, 4), limit_s=300
-    )  # an overload may be too much for the client too
-    (found,) = summary()["capacity"]
-    # Long probes of 16 s instead of some minutes tell an overload from about 3 % on.
-    assert 0.85 * most_per_s <= found["value"] <= 1.03 * most_per_s
-    assert found["interval"][2] is not None
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

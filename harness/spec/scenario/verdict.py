@@ -62,7 +62,9 @@ def check_slo(slo: SloTable, where: str) -> None:
             place = f"{where}.{measure}.{share}"
             if share not in SLO_SHARES:
                 raise SpecError(
-                    f"'{share}' is not one of p50, p90, p95, p99 and max", where=place, hint=nearest(share, SLO_SHARES)
+                    f"'{share}' is not one of p50, p90, p95, p99 and max",
+                    where=place,
+                    hint=nearest(share, SLO_SHARES),
                 )
             if not 0 < limit_ms < float("inf"):
                 raise SpecError(f"must be above 0, not {limit_ms:g}", where=place)
