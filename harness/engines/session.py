@@ -12,6 +12,7 @@ from harness.engines.cache import Say
 from harness.engines.command import HOST, SERVED_NAME, configured
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
+from harness.engines.known import known
 from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
@@ -174,6 +175,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dic
         "backend": ref.definition.name,
         "variant": ref.variant,
         "about": dataclasses.asdict(ref.definition.backend),
+        "known": known(ref.definition),
         "simulated": session.simulated,
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,
