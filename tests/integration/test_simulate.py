@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import paths
 from harness.engines.launch import LaunchChoice
 from harness.engines.session import open_engine
 from harness.engines.simulate import simulated
@@ -117,7 +118,7 @@ def test_engines_tell_what_their_definitions_ask_of_them(matrix, summary):
             assert cell["prefix_cache_hit_rate"] > 0.5, cell["label"]
 
 
-@pytest.mark.parametrize("name", [*EIGHT, "transformers", "mlx-lm"])
+@pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"}))
 def test_every_definition_holds_on_its_simulator(tmp_path, name):
     done = bench(tmp_path, "probe", name, "--launch", "simulate", "--json")
     probed = json.loads(done.stdout)
