@@ -210,6 +210,8 @@ class Failure:
 class Server:
     ready_path: str
     startup_timeout_s: float
+    # Some answer on `ready_path` before the model is there: they are ready once they also generate.
+    ready: Literal["answers", "generates"] = "answers"
     loading: str = ""  # what a client sees while the model loads
     # What requests name: as the engine was told, {model}, {listed} (first of /v1/models) or a fixed text.
     served_name: str = "{served_name}"

@@ -1,5 +1,8 @@
 """What every shipped system declares of itself, and what of it is told."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,33 @@ def test_what_weighs_most_is_told_first():
     assert known(load_backend("mii"))[0].startswith("dormant")
     assert known(load_backend("vllm")) == list(load_backend("vllm").backend.bias)
     assert known(load_backend("truth")) == []
+
+
+def bench(*arguments):
+    command = [sys.executable, "-m", "harness", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_it_is_told_before_anything_is_started():
+    arguments = (
+        "run",
+        "--scenario",
+        "fixed-length",
+        "--backends",
+        "mii",
+        "--launch",
+        "simulate",
+        "--dry-run",
+    )
+    lines, shown = known(load_backend("mii")), bench(*arguments)
+    assert all(f"known of it: {line}" in shown for line in lines)
+    assert json.loads(bench(*arguments, "--json"))["backends"]["mii"]["known"] == lines
+
+
+def test_the_list_says_which_projects_are_no_longer_active():
+    rows = {row["name"]: row["about"] for row in json.loads(bench("list", "backends", "--json"))["backends"]}
+    assert rows["mii"].endswith("(dormant)")
+    assert rows["vllm"] == "vLLM"
 
 
 def track(entry, model):

@@ -14,7 +14,7 @@ from harness.truth.dialects.fronts import (
 )
 from harness.truth.dialects.gpu import LMDEPLOY, SGLANG, TENSORRT_LLM, TGI
 from harness.truth.dialects.local import LLAMACPP, MLX_LM, OLLAMA, TRANSFORMERS
-from harness.truth.dialects.small import KOBOLDCPP, LMSTUDIO, MLC_LLM, OMLX, OVMS, TABBYAPI
+from harness.truth.dialects.small import HOSTED, KOBOLDCPP, LMSTUDIO, MLC_LLM, OMLX, OVMS, TABBYAPI
 from harness.truth.dialects.vllm import APHRODITE, TRUTH, VLLM
 
 __all__ = ["DIALECTS", "TRUTH"]
@@ -49,5 +49,6 @@ DIALECTS = {
         KOBOLDCPP,
         OVMS,
         OMLX,
+        HOSTED,
     )
 }

@@ -1,7 +1,7 @@
-"""More servers with engines of their own: read from their sources and documentation."""
+"""More servers with engines of their own, and hosted ones: read from their sources and documentation."""
 
 from harness.truth.dialect import Dialect, Errors, Reset, Structure, Tokenizer
-from harness.truth.dialects.common import OPENAI_FORMATS, series
+from harness.truth.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, series
 from harness.truth.habits import Habits
 from harness.truth.shape import Shape
 
@@ -64,6 +64,16 @@ OVMS = Dialect(
     metrics_path="/metrics",
     labels='name="{model}"',
     series=series("ovms_", gauge={"current_requests": "running"}, counter={"requests_success": "finished"}),
+)
+
+HOSTED = Dialect(
+    name="hosted",
+    shape=Shape(whole={}, details={"audio_tokens": 0}),
+    health_path="/v1/models",
+    structure=Structure(OPENAI_FORMATS),
+    cache_block_tokens=128,
+    forces_length=False,
+    known_fields=CHAT_FIELDS,
 )
 
 # Cached tokens stand at the top of its usage, where the simulator has none.
