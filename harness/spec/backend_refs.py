@@ -180,6 +180,12 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
     )
 
 
+def definition_key(definition: Backend) -> str:
+    """Fingerprint of what a definition does, not of what it tells: a better sentence changes nothing."""
+    told = dataclasses.replace(definition.backend, bias=(), note="", status="active")
+    return files.fingerprint(dataclasses.replace(definition, backend=told, facts=None, attach=None))
+
+
 def parse_backend_list(text: str) -> list[BackendRef]:
     """`NAME[@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
     refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]

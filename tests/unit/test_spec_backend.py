@@ -5,7 +5,13 @@ import pytest
 
 from harness import paths
 from harness.errors import SpecError
-from harness.spec.backend_refs import apply_variant, load_backend, parse_backend, parse_backend_list
+from harness.spec.backend_refs import (
+    apply_variant,
+    definition_key,
+    load_backend,
+    parse_backend,
+    parse_backend_list,
+)
 from harness.spec.models import load_models
 
 BACKEND = """
@@ -154,6 +160,16 @@ def test_what_a_definition_must_not_contradict(added, message):
     with pytest.raises(SpecError) as caught:
         parse(BACKEND + added)
     assert message in str(caught.value)
+
+
+def test_a_better_sentence_leaves_a_definition_what_it_is():
+    """So that what was measured with it still counts; what it does is another matter."""
+    told = BACKEND.replace(
+        'weights = "gguf"', 'weights = "gguf"\nbias = ["slow"]\nnote = "n"\nstatus = "dormant"'
+    )
+    told += '[facts]\nversion = "1"\nsource = "s"\n[attach]\nstart = ["x"]\n'
+    assert definition_key(parse(told)) == definition_key(parse())
+    assert definition_key(parse(BACKEND.replace('"--quiet"', '"--loud"'))) != definition_key(parse())
 
 
 def test_json_in_an_argument_is_no_placeholder():
