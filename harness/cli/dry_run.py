@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
+from harness.engines.known import known
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
@@ -44,9 +45,9 @@ class Description:
             "scenario_sha256": files.fingerprint(prepared.scenario),
             "model": prepared.model_name,
             "backends": {
-                label: {"launch": asdict(launch), "track": track}
-                for label, launch, track in zip(
-                    prepared.labels, prepared.launches, prepared.tracks, strict=True
+                label: {"launch": asdict(launch), "track": track, "known": known(ref.definition)}
+                for label, ref, launch, track in zip(
+                    prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
                 )
             },
             "cells": [asdict(cell) for cell in self.cells],
@@ -64,8 +65,11 @@ class Description:
             f"{model}, seed {prepared.options.seed}, {_repeats(prepared)}{_sized(prepared)}",
             "",
         ]
-        for label, launch, track in zip(prepared.labels, prepared.launches, prepared.tracks, strict=True):
+        for label, ref, launch, track in zip(
+            prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
+        ):
             lines.append(f"  {label}: {launch.mode} ({launch.why})" + (f", weights {track}" if track else ""))
+            lines += [f"    known of it: {line}" for line in known(ref.definition)]
         lines.append("")
         width = max(len(cell.cell) for cell in self.cells)
         for cell in self._listed:

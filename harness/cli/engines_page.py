@@ -11,6 +11,19 @@ definition says of a server is checked on the server itself by `bench probe NAME
 of every run. How to add an engine: [adding-an-engine.md](adding-an-engine.md).
 """
 NO = "–"
+# "none" brings its own model, and has no row.
+_FORMS = {
+    "gguf": "GGUF",
+    "hf": "model hub format",
+    "openvino": "OpenVINO IR",
+    "mlc": "MLC",
+    "mlx": "MLX",
+    "powerinfer": "PowerInfer GGUF",
+    "any": "of the engines behind it",
+}
+ALL = """Each is declared, and the scripted server speaks its dialect in a test. The last column says whether
+the project's own tests also run the real server. A front passes requests on to engines.
+"""
 
 
 def page(definitions: Sequence[Backend]) -> str:
@@ -24,11 +37,21 @@ def page(definitions: Sequence[Backend]) -> str:
 
 def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     yield HEAD
+    yield "## All of them"
+    yield ""
+    yield ALL
+    yield from _table(
+        ("system", "kind", "project", "licence", "as of", "real server"),
+        [
+            (_name(one), one.backend.kind, one.backend.status, one.backend.licence, *_facts(one))
+            for one in engines
+        ],
+    )
     yield "## How they start"
     yield ""
     yield from _table(
-        ("engine", "licence", "launch", "images", "weights: tracks"),
-        [(_name(one), _licence(one), _launch(one), _images(one), _tracks(one)) for one in engines],
+        ("engine", "launch", "images", "weights: tracks"),
+        [(_name(one), _launch(one), _images(one), _tracks(one)) for one in engines],
     )
     yield "## How they are spoken to"
     yield ""
@@ -80,8 +103,11 @@ def _name(engine: Backend) -> str:
     return f"[{engine.backend.title}](#{engine.name})"
 
 
-def _licence(engine: Backend) -> str:
-    return engine.backend.licence + (", maintenance mode" if engine.backend.status == "maintenance" else "")
+def _facts(engine: Backend) -> tuple[str, str]:
+    facts = engine.facts
+    if facts is None:
+        return NO, NO
+    return facts.version, f"not run: needs {facts.not_run}" if facts.not_run else "run by `make engines`"
 
 
 def _launch(engine: Backend) -> str:
@@ -98,8 +124,8 @@ def _images(engine: Backend) -> str:
 
 def _tracks(engine: Backend) -> str:
     tracks = [variant.track for variant in engine.variants.values() if variant.track]
-    first = {"gguf": "GGUF", "hf": "model hub format"}[engine.backend.weights]
-    return f"{first}: {', '.join(dict.fromkeys(tracks)) or 'as the model has'}"
+    form = _FORMS[engine.backend.weights]
+    return f"{form}: {', '.join(dict.fromkeys(tracks)) or 'as the model has'}"
 
 
 def _structured(engine: Backend) -> str:
@@ -154,6 +180,8 @@ def _about(engine: Backend) -> Iterator[str]:
     yield f"## {header.title}: `{engine.name}`"
     yield ""
     yield f"<{header.homepage}>" + (f" {header.note}" if header.note else "")
+    if engine.facts:
+        yield f"Read in: {engine.facts.source}."
     yield ""
     for bias in header.bias:
         yield f"- {bias}"
@@ -165,6 +193,8 @@ def _about(engine: Backend) -> Iterator[str]:
     for note in notes:
         yield f"- {note}"
     yield ""
+    if engine.attach:
+        yield from ("Start it, and attach:", "", "```", *engine.attach.start, "```", "")
     if engine.variants:
         yield from _table(
             ("variant", "is"),

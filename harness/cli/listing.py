@@ -116,7 +116,8 @@ def _backends(_arguments: argparse.Namespace) -> list[Row]:
         backend = load_backend(name)
         start = _start(backend)
         for variant in (None, *backend.variants):
-            about = backend.backend.title if variant is None else backend.variants[variant].description
+            state = f" ({backend.backend.status})" if backend.backend.status != "active" else ""
+            about = backend.variants[variant].description if variant else backend.backend.title + state
             rows.append(
                 {
                     "name": name if variant is None else f"{name}@{variant}",

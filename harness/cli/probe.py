@@ -63,9 +63,13 @@ def main(arguments: argparse.Namespace) -> int:
         with _engine(ref, arguments, ui.stage) as engine:
             ui.stage(f"{ref.label}: probing")
             probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
+            known = engine.facts["known"]
     finally:
         ui.close()
-    print(json.dumps(probed.as_json(), indent=1) if arguments.json else as_text(probed))
+    if arguments.json:
+        print(json.dumps(probed.as_json() | {"known": known}, indent=1))
+    else:
+        print("\n".join([as_text(probed), *(f"known of it: {line}" for line in known)]))
     return ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK
 
 

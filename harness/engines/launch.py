@@ -54,18 +54,20 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
     header = ref.definition.backend
     if choice.mode == "attach" or header.weights == "none":
         return None
-    convert = choice.mode == "process"
-    return choose_track(model_name, model, header.weights, header.default_track, convert=convert)[0]
+    convert, hub = choice.mode == "process", ref.definition.engine.fetches
+    return choose_track(model_name, model, header.weights, header.default_track, convert=convert, hub=hub)[0]
 
 
 def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
     """A GPU is only reached through an image; without one the process is the shorter way."""
     definition = ref.definition
     if definition.process is None and definition.compose is None:
+        by_hand = definition.attach
+        start = f"start it with `{'; '.join(by_hand.start)}`, then " if by_hand else ""
         raise SpecError(
             f"backend '{ref.label}' cannot be started here: it has neither [process] nor [compose]",
             where="--backends",
-            hint=f"attach to a running server with {ref.label}=http://HOST:PORT",
+            hint=f"{start}attach to it with {ref.label}=http://HOST:PORT",
         )
     if definition.compose is None:
         return _process(ref, "because its definition has [process] and no image")

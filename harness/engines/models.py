@@ -3,6 +3,7 @@
 import json
 import sys
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,23 @@ def find_model(given: str | None) -> tuple[str, Model]:
 
 
 def local_model(path: str) -> tuple[str, Model]:
-    """The model of `--model PATH`: a GGUF file (HF engines get it converted) or a Hugging Face folder."""
+    """The model of `--model PATH`: a GGUF file (HF engines get it converted), a Hugging Face folder, or one
+    that OpenVINO's converter made.
+    """
     place = _resolved(path)
     found = paths.entry(place)
-    if found == "folder":
+    if found == "folder" and (place / "openvino_model.xml").is_file():
+        tracks, context = {"local": Track("openvino", "OpenVINO IR", path=str(place))}, None
+    elif found == "folder":
         if not (place / "config.json").is_file():
             raise SpecError(
                 "no config.json in this folder",
                 where=f"--model {path}",
-                hint="give a Hugging Face model folder or a .gguf file",
+                hint="give a Hugging Face or OpenVINO model folder, or a .gguf file",
             )
         config = _config(place / "config.json", path)
-        track = Track(
-            "hf", str(config.get("dtype") or config.get("torch_dtype") or "unknown"), path=str(place)
-        )
-        tracks, context = {"local": track}, config.get("max_position_embeddings")
+        tracks = {"local": Track("hf", _quantisation(config), path=str(place))}
+        context = config.get("max_position_embeddings")
     elif found == "file":
         with place.open("rb") as handle:
             if handle.read(4) != b"GGUF":
@@ -54,6 +57,15 @@ def local_model(path: str) -> tuple[str, Model]:
     return place.stem if found == "file" else place.name, Model(
         title=str(place), licence="unknown", context_tokens=context, tracks=tracks
     )
+
+
+def _quantisation(config: Mapping[str, Any]) -> str:
+    """Of a folder whose weights are quantised, the method; of others the number type."""
+    method = config.get("quantization_config")
+    if isinstance(method, dict) and method.get("quant_method"):
+        name, bits = str(method["quant_method"]).upper(), method.get("bits")
+        return f"{name}, {bits:g} bits" if isinstance(bits, int | float) else name
+    return str(config.get("dtype") or config.get("torch_dtype") or "unknown")
 
 
 def _resolved(given: str) -> Path:

@@ -19,6 +19,12 @@ def prepare(server: Server, weights: Weights | None, say: Say, label: str) -> No
     for step in declared.prepare:
         if step.when in ("always", _where(weights)):
             _take(server, step, weights, say, label)
+    named_hello(server, weights)
+
+
+def named_hello(server: Server, weights: Weights | None) -> None:
+    """By the name that it serves the model under. Raises SetupError unless it generates."""
+    declared = server.definition.server
     if declared.served_name == "{listed}":
         server.served_name = first_name(server)
     else:

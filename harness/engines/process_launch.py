@@ -13,6 +13,7 @@ from harness.engines.cache import Say
 from harness.engines.command import HOST, build_command
 from harness.engines.install import EngineEnv, install_engine, needs_install
 from harness.engines.process import EngineProcess
+from harness.engines.scratch import write_files
 from harness.engines.started import Started
 from harness.engines.weights import Weights
 from harness.spec.backend import Backend
@@ -33,8 +34,7 @@ def start_process(
     weights = weights_for(env)
     with tempfile.TemporaryDirectory(prefix=paths.SCRATCH_PREFIX) as scratch:
         command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
-        for name, text in command.files.items():
-            Path(scratch, name).write_text(text, encoding="utf-8")
+        write_files(Path(scratch), command.files)
         say(f"{label}: starting")
         began = time.monotonic()
         process = EngineProcess(command.argv, command.env, log)

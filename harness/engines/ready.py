@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
@@ -52,8 +52,18 @@ _CAUSES = (
 )
 
 
-def wait_ready(started: Started, spec: ServerSpec, log: Path, say: Say, label: str) -> None:
-    """Until the readiness path answers 200. Raises SetupError when the engine dies or takes too long."""
+def wait_ready(
+    started: Started,
+    spec: ServerSpec,
+    log: Path,
+    say: Say,
+    label: str,
+    generates: Callable[[], None] | None = None,
+) -> None:
+    """Until the readiness path answers 200, and `generates` no longer raises SetupError.
+
+    Raises SetupError when the engine dies or takes too long.
+    """
     url, limit_s = started.base_url + spec.ready_path, started.startup_timeout_s
     loading = f"; while loading: {spec.loading}" if spec.loading else ""
     say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
@@ -66,12 +76,15 @@ def wait_ready(started: Started, spec: ServerSpec, log: Path, say: Say, label: s
                 raise failure(f"ended while loading: {ending}", label, log, spec.failures)
             try:
                 answer = client.get(url)
+                state = f"{answer.status_code} {answer.text[:100]}"
+                if answer.status_code == httpx.codes.OK:
+                    if generates:
+                        generates()
+                    return
             except httpx.HTTPError as error:
                 state = str(error) or type(error).__name__
-            else:
-                if answer.status_code == httpx.codes.OK:
-                    return
-                state = f"{answer.status_code} {answer.text[:100]}"
+            except SetupError as error:
+                state = f"{state}, but {error}"
             reporter.tick()
             time.sleep(_POLL_S)
     what = f"not ready after {limit_s:.0f} s; {spec.ready_path} last gave: {state}"

@@ -4,6 +4,7 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from harness.engines.cache import Say
 from harness.engines.command import HOST, SERVED_NAME, configured
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
+from harness.engines.known import known
 from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
-from harness.engines.prepare import first_name, hello, prepare
+from harness.engines.prepare import first_name, hello, named_hello, prepare
 from harness.engines.process_launch import start_process
 from harness.engines.ready import failure, wait_ready
 from harness.engines.server import Server, api_key
@@ -135,7 +137,9 @@ def _start(
     with starting as started:
         session = EngineSession(definition, started.base_url, SERVED_NAME, life=started.life, log=log)
         with closing(session):
-            wait_ready(started, definition.server, log, say, ref.label)
+            generates = partial(named_hello, session, started.weights)
+            by_text = definition.server.ready == "generates"
+            wait_ready(started, definition.server, log, say, ref.label, generates if by_text else None)
             ready = time.monotonic()
             try:
                 prepare(session, started.weights, say, ref.label)
@@ -174,6 +178,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dic
         "backend": ref.definition.name,
         "variant": ref.variant,
         "about": dataclasses.asdict(ref.definition.backend),
+        "known": known(ref.definition),
         "simulated": session.simulated,
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,

@@ -31,6 +31,7 @@ class Run(Kept):
 
     workloads: Workloads | None = None
     probed: set[str] = field(default_factory=set)  # labels
+    told: set[str] = field(default_factory=set)  # labels
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
     progress: str = ""  # of the last look
@@ -125,6 +126,7 @@ class Run(Kept):
                 self.ui.note(
                     f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
                 )
+                self._tell_known(label, engine)
                 self._cells(block, engine)
                 if not self.interrupted and self._unasked(block) and engine.exited() is None:
                     self._agreement(block, engine)
@@ -137,6 +139,18 @@ class Run(Kept):
             text = str(error) if error.where == label else f"{label}: {error}"
             self.manifest.warn("not-measured", text, error.hint or "see the log of its start")
             self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
+
+    def _tell_known(self, label: str, engine: EngineSession) -> None:
+        """Once per backend. What bench starts is told otherwise; elsewhere an engine's defaults may hold."""
+        header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
+        if header.kind != "engine":
+            self.manifest.warn(
+                header.kind, f"{label}: {engine.facts['known'][0]}", "measure an engine without it beside it"
+            )
+        if launch == "attach" and label not in self.told:
+            self.told.add(label)
+            for line in engine.facts["known"]:
+                self.ui.note(f"note: {label}: {line}")
 
     def _life(self, block: Block) -> str:
         """Name of one life of an engine."""

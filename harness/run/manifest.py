@@ -13,6 +13,7 @@ from harness.run.division import Place, division, elsewhere
 from harness.run.prepare import Prepared
 from harness.run.window import engine_version
 from harness.spec import files
+from harness.spec.backend_refs import definition_key
 from harness.store import RunFolder
 from harness.traces import Dataset, Trace
 
@@ -49,7 +50,7 @@ class Manifest:
                     "backend": ref.definition.name,
                     "variant": ref.variant,
                     "url": ref.url,
-                    "definition_sha256": files.fingerprint(ref.definition),
+                    "definition_sha256": definition_key(ref.definition),
                     "launch": {"mode": launch.mode, "why": launch.why},
                     "track": track,
                     "division": division(prepared, index),
@@ -84,7 +85,7 @@ class Manifest:
         if content["scenario_sha256"] != files.fingerprint(prepared.scenario):
             raise _changed(f"scenario '{prepared.scenario.name}'", folder)
         for label, ref in zip(prepared.labels, prepared.backends, strict=True):
-            if content["backends"][label]["definition_sha256"] != files.fingerprint(ref.definition):
+            if content["backends"][label]["definition_sha256"] != definition_key(ref.definition):
                 raise _changed(f"backend '{label}'", folder)
         content["resumed_utc"].append(datetime.now(UTC).isoformat(timespec="seconds"))
         content["failures"].clear()

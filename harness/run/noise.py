@@ -13,6 +13,7 @@ from typing import Any
 from harness import paths
 from harness.run.prepare import Prepared
 from harness.spec import files
+from harness.spec.backend_refs import definition_key
 from harness.spec.scenario import Verdict
 from harness.store.atomic import storage_error, write_json
 
@@ -44,7 +45,7 @@ def key(host: Mapping[str, Any], prepared: Prepared, backend: int, version: str 
             "host": {name: host.get(name) for name in _IDENTITY},
             "scenario": files.fingerprint(replace(scenario, load=load, verdict=Verdict(), slo={})),
             "model": [prepared.model_name, track],
-            "definition": files.fingerprint(prepared.backends[backend].definition),
+            "definition": definition_key(prepared.backends[backend].definition),
             "launch": prepared.launches[backend].mode,
             "values": prepared.engine_values[backend],
             "version": version,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PLACEHOLDERS = {
     "model": "path of the weights, or their name in the model hub",
+    "model_name": "in a container: where the weights lie below the folder /models",
     "served_name": "name the server answers to",
     "host": "address to listen on",
     "port": "free port, or the one asked for",
@@ -29,6 +30,10 @@ PLACEHOLDERS = {
 }
 Value = int | float | str
 DEVICES = ("cuda", "rocm", "cpu")
+# The form of a model an engine reads. bench can provide the first three. "any": as the engines behind it;
+# "none": it brings its own.
+Form = Literal["gguf", "hf", "openvino", "mlc", "mlx", "powerinfer", "any", "none"]
+PROVIDED: tuple[Form, ...] = ("gguf", "hf", "openvino")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +42,34 @@ class Header:
     title: str
     licence: str
     homepage: str
-    weights: Literal["gguf", "hf", "none"]  # the form of a model this engine reads
+    weights: Form
     default_track: str = ""  # quantisation track chosen when --model names none; "" = the model's first
     note: str = ""
-    status: Literal["active", "maintenance"] = "active"  # of the project
+    # A front passes requests on to engines: its hop and theirs are in every figure.
+    kind: Literal["engine", "front", "hosted"] = "engine"
+    # Of the project. Dormant: no release for a year or more; finished: its makers say so, or left.
+    status: Literal["active", "maintenance", "dormant", "finished"] = "active"
     bias: tuple[
         str, ...
     ] = ()  # its defaults that tilt a comparison, and what this definition does about them
     simulator: str = ""  # dialect of the scripted server that stands in for it; "": of its name
     simulated: bool = False  # a scripted server: every output says so
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the definition was written by."""
+
+    version: str  # of the system
+    source: str  # where its flags, routes and behaviour were read
+    not_run: str = ""  # what a run of the real server needs that the project's tests lack; "": they run it
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """How a person starts what bench attaches to."""
+
+    start: tuple[str, ...]  # commands, in order; MODEL is its weights, capitals are to be filled in
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +93,7 @@ class Engine:
     tunable: dict[str, tuple[Value, ...] | Range] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)  # name below {scratch} -> text
+    fetches: bool = True  # weights by their name in the model hub; False: only what lies on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +210,8 @@ class Failure:
 class Server:
     ready_path: str
     startup_timeout_s: float
+    # Some answer on `ready_path` before the model is there: they are ready once they also generate.
+    ready: Literal["answers", "generates"] = "answers"
     loading: str = ""  # what a client sees while the model loads
     # What requests name: as the engine was told, {model}, {listed} (first of /v1/models) or a fixed text.
     served_name: str = "{served_name}"
@@ -296,10 +323,12 @@ class Variant:
 class Backend:
     backend: Header
     server: Server
+    facts: Facts | None = None
     engine: Engine = Engine()
     process: Process | None = None
     image: Images = Images()
     compose: Compose | None = None
+    attach: Attach | None = None
     dialect: Dialect = field(default_factory=Dialect)
     prefix_cache: PrefixCache = PrefixCache(enabled=None)
     metrics: Metrics | None = None

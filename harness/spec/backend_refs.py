@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, BackendRef, Compose, Range, Value
+from harness.spec.backend import DEVICES, PLACEHOLDERS, PROVIDED, Backend, BackendRef, Compose, Range, Value
 from harness.spec.dialect import check_dialect
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
@@ -33,6 +33,7 @@ def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
     _check_tunable(definition, where)
     _check_server(definition, where)
     _check_compose(definition, where)
+    _check_start(definition, where)
     return definition
 
 
@@ -122,6 +123,19 @@ def _check_compose(definition: Backend, where: str) -> None:
         raise SpecError("must be CMD or CMD-SHELL and a command", where=f"{where}:compose.healthcheck")
 
 
+def _check_start(definition: Backend, where: str) -> None:
+    """What bench starts, it can provide with weights."""
+    startable, form = definition.process or definition.compose, definition.backend.weights
+    if startable and form not in (*PROVIDED, "none"):
+        raise SpecError(
+            f"bench has no weights in the form '{form}'",
+            where=f"{where}:backend.weights",
+            hint=f"one of {', '.join(PROVIDED)}; or leave out [process] and [compose], to be attached to",
+        )
+    if definition.attach and not definition.attach.start:
+        raise SpecError("needs a command at least", where=f"{where}:attach.start")
+
+
 def apply_variant(definition: Backend, variant: str | None) -> Backend:
     """Raises SpecError for a variant the definition does not declare."""
     if variant is None:
@@ -164,6 +178,12 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         dialect=dataclasses.replace(dialect, habits=habits, extra={**dialect.extra, **change.request}),
         prefix_cache=cache,
     )
+
+
+def definition_key(definition: Backend) -> str:
+    """Fingerprint of what a definition does, not of what it tells: a better sentence changes nothing."""
+    told = dataclasses.replace(definition.backend, bias=(), note="", status="active")
+    return files.fingerprint(dataclasses.replace(definition, backend=told, facts=None, attach=None))
 
 
 def parse_backend_list(text: str) -> list[BackendRef]:

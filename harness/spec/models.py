@@ -13,7 +13,7 @@ from harness.spec.strict import build, nearest
 class Track:
     """One set of weights. Two tracks are never the same work: their numerics differ."""
 
-    weights: Literal["gguf", "hf"]
+    weights: Literal["gguf", "hf", "openvino"]
     quantisation: str  # as people say it: bf16, AWQ, Q4_1
     path: str = ""  # file or folder on this machine
     repo: str = ""  # model hub repository, fetched by the engine itself
@@ -59,16 +59,17 @@ def choose_model(name: str | None) -> tuple[str, Model]:
 
 
 def choose_track(
-    model_name: str, model: Model, weights: str, wanted: str, *, convert: bool = True
+    model_name: str, model: Model, weights: str, wanted: str, *, convert: bool = True, hub: bool = True
 ) -> tuple[str, Track]:
     """The track an engine serves: the one its definition wants, else the model's first of its form.
 
-    Without `convert`, there is nothing here to make one track's weights of another's.
+    Without `convert`, there is nothing here to make one track's weights of another's; without `hub`, the
+    engine fetches nothing.
     """
     fitting = {
         name: track
         for name, track in model.tracks.items()
-        if track.weights == weights and (convert or not track.convert_from)
+        if track.weights == weights and (convert or not track.convert_from) and (hub or not track.repo)
     }
     if wanted:
         if wanted not in fitting:
@@ -76,6 +77,10 @@ def choose_track(
                             hint=nearest(wanted, fitting))  # fmt: skip
         return wanted, fitting[wanted]
     if not fitting:
-        raise SpecError(f"model '{model_name}' has no {weights} track", where="backends/models.toml",
-                        hint=f"its tracks: {', '.join(model.tracks) or 'none'}")  # fmt: skip
+        here = "" if hub else " on this machine"
+        raise SpecError(
+            f"model '{model_name}' has no {weights} track{here}",
+            where="backends/models.toml",
+            hint=f"its tracks: {', '.join(model.tracks) or 'none'}; or give --model PATH",
+        )
     return next(iter(fitting.items()))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from harness.truth.constraint import constrained_text, pieces
+from harness.truth.constraint import constrained_text, pieces, value_at
 from harness.truth.dialect import Dialect
 from harness.truth.sample import UnsupportedError
 
@@ -112,7 +112,7 @@ def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int
         stream=bool(fields.get("stream")),
         max_tokens=_count(fields, "max_tokens", least=1) if max_tokens is None else max_tokens,
         min_tokens=(_count(fields, "min_tokens", least=0) or 0) if dialect.forces_length else 0,
-        ignore_eos=bool(fields.get("ignore_eos")) and dialect.forces_length,
+        ignore_eos=value_at(fields, dialect.length_field) is True and dialect.forces_length,
         include_usage=bool(stream_options.get("include_usage")),
         continuous_usage=bool(stream_options.get("continuous_usage_stats")),
         words=() if constrained is None else pieces(constrained),

@@ -15,7 +15,7 @@ def constrained_text(body: Mapping[str, Any], structure: Structure) -> str | Non
     """None: the engine hears of no constraint. Raises UnsupportedError for what it refuses."""
     found = _format(body.get("response_format"), structure)
     for path, kind in structure.fields.items():
-        value = _at(body, path)
+        value = value_at(body, path)
         if value is not _MISSING and value is not None:
             found = kind, value
     return None if found is None else _text(*found)
@@ -39,7 +39,7 @@ def _format(asked: Any, structure: Structure) -> tuple[Kind, Any] | None:
     if form is None:
         return None
     kind, path = form
-    value = _at(asked, path)
+    value = value_at(asked, path)
     if value is _MISSING:
         if kind == "json_object":
             return kind, None
@@ -47,7 +47,8 @@ def _format(asked: Any, structure: Structure) -> tuple[Kind, Any] | None:
     return ("json_schema", value) if kind == "json_object" else (kind, value)
 
 
-def _at(body: Any, path: Path) -> Any:
+def value_at(body: Any, path: Path) -> Any:
+    """`_MISSING` where there is nothing."""
     for part in path:
         if not isinstance(body, Mapping) or part not in body:
             return _MISSING

@@ -94,6 +94,7 @@ class Dialect:
     structure: Structure = field(default_factory=Structure)
     loading: Literal["refused", "503", "up"] = "refused"  # what a client sees before the model is loaded
     loading_type: str = "unavailable_error"
+    chat_path: str = "/v1/chat/completions"
     health_path: str = "/health"
     health: Mapping[str, Any] | None = field(
         default_factory=lambda: {"status": "ok"}
@@ -110,7 +111,8 @@ class Dialect:
     json_metrics_path: str = ""
     labels: str = 'model_name="{model}"'  # of every series
     cache_block_tokens: int = 16  # 1: any prefix
-    forces_length: bool = True  # ignore_eos and min_tokens have an effect
+    forces_length: bool = True  # `length_field` and min_tokens have an effect
+    length_field: Path = ("ignore_eos",)  # true: the model's end is ignored
     known_fields: frozenset[str] | None = None  # others are refused; None: others are ignored
     refused_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # field -> values it refuses
     salt_field: str = ""  # prompts with different values share no prefix

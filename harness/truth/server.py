@@ -23,8 +23,7 @@ from harness.truth.routes import Routes, error, no_route
 from harness.truth.wire import Request, error_answer, json_answer
 
 API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
-CHAT_PATH = "/v1/chat/completions"
-COMPLETION_PATHS = (CHAT_PATH, "/v1/completions")
+COMPLETION_PATH = "/v1/completions"
 MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
@@ -113,7 +112,11 @@ class Server:
 
     def _handle(self, connection: Connection, request: Request) -> None:
         data = self._refused(request)
-        if data is None and request.method == "POST" and request.path in COMPLETION_PATHS:
+        if (
+            data is None
+            and request.method == "POST"
+            and request.path in (self.options.dialect.chat_path, COMPLETION_PATH)
+        ):
             self._complete(connection, request)
             return
         if data is None:
@@ -148,7 +151,7 @@ class Server:
                 ask = parse_ask(
                     request.body,
                     self.options.dialect,
-                    chat=request.path == CHAT_PATH,
+                    chat=request.path == self.options.dialect.chat_path,
                     chars_per_token=self.options.chars_per_token,
                 )
                 self._check_model(request)

@@ -14,9 +14,14 @@ from conftest import composes, docker
 from harness import paths
 from harness.engines.containers.files import CPU, MAIN, ROCM
 from harness.engines.ports import free_port
+from harness.spec.backend_refs import load_backend
 
 FOLDER = paths.shipped("compose")
-PROFILES = ["aphrodite", "llamacpp", "lmdeploy", "ollama", "sglang", "tensorrt-llm", "tgi", "vllm"]
+PROFILES = {
+    name: definition
+    for name in sorted(set(paths.definitions("backends")) - {"models"})
+    if (definition := load_backend(name)).compose
+}
 OVERLAYS = {"default": (), "cpu": ("-f", MAIN, "-f", CPU), "rocm": ("-f", MAIN, "-f", ROCM)}
 
 
@@ -40,8 +45,9 @@ def test_every_profile_is_accepted(argv, overlay):
     shown = compose(argv, *OVERLAYS[overlay], *every, "config").stdout
     section = re.search(r"^services:\n((?: +.*\n)+)", shown, re.M)[1]
     services = dict(re.findall(r"^  ([a-z-]+):\n((?:    .*\n)+)", section, re.M))
-    for profile in PROFILES:
-        assert ("driver: nvidia" in services[profile]) == (overlay == "default")
+    for profile, definition in PROFILES.items():
+        nvidia = overlay == "default" and definition.image.cuda is not None
+        assert ("driver: nvidia" in services[profile]) == nvidia
         assert "127.0.0.1" in services[profile]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import paths
 from harness.engines.launch import LaunchChoice
 from harness.engines.session import open_engine
 from harness.engines.simulate import simulated
@@ -117,12 +118,22 @@ def test_engines_tell_what_their_definitions_ask_of_them(matrix, summary):
             assert cell["prefix_cache_hit_rate"] > 0.5, cell["label"]
 
 
-@pytest.mark.parametrize("name", [*EIGHT, "transformers", "mlx-lm"])
+@pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"}))
 def test_every_definition_holds_on_its_simulator(tmp_path, name):
     done = bench(tmp_path, "probe", name, "--launch", "simulate", "--json")
     probed = json.loads(done.stdout)
     assert probed["simulated"]
     assert [finding for finding in probed["findings"] if finding["holds"] is False] == []
+
+
+def test_a_front_that_answers_before_its_worker_is_there_is_waited_for(tmp_path):
+    short = ("--requests", "4", "--concurrency", "1", "--output-tokens", "2", "--repeats", "1")
+    options = (*short, "--launch", "simulate", "--no-probe", "--no-agreement")
+    early = "503:at=0:times=3"
+    for name, code in (("dynamo", 0), ("nim", 3)):
+        fault = ("--backends", name, "--simulate-fault", f"{name}={early}")
+        done = bench(tmp_path, "run", "--scenario", "fixed-length", *options, *fault, code=code)
+        assert ("cannot generate" in done.stderr) is bool(code)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ WITH_IMAGE = [
     for name in sorted(paths.definitions("backends"))
     if name != "models" and (definition := load_backend(name)).compose
 ]
-ENGINES = ["aphrodite", "llamacpp", "lmdeploy", "ollama", "sglang", "tensorrt-llm", "tgi", "vllm"]
+ENGINES = [definition.name for definition in WITH_IMAGE]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,9 @@ def test_the_shipped_files_are_what_the_definitions_say_now(made):
 
 
 def test_there_is_a_profile_for_every_engine(made):
-    assert [definition.name for definition in WITH_IMAGE] == ENGINES
+    assert {"aphrodite", "llamacpp", "lmdeploy", "ollama", "sglang", "tensorrt-llm", "tgi", "vllm"} < {
+        *ENGINES
+    }
     for name in ENGINES:
         assert f'profiles: ["{name}"]' in block(made[MAIN], name)
 
@@ -64,7 +66,11 @@ def test_a_gpu_by_default_and_by_number(made):
 def test_overlays_hold_the_engines_that_have_such_an_image(made):
     for overlay, device in ((CPU, "cpu"), (ROCM, "rocm")):
         for definition in WITH_IMAGE:
-            assert bool(block(made[overlay], definition.name)) == (device in definition.devices)
+            only = definition.devices == [device]  # then the main file has it already
+            there = device in definition.devices and not only
+            assert bool(block(made[overlay], definition.name)) == there
+        without = re.search(r"not to be started with this file: (.*)$", made[overlay], re.M)[1].split(", ")
+        assert without == [one.name for one in WITH_IMAGE if device not in one.devices]
     assert "/dev/kfd" not in made[CPU]
     assert "nvidia" not in made[CPU] + made[ROCM]
 
@@ -95,7 +101,12 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
     """With each variable at its default; the model and its place are the run's."""
     definition = load_backend(name)
     device = definition.devices[0]
-    weights = Weights("org/model", "t", "q", None, None, "hub")
+    form = "gguf" if definition.backend.weights == "gguf" else ""
+    weights = (
+        Weights("org/model", "t", "q", None, None, "hub")
+        if definition.engine.fetches
+        else Weights(f"/some/where/model{form and '.gguf'}", "t", "q", "00", None, "local")
+    )
     configured_one = configured(definition, None, {"threads": "-1"})
     content = started(configured_one, device, weights, ["0"])
     mine = content["services"][name]
@@ -115,6 +126,25 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
     for key, value in mine["environment"].items():
         shown = f'{key}: "{value}"' if value is not None else f"{key}:"
         assert shown in plain(text)
+
+
+def test_an_engine_that_fetches_nothing_gets_the_folder_of_weights(made):
+    text = block(made[MAIN], "tabbyapi")
+    assert '"${BENCH_WEIGHTS:-./weights}:/models:ro"' in text
+    assert "HF_TOKEN" not in text
+    assert "  model_name: model\n" in made["files/tabbyapi/config.yml"]
+    assert "    model: model.gguf\n" in made["files/localai/models.yaml"]
+    assert "BENCH_WEIGHTS" not in block(made[MAIN], "vllm")
+
+
+def test_a_model_that_an_engine_reads_of_a_file_stands_in_that_file(made, tmp_path):
+    definition = configured(load_backend("triton-vllm"), None, {"block_reuse": "false"})
+    fill, _ = launch._weights_fill(definition, Weights("org/model", "t", "q", None, None, "hub"))
+    launch._write_files(definition, fill, tmp_path)
+    started = json.loads((tmp_path / "models/bench/1/model.json").read_text())
+    assert (started["model"], started["enable_prefix_caching"]) == ("org/model", False)
+    by_hand = json.loads(made["files/triton-vllm/models/bench/1/model.json"])
+    assert f'"{by_hand["model"]}"' in block(made[MAIN], "triton-vllm"), "its tokenizer is of the same model"
 
 
 def test_a_variant_changes_the_command_of_its_container():

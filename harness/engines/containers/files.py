@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.engines.command import filled
 from harness.engines.containers.service import (
+    MODELS,
     SCRATCH,
     gpu_access,
     image_variable,
@@ -20,6 +21,9 @@ from harness.spec.backend import Backend
 from harness.spec.models import load_models
 
 MAIN, GPU, CPU, ROCM = "compose.yaml", "compose.override.yaml", "compose.cpu.yaml", "compose.rocm.yaml"
+
+# For engines that fetch nothing: `model.gguf`, or a folder `model`, lies in it.
+_WEIGHTS = f"${{BENCH_WEIGHTS:-./weights}}:{MODELS}:ro"
 
 _MADE = "# Made from backends/*.toml by `bench compose --write`: change those, not this."
 _HEADS = {
@@ -64,18 +68,21 @@ def compose_files(definitions: Sequence[Backend]) -> dict[str, str]:
         overlay = {d.name: _overlay(d, device) for d in shown if device in d.devices}
         made[name] = _text(name, overlay, shown)
     for definition in shown:
+        model = _model(definition)[1]
+        fill = plain_fill(definition) | {"model": model, "model_name": model.removeprefix(f"{MODELS}/")}
         for file, content in definition.engine.files.items():
-            made[_file_path(definition, file)] = filled(content, plain_fill(definition), definition.name)
+            made[_file_path(definition, file)] = filled(content, fill, definition.name)
     return made
 
 
 def _by_hand(definition: Backend) -> dict[str, Any]:
     compose = definition.compose
     assert compose is not None
-    made = service(definition, definition.devices[0], _fill(definition), hub=True)
+    fetches = definition.engine.fetches
+    made = service(definition, definition.devices[0], _fill(definition), hub=fetches)
     port = f"127.0.0.1:${{BENCH_PORT:-{compose.port}}}:{compose.port}"
     files = [f"./{_file_path(definition, name)}:{SCRATCH}/{name}:ro" for name in definition.engine.files]
-    made["volumes"] += files
+    made["volumes"] += files if fetches else [_WEIGHTS, *files]
     health = {
         "test": [filled(part, _fill(definition), definition.name) for part in compose.healthcheck],
         "interval": "10s",
@@ -89,7 +96,7 @@ def _by_hand(definition: Backend) -> dict[str, Any]:
 def _overlay(definition: Backend, device: str) -> dict[str, Any]:
     """What differs on this device; lists of Compose's own that add up are left out where they are equal."""
     base = _by_hand(definition)
-    there = service(definition, device, _fill(definition), hub=True)
+    there = service(definition, device, _fill(definition), hub=definition.engine.fetches)
     changed = {key: value for key, value in there.items() if key != "volumes" and value != base.get(key)}
     return changed | gpu_access(device)
 
@@ -124,14 +131,22 @@ def _fill(definition: Backend) -> dict[str, str]:
         for name, value in plain_fill(definition).items()
     }
     variable, model = _model(definition)
-    return fill | {"offline": "0", "threads": "${BENCH_THREADS:--1}", "model": f"${{{variable}:-{model}}}"}
+    named = f"${{{variable}:-{model}}}" if variable else model
+    return fill | {"offline": "0", "threads": "${BENCH_THREADS:--1}", "model": named}
 
 
 def _model(definition: Backend) -> tuple[str, str]:
-    """The variable that names it, by its form, and the first model that is on the hub in both forms."""
+    """The variable that names it, by its form, and the first model that is on the hub in both forms.
+
+    No variable names a model in the folder of weights, or one that files of the engine's own name too.
+    """
     form = definition.backend.weights
+    if not definition.engine.fetches:
+        return "", f"{MODELS}/model.gguf" if form == "gguf" else f"{MODELS}/model"
     for model in load_models().models.values():
         named = {track.weights: track.repo for track in reversed(model.tracks.values()) if track.repo}
         if {"hf", "gguf"} <= named.keys():
-            return ("BENCH_GGUF_MODEL", named["gguf"]) if form == "gguf" else ("BENCH_MODEL", named["hf"])
+            variable = "BENCH_GGUF_MODEL" if form == "gguf" else "BENCH_MODEL"
+            in_files = any("{model}" in text for text in definition.engine.files.values())
+            return "" if in_files else variable, named["gguf" if form == "gguf" else "hf"]
     raise SpecError("no model has both a GGUF and a Hugging Face track", where="backends/models.toml")

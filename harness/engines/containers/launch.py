@@ -35,6 +35,7 @@ from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.gpus import await_free, chosen_gpus
 from harness.engines.install import EngineEnv
 from harness.engines.process import EngineProcess
+from harness.engines.scratch import write_files
 from harness.engines.started import Started
 from harness.engines.weights import Weights
 from harness.spec.backend import Backend
@@ -173,14 +174,14 @@ def _weights_fill(
     if not weights.local:
         return fill | {"model": weights.model, "offline": "0"}, []
     place, mount = _mounted(Path(weights.model))
-    return fill | {"model": place, "offline": "1"}, [mount]
+    name = place.removeprefix(f"{MODELS}/")
+    return fill | {"model": place, "model_name": name, "offline": "1"}, [mount]
 
 
 def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Name -> text of [engine.files], as they lie in `folder` then."""
     files = {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    write_files(folder, files)
     return files
 
 

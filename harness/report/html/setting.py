@@ -1,7 +1,7 @@
 """Under which conditions the numbers hold: what differs, what was asked, the machine, the raw files."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 from harness.report.conditions import NOT_GIVEN, differences, flat, leaf
@@ -30,8 +30,18 @@ def unequal(source: Source) -> Html:
         *_findings(source),
         *(tag("p", f"{label} was never started.") for label in backends if label not in started),
         found,
+        *_known(started),
         *(details(label, facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),
     )
+
+
+def _known(started: Mapping[str, Json]) -> Iterator[Html]:
+    """What the definitions say of their systems; runs before it was kept have none."""
+    rows = [[label, line] for label, entry in started.items() for line in entry["engine"].get("known") or ()]
+    if rows:
+        yield table(
+            "What is known of each, whatever was measured", ["backend", "known"], rows, class_="facts"
+        )
 
 
 def _findings(source: Source) -> Iterator[Html]:

@@ -1,7 +1,20 @@
 """The engines' dialects, by name."""
 
+from harness.truth.dialects.fronts import (
+    DYNAMO,
+    GPUSTACK,
+    LLM_D,
+    LOCALAI,
+    MII,
+    NIM,
+    OPENLLM,
+    TEXTGEN,
+    TRITON_VLLM,
+    XINFERENCE,
+)
 from harness.truth.dialects.gpu import LMDEPLOY, SGLANG, TENSORRT_LLM, TGI
 from harness.truth.dialects.local import LLAMACPP, MLX_LM, OLLAMA, TRANSFORMERS
+from harness.truth.dialects.small import HOSTED, KOBOLDCPP, LMSTUDIO, MLC_LLM, OMLX, OVMS, TABBYAPI
 from harness.truth.dialects.vllm import APHRODITE, TRUTH, VLLM
 
 __all__ = ["DIALECTS", "TRUTH"]
@@ -20,5 +33,22 @@ DIALECTS = {
         APHRODITE,
         TRANSFORMERS,
         MLX_LM,
+        TRITON_VLLM,
+        DYNAMO,
+        NIM,
+        OPENLLM,
+        LLM_D,
+        GPUSTACK,
+        XINFERENCE,
+        LOCALAI,
+        TEXTGEN,
+        MII,
+        LMSTUDIO,
+        MLC_LLM,
+        TABBYAPI,
+        KOBOLDCPP,
+        OVMS,
+        OMLX,
+        HOSTED,
     )
 }

@@ -44,7 +44,7 @@ TRUTH = Dialect(
     loading="503",
 )
 
-_VLLM_COUNTERS: dict[str, Quantity] = {
+VLLM_COUNTERS: dict[str, Quantity] = {
     "prompt_tokens_total": "prompt",
     "generation_tokens_total": "generated",
     "prefix_cache_queries_total": "prompt",
@@ -101,7 +101,7 @@ VLLM = Dialect(
     reset=Reset("/reset_prefix_cache", answer={"success": True}),
     metrics_path="/metrics",
     labels='model_name="{model}",engine="0"',
-    series=series("vllm:", gauge=VLLM_GAUGES, counter=_VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
+    series=series("vllm:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
     salt_field="cache_salt",
 )
 
@@ -109,5 +109,5 @@ APHRODITE = replace(
     VLLM,
     name="aphrodite",
     owned_by="aphrodite-engine",
-    series=series("aphrodite:", gauge=VLLM_GAUGES, counter=_VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
+    series=series("aphrodite:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
 )

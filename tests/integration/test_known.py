@@ -1,0 +1,53 @@
+"""What is known of a system is told where bench did not start it, and kept with the run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.engines.known import known
+from harness.spec.backend_refs import load_backend
+from harness.truth import running
+
+
+@pytest.fixture(scope="module")
+def attached(tmp_path_factory):
+    """A router attached to, and its engine beside it: (run folder, stderr)."""
+    here = tmp_path_factory.mktemp("attached")
+    with running(dialect="sglang", ttft_ms=5, gap_ms=1) as server:
+        command = ["run", "--scenario", "fixed-length", "--backends", f"sglang-router={server.url}"]
+        command += ["--requests", "8", "--concurrency", "2", "--output-tokens", "4", "--repeats", "1"]
+        done = subprocess.run(
+            [sys.executable, "-m", "harness", *command, "--no-probe", "--no-agreement"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env={**os.environ, "BENCH_CACHE": str(here / "cache"), "NO_COLOR": "1"},
+        )
+    (folder,) = (here / "results").iterdir()
+    return folder, done.stderr
+
+
+def test_its_own_bias_is_told_once(attached):
+    lines = known(load_backend("sglang-router"))
+    for line in lines:
+        assert attached[1].count(f"note: sglang-router: {line}") == 1
+
+
+def test_a_front_is_a_warning_of_the_run(attached):
+    summary = json.loads((attached[0] / "summary.json").read_text())
+    (warning,) = [one for one in summary["warnings"] if one["code"] == "front"]
+    assert "sglang-router" in warning["text"]
+    assert warning["hint"]
+
+
+def test_it_stands_in_the_manifest_and_in_the_report(attached):
+    manifest = json.loads((attached[0] / "manifest.json").read_text())
+    lines = manifest["backends"]["sglang-router"]["engine"]["known"]
+    assert lines == known(load_backend("sglang-router"))
+    report = (attached[0] / "report.html").read_text()
+    assert "What is known of each" in report
+    assert lines[-1] in report

@@ -1,0 +1,144 @@
+"""What every shipped system declares of itself, and what of it is told."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness import paths
+from harness.engines.dialect import render_body
+from harness.engines.known import known
+from harness.engines.launch import LaunchChoice, resolve_launch, track_of
+from harness.engines.models import local_model
+from harness.engines.scratch import write_files
+from harness.engines.simulate import simulated
+from harness.errors import SpecError
+from harness.probe.shapes import TRIALS
+from harness.spec.backend_refs import load_backend, parse_backend_list
+from harness.spec.models import Model, Track
+from harness.spec.scenario import Request
+from harness.truth.ask import parse_ask
+from harness.truth.dialects import DIALECTS
+
+TESTS = Path(__file__).parents[1]
+SYSTEMS = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_system_says_what_it_is_where_that_was_read_and_how_it_comes_to_run(name):
+    definition = load_backend(name)
+    assert definition.backend.bias, "its own known bias"
+    assert definition.facts.version
+    assert definition.facts.source
+    assert definition.process or definition.compose or definition.attach
+    ran = any(name in path.read_text() for path in (TESTS / "engines").glob("test_*.py"))
+    assert bool(definition.facts.not_run) is not ran, "run by make engines, or what that needs"
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_simulator_hears_what_the_definition_says(name):
+    """The exact length, and each shape in the words that the definition has for it."""
+    (ref,) = parse_backend_list(name)
+    definition = ref.definition
+    simulated(ref, ())  # there is a dialect for it
+    spoken = DIALECTS[definition.backend.simulator or name]
+
+    def heard(**asked):
+        messages = [{"role": "user", "content": "?"}]
+        body = render_body(definition, "bench", messages, 7, Request(temperature=0.5), **asked)
+        return parse_ask(body, spoken, chat=True, chars_per_token=4)
+
+    plain = heard()
+    assert (plain.max_tokens, plain.words) == (7, ())
+    assert (plain.ignore_eos or plain.min_tokens == 7) is bool(definition.dialect.exact_output)
+    for shape, trial in TRIALS.items():
+        if getattr(definition.dialect.structured, shape):
+            assert trial.fits("".join(heard(constraint=trial.constraint).words)), shape
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_cannot_be_started_here_says_how_a_person_starts_it(name):
+    (ref,) = parse_backend_list(name)
+    if ref.definition.process or ref.definition.compose:
+        return
+    with pytest.raises(SpecError) as caught:
+        resolve_launch(ref, "auto")
+    assert ref.definition.attach.start[0] in caught.value.hint
+    assert f"{name}=http://HOST:PORT" in caught.value.hint
+
+
+def test_what_weighs_most_is_told_first():
+    assert known(load_backend("sglang-router"))[0].startswith("a front")
+    assert known(load_backend("mii"))[0].startswith("dormant")
+    assert known(load_backend("vllm")) == list(load_backend("vllm").backend.bias)
+    assert known(load_backend("truth")) == []
+
+
+def bench(*arguments):
+    command = [sys.executable, "-m", "harness", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_it_is_told_before_anything_is_started():
+    arguments = (
+        "run",
+        "--scenario",
+        "fixed-length",
+        "--backends",
+        "mii",
+        "--launch",
+        "simulate",
+        "--dry-run",
+    )
+    lines, shown = known(load_backend("mii")), bench(*arguments)
+    assert all(f"known of it: {line}" in shown for line in lines)
+    assert json.loads(bench(*arguments, "--json"))["backends"]["mii"]["known"] == lines
+
+
+def test_the_list_says_which_projects_are_no_longer_active():
+    rows = {row["name"]: row["about"] for row in json.loads(bench("list", "backends", "--json"))["backends"]}
+    assert rows["mii"].endswith("(dormant)")
+    assert rows["vllm"] == "vLLM"
+
+
+def track(entry, model):
+    (ref,) = parse_backend_list(entry)
+    return track_of(ref, LaunchChoice("compose", "", "cuda"), "m", model)
+
+
+def test_an_engine_that_fetches_nothing_takes_no_name_of_the_hub():
+    hub = Track("hf", "bf16", repo="a/b")
+    assert track("vllm", Model("M", "MIT", tracks={"hub": hub})) == "hub"
+    with pytest.raises(SpecError, match="no hf track on this machine") as caught:
+        track("tabbyapi", Model("M", "MIT", tracks={"hub": hub}))
+    assert "--model PATH" in caught.value.hint
+    both = Model("M", "MIT", tracks={"hub": hub, "here": Track("hf", "bf16", path="/m")})
+    assert track("tabbyapi", both) == "here"
+
+
+@pytest.mark.parametrize(
+    ("files", "weights", "quantisation"),
+    [
+        ({"config.json": '{"dtype": "bfloat16"}'}, "hf", "bfloat16"),
+        (
+            {"config.json": '{"quantization_config": {"quant_method": "exl3", "bits": 4.5}}'},
+            "hf",
+            "EXL3, 4.5 bits",
+        ),
+        ({"config.json": '{"quantization_config": {"quant_method": "fp8"}}'}, "hf", "FP8"),
+        ({"openvino_model.xml": "", "config.json": "{}"}, "openvino", "OpenVINO IR"),
+    ],
+)
+def test_a_folder_of_weights_is_known_by_what_lies_in_it(tmp_path, files, weights, quantisation):
+    write_files(tmp_path, files)
+    _, model = local_model(str(tmp_path))
+    (found,) = model.tracks.values()
+    assert (found.weights, found.quantisation, found.path) == (weights, quantisation, str(tmp_path))
+
+
+def test_a_file_of_an_engine_may_lie_in_folders_of_its_own(tmp_path):
+    write_files(tmp_path, {"a/b/c.json": "{}", "d": "e"})
+    assert (tmp_path / "a/b/c.json").read_text() == "{}"
+    assert (tmp_path / "d").read_text() == "e"
