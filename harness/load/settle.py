@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.http1 import Answer, DecodeError
+from harness.load.bounds import EVENT_BYTES
+from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
 from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
@@ -70,9 +71,13 @@ class Settler:
                 arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
             stamps, end = arrivals - self.t0, max(end, int(arrivals[-1]))  # the map may have moved since
             try:
+                if answer.oversized:  # reading it would hold the window up
+                    raise OversizedError(answer.problem)
                 body, read_ends = answer.body()
             except DecodeError as error:
                 parsed.malformed = str(error)
+            except OversizedError as error:
+                exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
             else:
                 parsed = _parse(answer, body, ended=exchange.failure is None)
                 events = _event_rows(exchange.seq, parsed, read_ends, stamps)
@@ -122,6 +127,8 @@ class Settler:
             return Outcome.ABORTED, f'the server ended the answer with finish reason "{parsed.finish_reason}"'
         if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
             return failure, exchange.error
+        if not parsed.document and max(parsed.sizes, default=0) > EVENT_BYTES:
+            return Outcome.OVERSIZED, f"an event is longer than {EVENT_BYTES} bytes"
         if parsed.malformed:
             return Outcome.MALFORMED, parsed.malformed
         if answer is not None and not self._finished(answer, parsed):

@@ -122,7 +122,7 @@ class Tally:
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     job = share.job
     clock = StampClock() if share.carrier is Carrier.KERNEL_STAMPS else None
-    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9))
+    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
     turns = TurnBodies(job.bodies, job.sessions) if job.sessions is not None else None
     window = _make_window(share, turns or job.bodies, clock, limits)

@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PIECE = b"x" * 65536
+_press = zlib.compressobj(9, zlib.DEFLATED, 31)
+_BOMB_START = _press.flush(zlib.Z_FULL_FLUSH)
+_BOMB_BLOCK = _press.compress(bytes(8 << 20)) + _press.flush(
+    zlib.Z_FULL_FLUSH
+)  # stands for itself: repeatable
 _SMALL_BOMB = gzip.compress(bytes(8 << 20))
 
 
@@ -29,9 +34,9 @@ def sized(body: bytes, *lines: str, status: str = "200 OK") -> bytes:
 
 def _bomb() -> Iterator[bytes]:
     yield head("content-encoding: gzip", "content-type: text/event-stream")
-    press = zlib.compressobj(9, zlib.DEFLATED, 31)
+    yield _BOMB_START
     while True:
-        yield press.compress(b"\0" * (1 << 20)) or b""
+        yield _BOMB_BLOCK
 
 
 def _slowly(data: bytes) -> Iterator[bytes]:
@@ -44,12 +49,14 @@ def _slowly(data: bytes) -> Iterator[bytes]:
 HARMS: dict[str, Callable[[], Iterator[bytes]]] = {
     "endless body": lambda: itertools.chain([head()], itertools.repeat(PIECE)),
     "endless chunks": lambda: chunks(itertools.repeat(PIECE)),
-    "endless comments": lambda: chunks(itertools.repeat(b": still here\n\n")),
-    "endless headers": lambda: itertools.chain([b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"a: b\r\n")),
+    "endless comments": lambda: chunks(itertools.repeat(b": still here\n\n" * 1000)),
+    "endless headers": lambda: itertools.chain(
+        [b"HTTP/1.1 200 OK\r\n"], itertools.repeat(b"a: b\r\n" * 1000)
+    ),
     "one endless header": lambda: itertools.chain([b"HTTP/1.1 200 OK\r\na: "], itertools.repeat(PIECE)),
-    "endless interim answers": lambda: itertools.repeat(head(status="103 Early Hints")),
+    "endless interim answers": lambda: itertools.repeat(head(status="103 Early Hints") * 1000),
     "gzip bomb": _bomb,
-    "small gzip bomb": lambda: iter([sized(_SMALL_BOMB, "content-encoding: gzip")]),
+    "small gzip bomb": lambda: iter([sized(_SMALL_BOMB, "content-encoding: gzip", "connection: close")]),
     "slow head": lambda: _slowly(b"HTTP/1.1 200 OK\r\na: b" + PIECE),
     "slow body": lambda: itertools.chain([head("content-length: 999999")], _slowly(b"x")),
     "slow chunks": lambda: chunks(_slowly(b"x")),

@@ -61,6 +61,8 @@ def play(
         answer.take(read, stamp)
     if not answer.complete and failure is None:
         failure = Outcome.MALFORMED if answer.problem else Outcome.TRUNCATED if answer.framed() else None
+    if answer.oversized:
+        failure = Outcome.OVERSIZED
     answer.close()
     settler = Settler(
         0,
