@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
 
 from harness.client import Answer, Client, Limits
 from harness.dotted import value_at
@@ -48,7 +47,7 @@ class Server:
         self._headers = {"content-type": "application/json"}
         if key:
             self._headers["authorization"] = f"Bearer {key}"
-        self.credentials = tuple(filter(None, (key, urlsplit(base_url).password)))
+        self.credentials = (key,) if key else ()
         self._client = Client(base_url, self._headers, self.credentials)
 
     @property

@@ -1,4 +1,4 @@
-"""Foreign JSON: bounded in depth, every number finite, every text inert."""
+"""Foreign JSON: bounded in depth, every number finite and of 64 bits, every text inert."""
 
 import json
 import math
@@ -8,6 +8,7 @@ from typing import Any
 from harness.foreign.text import inert
 
 DEEPEST = 64  # levels; no answer of an engine has ten
+_MOST = 2**63  # and beyond it an integer counts nothing
 
 
 class BadDocumentError(ValueError):
@@ -15,7 +16,7 @@ class BadDocumentError(ValueError):
 
 
 def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
-    """`hidden` takes credentials out of every text. A number that is not finite is None: nobody knows it."""
+    """`hidden` takes credentials out of every text. A number that no machine word holds is None."""
     try:
         found = json.loads(data if isinstance(data, str) else data.decode("utf-8-sig"))
     except RecursionError:
@@ -30,6 +31,8 @@ def _clean(value: Any, hidden: Callable[[str], str], levels: int) -> Any:
         return hidden(inert(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, int):
+        return value if abs(value) < _MOST else None
     if isinstance(value, dict | list) and not levels:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):

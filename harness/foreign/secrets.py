@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-_SHORTEST = 8  # characters: a shorter key ("none", "EMPTY") is a word that answers may well hold
+_SHORTEST = 6  # characters: a shorter key ("none", "EMPTY") is a word that answers may well hold
 
 
 class Secrets:

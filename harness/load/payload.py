@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from harness.record import UNKNOWN, EventKind
 
-_MAX_TOKENS = 2**31 - 1
+_MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is none
 
 
 class Payload(NamedTuple):
@@ -141,6 +141,6 @@ def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
         return value
     return UNKNOWN

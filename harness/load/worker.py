@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.child import open_descriptors, peak_rss_bytes, settle
+from harness.foreign import Secrets
 from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.loop import CHORE_NS, Limits, Window
@@ -134,7 +135,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     settler = Settler(
         t0,
         stamps_to_times,
-        secrets(job.url, job.headers),
+        Secrets(secrets(job.url, job.headers)),
         job.warmup_requests,
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),

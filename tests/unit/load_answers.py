@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from harness.foreign import Secrets
 from harness.load.http1 import Answer
 from harness.load.job import Promised
 from harness.load.settle import Exchange, Settled, Settler
@@ -67,7 +68,7 @@ def play(
     settler = Settler(
         0,
         lambda taken: np.asarray(taken, np.int64),
-        ("sk-secret",),
+        Secrets(["sk-secret"]),
         0,
         0,
         closed_loop=False,
