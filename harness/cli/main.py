@@ -21,6 +21,7 @@ COMMANDS = {
     "history": ("harness.cli.history", "add runs to the history; what became slower over many of them"),
     "nightly": ("harness.cli.nightly", "a suite of runs every night, its history, and a gate"),
     "query": ("harness.cli.query", "SQL over the cells, requests, events and telemetry of all runs"),
+    "verify": ("harness.cli.verify", "whether the files of a run are as they were written"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML page of a run from its folder"),
     "claims": ("harness.cli.claims", "check published claims about engines against a run"),
     "up": ("harness.cli.up", "start one engine and leave it running"),

@@ -19,6 +19,7 @@ DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
 # A scripted server says so in every answer, whatever name it is attached under.
 SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
+_LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
 _TEXT_CHARS = 200  # of a name or a version
 
 
@@ -205,7 +206,9 @@ class Server:
         content: BinaryIO | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
-        limits = _LIMITS if timeout_s is None else dataclasses.replace(_LIMITS, total_s=timeout_s)
+        limits = _LOOK_UP if method == "GET" else _LIMITS
+        if timeout_s is not None:
+            limits = dataclasses.replace(limits, total_s=timeout_s)
         answer = self._client.ask(method, path, json=json, content=content, limits=limits)
         self.simulated |= SIMULATED_HEADER in answer.headers
         return answer
