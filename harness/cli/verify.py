@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
         checked = seal.faults(folder)
         if checked is None:
             raise SpecError(
-                f"has no {seal.FILE}", where=str(folder), hint="runs of before version 0.3 have no checksums"
+                f"has no {seal.FILE}", where=str(folder), hint="runs of before version 0.2 have no checksums"
             )
         found[str(folder)] = checked
     if arguments.json:

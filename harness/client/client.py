@@ -64,12 +64,15 @@ class Client:
         request = self._client.build_request(method, url, json=json, content=content)
         where = str(request.url.copy_with(userinfo=b""))
         host, asked = f"{request.url.scheme}://{request.url.netloc.decode()}", f"{method} {request.url.path}"
+        account = Account(limits)
         try:
-            with accounted(account := Account(limits)):
+            with accounted(account):
                 return self._exchange(request, account, where)
         except LimitError as error:
             raise SetupError(str(error), where=where) from None
         except _NO_ANSWER as error:
+            if account.is_over:  # the last step was given what was left, and no more
+                raise SetupError(account.late, where=where) from None
             raise SetupError(f"no answer to {asked}: {_words(error)}", where=host) from error
 
     def _exchange(self, request: httpx.Request, account: Account, where: str) -> Answer:

@@ -35,8 +35,16 @@ class Account:
         """For the next step, which asked for so much."""
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise LimitError(f"the answer did not end within {self.limits.total_s:g} s")
+            raise LimitError(self.late)
         return left if asked_s is None else min(left, asked_s)
+
+    @property
+    def late(self) -> str:
+        return f"the answer did not end within {self.limits.total_s:g} s"
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._deadline
 
     def receive(self, count: int) -> None:
         if not self.head_over and self.received_bytes >= self.limits.head_bytes:

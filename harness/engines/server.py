@@ -21,6 +21,7 @@ SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
 _LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
 _TEXT_CHARS = 200  # of a name or a version
+_FACT_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Server:
         for source in self.definition.server.info:
             answer = self._ask("GET", source.path)
             found = answer.document_or_none() if answer.ok else None
-            facts |= {key: value for key in source.keys if (value := value_at(found, key)) is not None}
+            values = {key: value_at(found, key) for key in source.keys}
+            facts |= {key: value for key, value in values.items() if _is_fact(value)}
         return facts
 
     def check_reachable(self) -> None:
@@ -231,6 +233,11 @@ class Server:
             )
         if not answer.ok:
             raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)
+
+
+def _is_fact(value: object) -> bool:
+    """Something, and not more than a person may want to read in the manifest."""
+    return value is not None and len(repr(value)) <= _FACT_CHARS
 
 
 def _text(value: object) -> str | None:

@@ -1,7 +1,7 @@
 """checksums.json: what every file of a run folder held when it was written.
 
 A file is entered before it appears, beside what it replaces: whenever a run is cut off, what lies there is
-entered. Folders of before 0.3 have no checksums, and are read unchecked.
+entered. Folders of before 0.2 have no checksums, and are read unchecked.
 """
 
 import fcntl

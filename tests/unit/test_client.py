@@ -32,7 +32,7 @@ def test_every_harm_ends_within_the_limits_with_one_error(harm):
     assert time.monotonic() - started < 5  # of 0.7 s, on a machine with other work
     assert raised.value.where.startswith("http://127.0.0.1:")
     assert "/v1/models" in str(raised.value)
-    assert re.search(r"longer than \d+ bytes|within 0.7 s|timed out", raised.value.what)
+    assert re.search(r"longer than \d+ bytes|within 0.7 s", raised.value.what)
 
 
 def test_the_limit_that_was_passed_is_named():

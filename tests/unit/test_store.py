@@ -128,7 +128,7 @@ def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
 def test_a_damaged_file_is_one_error(folder, name, damage):
     telemetry = Telemetry({"a": Samples(np.arange(9), np.arange(9.0))})
     folder.write_cell("000-x", records(*ROWS), facts(), telemetry)
-    (folder.path / seal.FILE).unlink()  # as of before 0.3: the file alone tells
+    (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
     path = folder.cell_path("000-x") / f"{name}.parquet"
     data = path.read_bytes()
     broken = {
