@@ -30,6 +30,10 @@ class SpecError(BenchError):
     exit_code = ExitCode.USAGE
 
 
+class DamagedError(SpecError):
+    """A file of a run is not what was written."""
+
+
 class SetupError(BenchError):
     """The machine lacks something: engine, model, port, Docker, GPU, disk space."""
 

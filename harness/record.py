@@ -32,6 +32,7 @@ class Outcome(IntEnum):
     ABORTED = 11  # the server ended it with finish reason "abort" or "error"
     UNFINISHED = 12  # a stream that ended without the finish reason or [DONE] that this engine promises
     LOST = 13  # with a load worker that died
+    OVERSIZED = 14  # the head, an event or the whole answer was longer than any engine makes them
 
 
 class Phase(IntEnum):

@@ -13,7 +13,7 @@ from harness.compare import compare, rules_of
 from harness.compare.capacity import capacity
 from harness.compare.comparison import rows_of
 from harness.compare.sequential import Stand, stand
-from harness.errors import SpecError
+from harness.errors import DamagedError, SpecError
 from harness.metrics import (
     arrivals,
     bundling,
@@ -361,7 +361,8 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
             pooled[name] = samples(records)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
-            unreadable.append({"code": "cell-unreadable", "text": str(error), "hint": hint})
+            code = "cell-damaged" if isinstance(error, DamagedError) else "cell-unreadable"
+            unreadable.append({"code": code, "text": str(error), "hint": hint})
     manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
     return summary | {"warnings": [*summary["warnings"], *unreadable]}

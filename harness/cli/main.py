@@ -21,6 +21,7 @@ COMMANDS = {
     "history": ("harness.cli.history", "track runs over time and find regressions"),
     "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
     "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
+    "verify": ("harness.cli.verify", "check a run's files for damage"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),
     "claims": ("harness.cli.claims", "check published claims about engines against a run"),
     "up": ("harness.cli.up", "start one engine and keep it running"),

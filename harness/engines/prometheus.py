@@ -17,25 +17,22 @@ _RATIOS = ("kv_use", "cache_hit_rate")
 
 
 def totals(text: str, series: Iterable[str]) -> dict[str, float]:
-    """Sum over all label sets of each of `series` that occurs. Raises ValueError for what is no number."""
+    """Sum over all label sets of each of `series` that occurs, and has nothing but numbers."""
     return {name: sum(values) for name, values in _samples(text, series).items()}
 
 
 def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str]) -> dict[str, float]:
     """Values by our names, those present: `counters` and `gauges` map our names to the engine's series.
 
-    A sample that is not a number counts as not there.
+    A series with a sample that is not a number, or less than 0, counts as not there.
     """
-    try:
-        found = _samples(text, [*counters.values(), *gauges.values()])
-    except ValueError:
-        return {}
+    found = _samples(text, [*counters.values(), *gauges.values()])
     values = {}
     for name, series in {**counters, **gauges}.items():
         if series in found:
             total = sum(found[series])
             values[name] = total / len(found[series]) if name in _RATIOS else total
-    return {name: value for name, value in values.items() if math.isfinite(value)}
+    return {name: value for name, value in values.items() if 0 <= value < math.inf}
 
 
 class Histogram(TypedDict):
@@ -47,17 +44,19 @@ class Histogram(TypedDict):
 
 
 def histogram(text: str, series: str) -> Histogram:
-    """Over all label sets; no buckets and null where it does not occur."""
+    """Over all label sets; no buckets and null where it does not occur, or has what is no number."""
     buckets: dict[float, float] = {}
-    for labels, value in _labelled(f"{series}_bucket").findall(text):
-        bound = re.search(r'\ble="([^"]+)"', labels)
-        if bound:
-            buckets[float(bound[1])] = buckets.get(float(bound[1]), 0.0) + float(value)
+    for labels, said in _labelled(f"{series}_bucket").findall(text):
+        found = re.search(r'\ble="([^"]+)"', labels)
+        bound, value = _number(found[1]) if found else None, _number(said)
+        if bound is None or value is None or not 0 <= value < math.inf:
+            return {"buckets": [], "sum": None, "count": None}
+        buckets[bound] = buckets.get(bound, 0.0) + value
     sums = totals(text, [f"{series}_sum", f"{series}_count"])
     return {
         "buckets": sorted(buckets.items()),
-        "sum": sums.get(f"{series}_sum"),
-        "count": sums.get(f"{series}_count"),
+        "sum": _finite(sums.get(f"{series}_sum")),
+        "count": _finite(sums.get(f"{series}_count")),
     }
 
 
@@ -75,9 +74,27 @@ def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:
 
 def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
-    for name, value in _unlabelled(frozenset(filter(None, series))).findall(text):
-        found.setdefault(name, []).append(float(value))
-    return found
+    broken = set[str]()
+    for name, said in _unlabelled(frozenset(filter(None, series))).findall(text):
+        value = _number(said)
+        if value is None:
+            broken.add(name)
+        else:
+            found.setdefault(name, []).append(value)
+    return {name: values for name, values in found.items() if name not in broken}
+
+
+def _number(said: str) -> float | None:
+    """None too for NaN, which stands where nothing was measured."""
+    try:
+        value = float(said)
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 @functools.lru_cache(maxsize=64)

@@ -3,10 +3,11 @@
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from http import HTTPStatus
 from pathlib import Path
 
-import httpx
-
+from harness.client import Client, Limits
 from harness.engines.cache import Say
 from harness.engines.started import Started
 from harness.engines.watch import Reporter, tail
@@ -15,6 +16,7 @@ from harness.spec.backend import Failure
 from harness.spec.backend import Server as ServerSpec
 
 _POLL_S = 0.1
+_LIMITS = Limits(total_s=5.0)
 _TAIL_LINES = 15
 
 # Only what every engine words alike, after the engine's own [[server.failures]].
@@ -68,27 +70,36 @@ def wait_ready(
     loading = f"; while loading: {spec.loading}" if spec.loading else ""
     say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
     reporter = Reporter(say, f"{label}: loading", log)
-    state = "no connection"
-    with httpx.Client(timeout=5.0, trust_env=False) as client:
+    state: str | None = "no connection"
+    with closing(Client(started.base_url)) as client:
         while reporter.elapsed_s < limit_s:
             ending = started.life.exited()
             if ending:
                 raise failure(f"ended while loading: {ending}", label, log, spec.failures)
-            try:
-                answer = client.get(url)
-                state = f"{answer.status_code} {answer.text[:100]}"
-                if answer.status_code == httpx.codes.OK:
-                    if generates:
-                        generates()
-                    return
-            except httpx.HTTPError as error:
-                state = str(error) or type(error).__name__
-            except SetupError as error:
-                state = f"{state}, but {error}"
+            state = _unready(client, spec, generates)
+            if state is None:
+                return
             reporter.tick()
             time.sleep(_POLL_S)
     what = f"not ready after {limit_s:.0f} s; {spec.ready_path} last gave: {state}"
     raise failure(what, label, log, spec.failures)
+
+
+def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | None) -> str | None:
+    """What is missing; None once it is ready."""
+    try:
+        answer = client.ask("GET", spec.ready_path, limits=_LIMITS)
+    except SetupError as error:
+        return error.what
+    state = f"{answer.status} {answer.said[:100]}"
+    if answer.status != HTTPStatus.OK:
+        return state
+    try:
+        if generates:
+            generates()
+    except SetupError as error:
+        return f"{state}, but {error}"
+    return None
 
 
 def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> SetupError:

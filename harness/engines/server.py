@@ -6,19 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-import httpx
-
+from harness.client import Answer, Client, Limits
 from harness.dotted import value_at
 from harness.engines.dialect import Message
 from harness.engines.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError, SpecError
+from harness.foreign import BadDocumentError, one_line
 from harness.spec.backend import Backend, Probe, Step
 from harness.spec.template import fill
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
 # A scripted server says so in every answer, whatever name it is attached under.
 SIMULATED_HEADER = "x-bench-simulated"
-_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+_LIMITS = Limits()
+_LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
+_TEXT_CHARS = 200  # of a name or a version
+_FACT_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,6 @@ def api_key(variable: str | None) -> str:
     return key
 
 
-def _parsed(answer: httpx.Response) -> Any:
-    """None where the body is not JSON."""
-    try:
-        return answer.json()
-    except ValueError:
-        return None
-
-
 class Server:
     """One engine behind `base_url`. Every method raises SetupError when it cannot be reached."""
 
@@ -54,10 +49,8 @@ class Server:
         self._headers = {"content-type": "application/json"}
         if key:
             self._headers["authorization"] = f"Bearer {key}"
-        # trust_env off: a proxy between harness and engine would be measured with it.
-        self._client = httpx.Client(
-            base_url=base_url, headers=self._headers, timeout=_TIMEOUT, trust_env=False
-        )
+        self.credentials = (key,) if key else ()
+        self._client = Client(base_url, self._headers, self.credentials)
 
     @property
     def chat_url(self) -> str:
@@ -80,17 +73,18 @@ class Server:
         facts: dict[str, Any] = {}
         for source in self.definition.server.info:
             answer = self._ask("GET", source.path)
-            found = _parsed(answer) if answer.is_success else None
-            facts |= {key: value for key in source.keys if (value := value_at(found, key)) is not None}
+            found = answer.document_or_none() if answer.ok else None
+            values = {key: value_at(found, key) for key in source.keys}
+            facts |= {key: value for key, value in values.items() if _is_fact(value)}
         return facts
 
     def check_reachable(self) -> None:
         """Raises SetupError unless the readiness path answers 2xx."""
         answer = self._ask("GET", self.definition.server.ready_path)
-        if answer.status_code == httpx.codes.NOT_FOUND:
+        if answer.missing:
             raise SetupError(
                 "no such path on this server",
-                where=str(answer.url),
+                where=answer.url,
                 hint=f"is this {self.definition.backend.title}? openai=URL takes any server",
             )
         self._accepted(answer)
@@ -99,7 +93,8 @@ class Server:
         """Names the server answers to."""
         answer = self._ok(self._ask("GET", "/v1/models"))
         data = answer.get("data") if isinstance(answer, dict) else None
-        return [entry["id"] for entry in data if "id" in entry] if isinstance(data, list) else []
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        return [name for entry in entries if (name := _text(entry.get("id")))]
 
     def one_chat(self, messages: Sequence[Message], max_tokens: int) -> str:
         """The text of one short completion, outside any measurement."""
@@ -111,14 +106,14 @@ class Server:
         }
         answer = self._ok(self._ask("POST", self.definition.dialect.chat_path, json=body))
         choices = answer.get("choices") if isinstance(answer, dict) else None
-        message = choices[0].get("message") if choices else None
+        first = choices[0] if isinstance(choices, list) and choices else None
+        message = first.get("message") if isinstance(first, dict) else None
         if not isinstance(message, dict):
             raise SetupError(
                 f"answered a chat request without a message: {str(answer)[:200]}", where=self.chat_url
             )
-        return str(
-            message.get("content") or message.get("reasoning_content") or message.get("reasoning") or ""
-        )
+        texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
+        return next((text for text in texts if text and isinstance(text, str)), "")
 
     def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Tokens of each text alone, without special tokens; None when the server does not tokenise."""
@@ -129,7 +124,7 @@ class Server:
         counts = []
         for text in texts:
             answer = self._ask("POST", ask.path, json={ask.text_field: text, **named, **ask.extra})
-            if answer.status_code == httpx.codes.NOT_FOUND:
+            if answer.missing:
                 return None
             content = self._ok(answer)
             tokens = value_at(content, ask.tokens_key) if ask.tokens_key else content
@@ -160,12 +155,12 @@ class Server:
                 answer = self._ask(
                     reset.method, path, json=fill(body, {"served_name": self.served_name}) or None
                 )
-                if not answer.is_success:
+                if not answer.ok:
                     return ResetResult(
-                        False, f"{reset.method} {path} answered {answer.status_code}: {answer.text[:200]}"
+                        False, f"{reset.method} {path} answered {answer.status}: {answer.said}"
                     )
-            if reset.success_key and value_at(_parsed(answer), reset.success_key) is not True:
-                return ResetResult(False, f"{reset.method} {path} answered {answer.text[:200]}")
+            if reset.success_key and value_at(answer.document_or_none(), reset.success_key) is not True:
+                return ResetResult(False, f"{reset.method} {path} answered {answer.said}")
         done = f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
         return ResetResult(True, done + (f"; leaves {reset.leaves}" if reset.leaves else ""))
 
@@ -195,14 +190,14 @@ class Server:
         if self.definition.metrics is None:
             return None
         answer = self._ask("GET", self.definition.metrics.path)
-        return answer.text if answer.is_success else None
+        return answer.text if answer.ok else None
 
     def _probe(self, probe: Probe) -> str | None:
         answer = self._ask("GET", probe.path)
-        if not answer.is_success:
+        if not answer.ok:
             return None
-        value = value_at(_parsed(answer), probe.key) if probe.key else answer.text.strip()
-        return None if value is None else str(value)
+        value = value_at(answer.document_or_none(), probe.key) if probe.key else answer.text
+        return _text(str(value)) if isinstance(value, str | int | float) else None
 
     def _ask(
         self,
@@ -212,33 +207,39 @@ class Server:
         *,
         content: BinaryIO | None = None,
         timeout_s: float | None = None,
-    ) -> httpx.Response:
-        timeout = _TIMEOUT if timeout_s is None else httpx.Timeout(timeout_s, connect=10.0)
-        try:
-            answer = self._client.request(method, path, json=json, content=content, timeout=timeout)
-        except httpx.HTTPError as error:
-            raise SetupError(
-                f"no answer to {method} {path}: {error or type(error).__name__}", where=self.base_url
-            ) from error
+    ) -> Answer:
+        limits = _LOOK_UP if method == "GET" else _LIMITS
+        if timeout_s is not None:
+            limits = dataclasses.replace(limits, total_s=timeout_s)
+        answer = self._client.ask(method, path, json=json, content=content, limits=limits)
         self.simulated |= SIMULATED_HEADER in answer.headers
         return answer
 
-    def _ok(self, answer: httpx.Response) -> Any:
+    def _ok(self, answer: Answer) -> Any:
         """The answer's JSON."""
         self._accepted(answer)
-        parsed = _parsed(answer)
-        if parsed is None:
-            raise SetupError(f"the answer is not JSON: {answer.text[:100]!r}", where=str(answer.url))
-        return parsed
+        try:
+            return answer.document()
+        except BadDocumentError as error:
+            raise SetupError(f"{error}: {answer.said[:100]!r}", where=answer.url) from None
 
-    def _accepted(self, answer: httpx.Response) -> None:
-        where = str(answer.url)
-        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+    def _accepted(self, answer: Answer) -> None:
+        if answer.refuses_key:
             raise SetupError(
-                f"the server refuses with {answer.status_code}",
-                where=where,
+                f"the server refuses with {answer.status}",
+                where=answer.url,
                 hint=f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable "
                 "with --api-key-env",
             )
-        if not answer.is_success:
-            raise SetupError(f"the server answers {answer.status_code}: {answer.text[:300]}", where=where)
+        if not answer.ok:
+            raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)
+
+
+def _is_fact(value: object) -> bool:
+    """Something, and not more than a person may want to read in the manifest."""
+    return value is not None and len(repr(value)) <= _FACT_CHARS
+
+
+def _text(value: object) -> str | None:
+    """A name or a version: one short line, or nothing."""
+    return one_line(value, _TEXT_CHARS) or None if isinstance(value, str) else None

@@ -76,7 +76,8 @@ class AsyncWindow:
             try:
                 if isinstance(result, BaseException):
                     raise result
-                await result.aread()  # httpx reuses a connection only when its answer was read
+                async with asyncio.timeout(_OPENING_S):
+                    await _read_nothing(result)
                 opened += 1
             except (httpx.TransportError, TimeoutError) as error:
                 problem = str(error) or "no answer in time"
@@ -169,7 +170,7 @@ class AsyncWindow:
             content=body,
             extensions={"trace": watch},
         )
-        exchange.answer = answer = Answer()
+        exchange.answer = answer = Answer(self._limits.answer_bytes)
         try:
             async with deadline:
                 await self._fetch(request, answer)
@@ -181,6 +182,8 @@ class AsyncWindow:
             exchange.failure, exchange.error = ended
         except httpx.TransportError as error:
             exchange.failure, exchange.error = _failure(error), str(error)
+        if answer.oversized:
+            exchange.failure, exchange.error = Outcome.OVERSIZED, answer.problem
         exchange.end = time.monotonic_ns() if exchange.failure is not None else answer.stamps[-1]
         exchange.sent, exchange.connect = watch.sent, watch.connect_ns
         exchange.attempts = int(watch.sent != UNKNOWN)
@@ -200,14 +203,25 @@ class AsyncWindow:
         response = await self._transport.handle_async_request(request)
         try:
             answer.headers = [(name.lower(), value) for name, value in response.headers.raw]
-            answer.status = response.status_code
+            answer.head_ended(response.status_code)
             answer.take_part(b"", time.monotonic_ns())  # the head
             assert isinstance(response.stream, httpx.AsyncByteStream)
             async for part in response.stream:
                 answer.take_part(part, time.monotonic_ns())
+                if answer.oversized:
+                    return
         finally:
             await response.aclose()
         answer.complete_parts()
+
+
+async def _read_nothing(response: httpx.Response) -> None:
+    """httpx reuses a connection only when its answer was read; one to HEAD has no body."""
+    try:
+        async for _ in response.aiter_raw():
+            raise httpx.RemoteProtocolError("an answer to HEAD has a body")
+    finally:
+        await response.aclose()
 
 
 class _Watch:

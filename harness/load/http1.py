@@ -7,6 +7,7 @@ import httptools
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.bounds import HEAD_BYTES, UNTOLD_BYTES
 from harness.load.stamps import Look
 
 _IDENTITY = (b"", b"identity")
@@ -14,6 +15,10 @@ _IDENTITY = (b"", b"identity")
 
 class DecodeError(ValueError):
     """The content-encoding is unknown or its bytes are broken."""
+
+
+class OversizedError(ValueError):
+    """The decompressed body is longer than an answer may be."""
 
 
 class Answer:
@@ -25,6 +30,7 @@ class Answer:
         "_complete_parts",
         "_feed",
         "_interim",
+        "_most_bytes",
         "_parser",
         "complete",
         "headers",
@@ -32,7 +38,9 @@ class Answer:
         "keep_alive",
         "looks",
         "marks",
+        "most_bytes",
         "on_body",
+        "oversized",
         "parts",
         "problem",
         "stamps",
@@ -40,7 +48,10 @@ class Answer:
         "wire_bytes",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = UNTOLD_BYTES) -> None:
+        self.most_bytes = most_bytes  # of the body
+        self._most_bytes = HEAD_BYTES  # of what may have come by now
+        self.oversized = False
         self.parts: list[bytes] = []
         self.on_body = self.parts.append
         self.stamps: list[Any] = []  # one per read: a packed timespec, or CLOCK_MONOTONIC nanoseconds
@@ -69,6 +80,8 @@ class Answer:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.problem = f"not HTTP/1.1: {error}"
         self.marks.append(len(self.parts))
+        if self.wire_bytes > self._most_bytes:
+            self._overflow()
         return self.complete or bool(self.problem)
 
     def take_part(self, part: bytes, stamp: Any) -> None:
@@ -77,6 +90,18 @@ class Answer:
         self.stamps.append(stamp)
         self.parts.append(part)
         self.marks.append(len(self.parts))
+        if self.wire_bytes > self._most_bytes:
+            self._overflow()
+
+    def _overflow(self) -> None:
+        what = "answer" if self.status else "head of the answer"
+        self.oversized = True
+        self.problem = f"the {what} is longer than {self.most_bytes if self.status else HEAD_BYTES} bytes"
+
+    def head_ended(self, status: int) -> None:
+        self.status = status
+        self.headers_read = len(self.marks)
+        self._most_bytes = self.wire_bytes + self.most_bytes
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value))
@@ -89,8 +114,7 @@ class Answer:
         if self._interim:
             self.headers.clear()
         else:
-            self.status = status
-            self.headers_read = len(self.marks)
+            self.head_ended(status)
 
     def on_message_complete(self) -> None:
         if self._interim or self.complete:
@@ -120,23 +144,31 @@ class Answer:
         del self._parser, self._feed
 
     def body(self) -> tuple[bytes, NDArray[np.int64]]:
-        """The decoded body, and its length after each read."""
+        """The decoded body, and its length after each read. Raises DecodeError, OversizedError."""
         encoding = self.header(b"content-encoding")
-        parts = self.parts if encoding in _IDENTITY else _decompress(self.parts, encoding)
+        plain = encoding in _IDENTITY
+        parts = self.parts if plain else _decompress(self.parts, encoding, self.most_bytes)
         lengths = np.zeros(len(parts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=lengths[1:])
         marks = np.minimum(np.fromiter(self.marks, np.int64, len(self.marks)), len(parts))
         return b"".join(parts), lengths[marks]
 
 
-def _decompress(parts: list[bytes], encoding: bytes) -> list[bytes]:
+def _decompress(parts: list[bytes], encoding: bytes, most_bytes: int) -> list[bytes]:
     if encoding not in (b"gzip", b"x-gzip", b"deflate"):
         raise DecodeError(f"content-encoding {encoding.decode('latin-1')} was not asked for")
     first = next(filter(None, parts), b"")
     # Servers send "deflate" with the zlib header and without; its first byte tells.
     bare = encoding == b"deflate" and first[:1] != b"\x78"
     inflate = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS | 32)
+    inflated: list[bytes] = []
+    left = most_bytes
     try:
-        return [inflate.decompress(part) for part in parts]
+        for part in parts:
+            inflated.append(inflate.decompress(part, left + 1))
+            left -= len(inflated[-1])
+            if left < 0:
+                raise OversizedError(f"the decompressed answer is longer than {most_bytes} bytes")
     except zlib.error as error:
         raise DecodeError(str(error)) from error
+    return inflated

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.load.bounds import UNTOLD_BYTES
 from harness.record import Records
 
 StampSource = Literal["kernel", "user"]
@@ -82,6 +83,7 @@ class LoadJob:
         300.0  # from the first send (before it: from waiting for a connection) to the end
     )
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
+    answer_bytes: int = UNTOLD_BYTES  # a longer answer is OVERSIZED
     promised: Promised = Promised()
     workers: int | None = None  # processes; None: chosen from the load and the machine
     http2: bool = False  # through httpx, which needs its extra

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.load.bounds import UNTOLD_BYTES
 from harness.load.ends import (
     AT_CAP,
     CLOSED_AFTER_SEND,
@@ -48,6 +49,7 @@ _MILLISECOND_NS = 1_000_000
 class Limits:
     request_timeout_ns: int
     drain_timeout_ns: int
+    answer_bytes: int = UNTOLD_BYTES
 
 
 @dataclass(slots=True)
@@ -202,7 +204,7 @@ class Window:
 
     def _transmit(self, flow: Flow, exchange: Exchange) -> None:
         head, body = self._wire.request(exchange.index)
-        flow.exchange, flow.answer = exchange, Answer()
+        flow.exchange, flow.answer = exchange, Answer(self._limits.answer_bytes)
         flow.before = read_tcp_info(flow.sock)
         now = time.monotonic_ns()
         transmit(flow, self._pool.poller, head, body)
@@ -271,7 +273,9 @@ class Window:
     def _answered(self, flow: Flow, answer: Answer) -> None:
         assert flow.exchange is not None
         end = self._arrival(answer, flow.exchange.sent)
-        if not answer.complete:
+        if answer.oversized:
+            self._finish(flow, Outcome.OVERSIZED, answer.problem, end)
+        elif not answer.complete:
             self._finish(flow, Outcome.MALFORMED, answer.problem, end)
         elif end > flow.deadline:
             self._finish(flow, Outcome.TIMEOUT, LATE, end)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from harness.record import UNKNOWN, EventKind
 
-_MAX_TOKENS = 2**31 - 1
+_MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is none
 
 
 class Payload(NamedTuple):
@@ -45,16 +45,16 @@ def read_json(data: bytes, *, is_error: bool = False) -> Payload:
     return _read_answer(document)
 
 
-def error_message(document: Any) -> str:
+def error_message(document: Any, levels: int = 8) -> str:
     """The human sentence in the error shapes of OpenAI, FastAPI, TGI and llama.cpp; "" where none."""
     if isinstance(document, str):
         return document
-    if isinstance(document, dict):
+    if isinstance(document, dict) and levels:
         for key in ("error", "message", "detail", "msg"):
-            if found := error_message(document.get(key)):
+            if found := error_message(document.get(key), levels - 1):
                 return found
-    if isinstance(document, list):
-        return "; ".join(filter(None, map(error_message, document)))
+    if isinstance(document, list) and levels:
+        return "; ".join(filter(None, (error_message(one, levels - 1) for one in document)))
     return ""
 
 
@@ -141,6 +141,6 @@ def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKENS:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
         return value
     return UNKNOWN

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.http1 import Answer, DecodeError
+from harness.foreign import Secrets, one_line
+from harness.load.bounds import EVENT_BYTES
+from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
 from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
@@ -16,6 +18,7 @@ from harness.load.stamps import bounded
 from harness.record import EVENT_DTYPE, UNKNOWN, Outcome, Phase
 
 ERROR_CHARS = 300
+_REASON_CHARS = 64
 _GAVE_UP = ("abort", "error")  # finish reasons of engines that did not finish
 
 
@@ -54,7 +57,7 @@ class Settled:
 class Settler:
     t0: int
     resolve: Callable[[Sequence[Any]], NDArray[np.int64]]  # stamps as the loop took them to CLOCK_MONOTONIC
-    secrets: tuple[str, ...]
+    secrets: Secrets
     warmup_requests: int
     worker: int
     closed_loop: bool
@@ -70,16 +73,20 @@ class Settler:
                 arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
             stamps, end = arrivals - self.t0, max(end, int(arrivals[-1]))  # the map may have moved since
             try:
+                if answer.oversized:  # reading it would hold the window up
+                    raise OversizedError(answer.problem)
                 body, read_ends = answer.body()
             except DecodeError as error:
                 parsed.malformed = str(error)
+            except OversizedError as error:
+                exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
             else:
                 parsed = _parse(answer, body, ended=exchange.failure is None)
                 events = _event_rows(exchange.seq, parsed, read_ends, stamps)
         outcome, error_text = self._judge(exchange, parsed, body)
         generated = events["stamp_ns"][events["text_chars"] > 0]
         first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
-        text = parsed.text()
+        text = self.secrets.hidden(parsed.text())
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
         row = (
@@ -99,7 +106,7 @@ class Settler:
             end - self.t0,
             parsed.prompt_tokens,
             parsed.cached_tokens,
-            parsed.output_tokens,
+            parsed.reported_tokens(),
             len(text),
             len(generated),
             parsed.first_tokens,
@@ -108,7 +115,8 @@ class Settler:
             answer.wire_bytes if answer is not None else 0,
         )
         ttft = first - sent if first != UNKNOWN else UNKNOWN
-        calls, reason = parsed.tool_calls(), parsed.finish_reason
+        calls = self.secrets.hidden(parsed.tool_calls())
+        reason = self._clean(parsed.finish_reason, _REASON_CHARS)
         return Settled(row, events, text, calls, reason, self._clean(error_text), outcome, ttft, clamped)
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
@@ -122,6 +130,8 @@ class Settler:
             return Outcome.ABORTED, f'the server ended the answer with finish reason "{parsed.finish_reason}"'
         if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
             return failure, exchange.error
+        if not parsed.document and max(parsed.sizes, default=0) > EVENT_BYTES:
+            return Outcome.OVERSIZED, f"an event is longer than {EVENT_BYTES} bytes"
         if parsed.malformed:
             return Outcome.MALFORMED, parsed.malformed
         if answer is not None and not self._finished(answer, parsed):
@@ -140,11 +150,9 @@ class Settler:
             return not self.promised.finish_reason
         return answer.framed() and not (self.promised.done or self.promised.finish_reason)
 
-    def _clean(self, error: str) -> str:
-        """One line without the job's credentials, which servers like to repeat."""
-        for secret in self.secrets:
-            error = error.replace(secret, "***")
-        return " ".join(error.split())[:ERROR_CHARS]
+    def _clean(self, said: str, most_chars: int = ERROR_CHARS) -> str:
+        """One inert line without the job's credentials, which servers like to repeat."""
+        return one_line(self.secrets.hidden(said), most_chars) if said else ""
 
 
 def _parse(answer: Answer, body: bytes, *, ended: bool) -> Parsed:

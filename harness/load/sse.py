@@ -76,6 +76,10 @@ class Parsed:
         call[2] += part.arguments
         return name + part.arguments
 
+    def reported_tokens(self) -> int:
+        """Output tokens as the server counted them; text of no tokens was not counted."""
+        return UNKNOWN if self._has_text and not self.output_tokens else self.output_tokens
+
     def tool_calls(self) -> str:
         """A JSON list of id, name and arguments (a text), in their order; "" where none."""
         names = ("id", "name", "arguments")

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.child import open_descriptors, peak_rss_bytes, settle
+from harness.foreign import Secrets
 from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.loop import CHORE_NS, Limits, Window
@@ -122,7 +123,7 @@ class Tally:
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     job = share.job
     clock = StampClock() if share.carrier is Carrier.KERNEL_STAMPS else None
-    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9))
+    limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
     turns = TurnBodies(job.bodies, job.sessions) if job.sessions is not None else None
     window = _make_window(share, turns or job.bodies, clock, limits)
@@ -134,7 +135,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     settler = Settler(
         t0,
         stamps_to_times,
-        secrets(job.url, job.headers),
+        Secrets(secrets(job.url, job.headers)),
         job.warmup_requests,
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),

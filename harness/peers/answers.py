@@ -52,7 +52,7 @@ def take(records: Records, handshake_ms: float | None) -> Answers | None:
     texts = events[np.isin(events["kind"], GENERATED)]
     first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
     _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
-    reported = good["output_tokens"] != UNKNOWN
+    reported = good["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text
     return Answers(
         intended=good["intended_ns"] / NS_PER_MS,
         sent=good["sent_ns"] / NS_PER_MS,

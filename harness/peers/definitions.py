@@ -97,10 +97,13 @@ def _guidellm(answers: Answers) -> Measures:
     }
 
 
+_MOST_TOGETHER = 10_000_000  # tokens that shared an event: beyond, every statistic of them is 0
+
+
 def _inference_perf(answers: Answers) -> Measures:
     start = answers.sent - answers.connect
     many = answers.tokens > 1
-    together = int(np.maximum(answers.tokens - answers.text_events, 0).sum())
+    together = min(int(np.maximum(answers.tokens - answers.text_events, 0).sum()), _MOST_TOGETHER)
     return {
         "TTFT": Sample((answers.first_text - start)[many]),
         "ITL": Sample(np.concatenate([answers.text_gaps, np.zeros(together)])),

@@ -61,7 +61,7 @@ def _figures(tool: Tool, answers: Answers) -> Iterator[Figure]:
 
 
 def _statistic(sample: Sample, share: float | None, method: Percentile) -> float | None:
-    if not len(sample.values):
+    if not len(sample.values) or (sample.weights is not None and not sample.weights.any()):
         return None
     if share is None:
         return float(np.average(sample.values, weights=sample.weights))

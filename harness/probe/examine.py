@@ -36,7 +36,7 @@ def examine(
     not reached within `limit_s` says so.
     """
     started = time.monotonic()
-    with closing(Line(server.chat_url, server.headers(), started + limit_s)) as line:
+    with closing(Line(server.chat_url, server.headers(), started + limit_s, server.credentials)) as line:
         asker = Asker(server, line, thorough)
         findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
         requests = line.requests

@@ -1,22 +1,23 @@
 """One chat request to a running server, and everything a client could see of the answer."""
 
-import json
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
+from harness.client import Answer, Client, Limits
+from harness.errors import SetupError
+from harness.foreign import BadDocumentError, Secrets, inert, one_line, read_document
 from harness.load.payload import Payload, error_message
 from harness.load.sse import read_block
 from harness.record import GENERATED, UNKNOWN, EventKind
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _ERROR_CHARS = 200
-_MAX_BYTES = 4 << 20  # no answer to a probe comes near it
+_NO_SECRETS = Secrets()
+_MOST_BYTES = 4 << 20  # no answer to a probe comes near it
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Seen:
     documents: tuple[Mapping[str, Any], ...] = ()  # of the events that are JSON objects
     error: str = ""
     lead_ms: float = 0.0  # from the first event to the first text
+    secrets: Secrets = field(default_factory=Secrets)
 
     @property
     def ok(self) -> bool:
@@ -35,7 +37,8 @@ class Seen:
 
     @property
     def text(self) -> str:
-        return "".join(event.text for event in self.events if event.kind is EventKind.TEXT)
+        text = "".join(event.text for event in self.events if event.kind is EventKind.TEXT)
+        return self.secrets.hidden(inert(text))
 
     @property
     def text_events(self) -> int:
@@ -92,14 +95,14 @@ class Line:
     url: str
     headers: Mapping[str, str]
     deadline: float  # time.monotonic()
+    credentials: Sequence[str] = ()
     requests: int = 0
-    _client: httpx.Client = field(init=False)
+    _client: Client = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         # A connection of its own for each: one kept alive may be closed by the server just then.
-        limits = httpx.Limits(max_keepalive_connections=0)
-        self._client = httpx.Client(headers=dict(self.headers), trust_env=False, limits=limits)
+        self._client = Client("", self.headers, self.credentials, keep_alive=False)
 
     def close(self) -> None:
         self._client.close()
@@ -111,41 +114,33 @@ class Line:
             return Seen(0, error="not asked: the time for this probe is over")
         with self._lock:
             self.requests += 1
+        limits = Limits(total_s=left, wire_bytes=_MOST_BYTES, body_bytes=_MOST_BYTES)
         try:
-            return self._exchange(body, left)
-        except httpx.HTTPError as error:
-            return Seen(0, error=f"no complete answer: {error or type(error).__name__}")
-
-    def _exchange(self, body: bytes, left: float) -> Seen:
-        pieces: list[tuple[float, int]] = []
-        whole = bytearray()
-        with self._client.stream("POST", self.url, content=body, timeout=left) as response:
-            for piece in response.iter_bytes():
-                whole += piece
-                pieces.append((time.monotonic(), len(whole)))
-                if time.monotonic() > self.deadline:
-                    return Seen(0, error="the answer did not end in time")
-                if len(whole) > _MAX_BYTES:
-                    return Seen(response.status_code, error=f"the answer is longer than {_MAX_BYTES} bytes")
-            stream = "event-stream" in response.headers.get("content-type", "")
-        if not response.is_success:
-            return Seen(response.status_code, error=_message(bytes(whole)))
-        return _read(response.status_code, bytes(whole), pieces, stream=stream)
+            answer = self._client.ask("POST", self.url, content=body, limits=limits)
+        except SetupError as error:
+            return Seen(0, error=f"no complete answer: {error.what}")
+        if not answer.ok:
+            return Seen(answer.status, error=_message(answer))
+        stream = "event-stream" in answer.headers.get("content-type", "")
+        return _read(answer.status, answer.body, answer.pieces, answer.secrets, stream=stream)
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _message(body: bytes) -> str:
-    try:
-        found = error_message(json.loads(body))
-    except ValueError:
-        found = ""
-    return " ".join((found or body.decode("utf-8", "replace")).split())[:_ERROR_CHARS]
+def _message(answer: Answer) -> str:
+    return one_line(error_message(answer.document_or_none()) or answer.said, _ERROR_CHARS)
 
 
-def _read(status: int, body: bytes, pieces: list[tuple[float, int]], *, stream: bool) -> Seen:
+def _read(
+    status: int,
+    body: bytes,
+    pieces: Sequence[tuple[float, int]],
+    secrets: Secrets = _NO_SECRETS,
+    *,
+    stream: bool,
+) -> Seen:
     events: list[Payload] = []
     documents: list[Mapping[str, Any]] = []
     first = text = None
@@ -156,7 +151,7 @@ def _read(status: int, body: bytes, pieces: list[tuple[float, int]], *, stream: 
         if payload is None:
             continue
         events.append(payload)
-        document = _document(block)
+        document = _document(block, secrets)
         if document is not None:
             documents.append(document)
         if payload.kind is not EventKind.COMMENT:
@@ -165,19 +160,20 @@ def _read(status: int, body: bytes, pieces: list[tuple[float, int]], *, stream: 
             text = text or _arrival(pieces, end)
     error = next((event.error or event.malformed for event in events if event.error or event.malformed), "")
     lead_ms = (text - first) * 1e3 if text and first else 0.0
-    return Seen(status, tuple(events), tuple(documents), error, lead_ms)
+    error = one_line(secrets.hidden(error), _ERROR_CHARS)
+    return Seen(status, tuple(events), tuple(documents), error, lead_ms, secrets)
 
 
-def _arrival(pieces: list[tuple[float, int]], end: int) -> float:
+def _arrival(pieces: Sequence[tuple[float, int]], end: int) -> float:
     return next((moment for moment, length in pieces if length >= end), pieces[-1][0])
 
 
-def _document(block: bytes) -> Mapping[str, Any] | None:
+def _document(block: bytes, secrets: Secrets) -> Mapping[str, Any] | None:
     data = b"".join(
         line.removeprefix(b"data:").strip() for line in block.splitlines() if line.startswith(b"data:")
     )
     try:
-        document = json.loads(data)
-    except ValueError:
+        document = read_document(data, secrets.hidden)
+    except BadDocumentError:
         return None
     return document if isinstance(document, dict) else None

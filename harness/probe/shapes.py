@@ -1,10 +1,10 @@
 """Constraints whose effect cannot come by chance: no model gives these answers unless it is made to."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.foreign import BadDocumentError, read_document
 from harness.prompts.request import Constraint
 
 PROMPT = "Write a short poem about the sea, in plain words."
@@ -32,9 +32,10 @@ class Trial:
 
 def _loaded(text: str) -> object:
     try:
-        return json.loads(text)
-    except ValueError:
+        found: object = read_document(text)
+    except BadDocumentError:
         return None
+    return found
 
 
 def _fits_schema(text: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SpecError
+from harness.errors import DamagedError, SpecError
 from harness.peers import TOOLS, View, recompute
 from harness.record import Records
 from harness.report import plots, table
@@ -113,7 +113,8 @@ def _samples(
         try:
             records, facts = folder.read_cell(cell)
         except SpecError as error:
-            warnings.append(_warning("cell-unreadable", str(error), "it is missing from the pictures"))
+            code = "cell-damaged" if isinstance(error, DamagedError) else "cell-unreadable"
+            warnings.append(_warning(code, str(error), "it is missing from the pictures"))
         else:
             samples[cell] = take(records)
             for name, view in recompute(TOOLS.values(), records, facts).items():

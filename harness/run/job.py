@@ -12,6 +12,7 @@ from harness.asked import Asked
 from harness.engines.dialect import render_body
 from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
+from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.load.turns import ANSWER, TOOL
 from harness.plan import Cell, LoadPoint, seed_for, start_of, warmup_requests
@@ -49,6 +50,7 @@ def make_job(
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
+        answer_bytes=answer_bytes(int(workload.asked.numbers["max_tokens"].max(initial=0))),
         workers=workers,
         promised=promised(engine),
         http2=prepared.options.http2,

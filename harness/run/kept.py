@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from harness.asked import Asked
 from harness.compare.sequential import Stand
 from harness.doctor.result import advice
+from harness.errors import DamagedError
 from harness.metrics.pooled import Samples, samples
 from harness.observe import host
 from harness.plan import load_points
@@ -55,9 +56,14 @@ class Kept:
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
         manifest = Manifest.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
-        for records, facts in map(folder.read_cell, folder.cells()):
-            if not facts["interrupted"]:
-                run.keep(records, facts, folder.read_asked(facts), folder.read_telemetry(facts["cell"]))
+        for cell in folder.cells():
+            try:
+                records, facts = folder.read_cell(cell)
+                if not facts["interrupted"]:
+                    run.keep(records, facts, folder.read_asked(facts), folder.read_telemetry(cell))
+            except DamagedError as error:
+                place = folder.set_aside(cell)
+                manifest.warn("cell-damaged", f"{error}; measured again, the damaged one is {place}", "")
         run._warn_of_starts()
         return run
 

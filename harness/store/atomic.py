@@ -27,8 +27,12 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
     text = json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
-    write_bytes(path, text.encode() + b"\n")
+    return text.encode() + b"\n"
 
 
 def storage_error(error: OSError | ValueError, path: Path) -> StorageError:

@@ -9,7 +9,7 @@ import duckdb
 
 from harness.dotted import value_at
 from harness.errors import SpecError
-from harness.store import columns, parquet, samples
+from harness.store import columns, parquet, samples, seal
 from harness.store.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def database(folders: Sequence[RunFolder]) -> Iterator[tuple["DuckDBPyConnection
 def _add(connected: "DuckDBPyConnection", folder: RunFolder) -> None:
     """Its cells. SpecError where a file cannot be opened; of a damaged page only a query knows."""
     cells = _cells(folder)
+    for path in (path for view in _FILES for path in _paths(folder, view)):
+        seal.check(folder.path, path.relative_to(folder.path).as_posix())
     for view in _FILES:
         try:
             connected.execute(f"select * from ({_view(view, [folder])}) limit 0")

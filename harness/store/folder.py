@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import time
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from harness import paths
 from harness.asked import Asked
 from harness.errors import SpecError
 from harness.record import Records
-from harness.store import atomic, columns, samples, schema
+from harness.store import atomic, columns, samples, schema, seal
 from harness.telemetry import Telemetry
 
 SCHEMA = 1
@@ -40,6 +41,7 @@ class RunFolder:
         try:
             (path / "cells").mkdir(parents=True)
             (path / "logs").mkdir()
+            seal.begin(path)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise atomic.storage_error(error, path) from error
         return cls(path)
@@ -63,7 +65,12 @@ class RunFolder:
             return None if got is None else not got
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        atomic.write_json(self.path / name, {"schema": SCHEMA, **value})
+        self._put(name, atomic.json_bytes({"schema": SCHEMA, **value}))
+
+    def _put(self, name: str, data: bytes, beside: Mapping[str, str] | None = None) -> None:
+        """`beside`: the sha256 of files that were written for this one."""
+        seal.enter(self.path, {**(beside or {}), name: seal.sha256_of(data)})
+        atomic.write_bytes(self.path / name, data)
 
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
@@ -71,7 +78,9 @@ class RunFolder:
     def read_json(self, name: str) -> dict[str, Any]:
         path = self.path / name
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            data = path.read_bytes()
+            seal.check(self.path, name, data)
+            value = json.loads(data.decode("utf-8"))
         except FileNotFoundError:
             raise SpecError(
                 f"has no {name}: not a run folder, or the run stopped before its first cell",
@@ -110,7 +119,7 @@ class RunFolder:
             raise atomic.storage_error(error, path) from error
         lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in asked.as_json())
         # No time stamp inside: equal workloads are equal files.
-        atomic.write_bytes(path, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
+        self._put(place, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
         return place
 
     def read_asked(self, facts: Mapping[str, Any]) -> Asked | None:
@@ -119,10 +128,20 @@ class RunFolder:
         if place is None:
             return None
         path = self.path / place
+        seal.check(self.path, place)
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 return Asked.from_json(map(json.loads, file))
-        except (OSError, EOFError, ValueError, KeyError, TypeError, StopIteration) as error:
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            KeyError,
+            TypeError,
+            StopIteration,
+            zlib.error,
+            RecursionError,
+        ) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
     def write_answers(self, questions: Mapping[str, Any], label: str, asked: Mapping[str, Any]) -> None:
@@ -160,16 +179,22 @@ class RunFolder:
         columns.write_records(records, folder)
         if telemetry is not None and telemetry.series:
             samples.write_telemetry(telemetry, folder)
-        atomic.write_json(folder / "cell.json", {"schema": SCHEMA, "cell": cell, **facts})
+        written = {
+            f"cells/{cell}/{path.name}": seal.sha256_of_file(path) for path in folder.glob("*.parquet")
+        }
+        document = {"schema": SCHEMA, "cell": cell, **facts}
+        self._put(f"cells/{cell}/cell.json", atomic.json_bytes(document), written)
 
     def set_aside(self, cell: str) -> str:
         """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
         place = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
         try:
             (self.path / "set-aside").mkdir(exist_ok=True)
+            seal.move(self.path, f"cells/{cell}", place)
             self.cell_path(cell).rename(self.path / place)
         except OSError as error:
             raise atomic.storage_error(error, self.path / place) from error
+        seal.leave(self.path, f"cells/{cell}")
         return place
 
     def times_set_aside(self, cell: str) -> int:
@@ -182,6 +207,8 @@ class RunFolder:
     def read_cell(self, cell: str) -> tuple[Records, dict[str, Any]]:
         """Records and the content of cell.json. SpecError where either is not as it was written."""
         facts = self._described(f"cells/{cell}/cell.json", "cell")
+        for name in ("requests", "events"):
+            seal.check(self.path, f"cells/{cell}/{name}.parquet")
         try:
             closed_loop = facts["load"]["kind"] == "concurrency"
             return columns.read_records(self.cell_path(cell), closed_loop=closed_loop), facts
@@ -190,6 +217,7 @@ class RunFolder:
 
     def read_telemetry(self, cell: str) -> Telemetry:
         """Empty for a cell that was measured without; raises SpecError for a damaged file."""
+        seal.check(self.path, f"cells/{cell}/{samples.FILE}")
         try:
             return samples.read_telemetry(self.cell_path(cell))
         except (OSError, ValueError, KeyError) as error:

@@ -45,7 +45,7 @@ def test_a_session_answers_what_the_harness_asks(tmp_path):
         reset = engine.reset_prefix_cache()
         assert reset.done
         assert reset.how == "POST /slots/{slot}?action=erase for 2 slots; leaves crumbs"
-        assert engine._client.get("/erased").json() == [0, 1]
+        assert engine._client.ask("GET", "/erased").document() == [0, 1]
         assert engine.exited() is None
         facts = json.loads(json.dumps(engine.facts))
         pid = facts["pid"]
@@ -64,7 +64,7 @@ def test_a_session_answers_what_the_harness_asks(tmp_path):
 def test_an_engine_value_of_the_user_reaches_the_engine_and_the_reset(tmp_path):
     with opened(tmp_path, fake_backend(tmp_path), values={"max_sequences": "3"}) as engine:
         engine.reset_prefix_cache()
-        assert engine._client.get("/erased").json() == [0, 1, 2]
+        assert engine._client.ask("GET", "/erased").document() == [0, 1, 2]
         assert engine.facts["values"]["max_sequences"] == 3
 
 

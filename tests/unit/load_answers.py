@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from harness.foreign import Secrets
 from harness.load.http1 import Answer
 from harness.load.job import Promised
 from harness.load.settle import Exchange, Settled, Settler
@@ -61,11 +62,13 @@ def play(
         answer.take(read, stamp)
     if not answer.complete and failure is None:
         failure = Outcome.MALFORMED if answer.problem else Outcome.TRUNCATED if answer.framed() else None
+    if answer.oversized:
+        failure = Outcome.OVERSIZED
     answer.close()
     settler = Settler(
         0,
         lambda taken: np.asarray(taken, np.int64),
-        ("sk-secret",),
+        Secrets(["sk-secret"]),
         0,
         0,
         closed_loop=False,

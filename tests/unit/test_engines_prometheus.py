@@ -28,8 +28,8 @@ def test_label_sets_are_summed_and_other_series_ignored():
 
 def test_special_values_are_numbers_and_words_are_not():
     assert totals(TEXT, ["up"]) == {"up": float("inf")}
-    with pytest.raises(ValueError, match="could not convert"):
-        totals("up down\n", ["up"])
+    assert totals("up down\nlow 1\n", ["up", "low"]) == {"low": 1.0}
+    assert totals("up 1\nup down\n", ["up"]) == {}
 
 
 def test_counters_are_summed_and_ratios_averaged_over_the_engines():

@@ -149,7 +149,7 @@ def test_a_whole_json_answer_counts_as_one_text_event() -> None:
         ("422 Unprocessable", b'{"detail":[{"msg":"a"},{"msg":"b"}]}', "application/json", "a; b"),
         ("503 Busy", b"<html><h1>Busy</h1></html>", "text/html", "<html><h1>Busy</h1></html>"),
         ("307 Moved", b"", "text/plain", "HTTP 307"),
-        ("401 No", b'{"error":"bad key sk-secret"}', "application/json", "bad key ***"),
+        ("401 No", b'{"error":"bad key sk-secret"}', "application/json", "bad key *********"),
     ],
 )
 def test_http_errors(status: str, body: bytes, content_type: str, error: str) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +27,12 @@ ALLOWED = {
     "plan": {"spec"},
     "prompts": {"asked", "errors", "paths", "spec", "traces"},
     "tls": set(),
-    "load": {"child", "errors", "record", "tls"},
+    "foreign": set(),
+    "client": {"errors", "foreign"},
+    "load": {"child", "errors", "foreign", "record", "tls"},
     "truth": {"errors", "tls"},
-    "engines": {"dotted", "errors", "paths", "prompts", "spec", "truth"},
-    "observe": {"child", "engines", "paths", "telemetry"},
+    "engines": {"client", "dotted", "errors", "foreign", "paths", "prompts", "spec", "truth"},
+    "observe": {"child", "client", "engines", "errors", "foreign", "paths", "telemetry"},
     "store": {"asked", "dotted", "errors", "paths", "record", "telemetry"},
     "agreement": {"errors", "prompts", "spec"},
     "traces": {"asked", "errors", "paths", "record", "store"},
@@ -99,7 +102,7 @@ ALLOWED = {
         "probe",
     },
     "tune": {"dotted", "engines", "errors", "load", "observe", "plan", "run", "spec", "store"},
-    "probe": {"engines", "errors", "load", "prompts", "record", "spec"},
+    "probe": {"client", "engines", "errors", "foreign", "load", "prompts", "record", "spec"},
     "cli": {
         "claims",
         "compare",
@@ -213,6 +216,25 @@ def test_only_the_package_is_imported_never_the_folders_beside_it():
             "results",
             "tests",
         }
+
+
+# What opens a conversation with a server; each has its limits to be kept in one place.
+TALKS = re.compile(
+    r"httpx\.(Async)?(Client|HTTPTransport)\(|httpx\.(get|post|request|stream)\(|http\.client|urlopen"
+    r"|httpcore\.(Async)?ConnectionPool\("
+)
+MAY_TALK = {
+    "client/client.py": "the bounded client itself",
+    "client/transport.py": "its sockets",
+    "load/fallback.py": "the load where the fast loop cannot be used",
+    "load/wire.py": "builds requests and sends none",
+    "truth/process.py": "the scripted server that it started itself",
+}
+
+
+def test_servers_are_spoken_to_through_the_bounded_client_only():
+    sources = {str(path.relative_to(HARNESS)): path.read_text("utf-8") for path in HARNESS.rglob("*.py")}
+    assert {name for name, source in sources.items() if TALKS.search(source)} == set(MAY_TALK)
 
 
 def test_files_stay_small():

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from made import facts, records
 
-from harness.errors import SetupError, SpecError
+from harness.errors import DamagedError, SetupError, SpecError
 from harness.record import Outcome
-from harness.store import RunFolder, atomic, columns, open_run, parquet, samples
+from harness.store import RunFolder, atomic, columns, open_run, parquet, samples, seal
 from harness.summary import summarise_folder
 from harness.telemetry import Samples, Telemetry
 
@@ -128,6 +128,7 @@ def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
 def test_a_damaged_file_is_one_error(folder, name, damage):
     telemetry = Telemetry({"a": Samples(np.arange(9), np.arange(9.0))})
     folder.write_cell("000-x", records(*ROWS), facts(), telemetry)
+    (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
     path = folder.cell_path("000-x") / f"{name}.parquet"
     data = path.read_bytes()
     broken = {
@@ -205,6 +206,7 @@ def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
 def test_folders_that_are_not_runs(tmp_path, folder):
     with pytest.raises(SpecError, match=r"has no manifest\.json"):
         RunFolder(tmp_path).read_json("manifest.json")
+    (folder.path / seal.FILE).unlink()
     (folder.path / "manifest.json").write_text("{")
     with pytest.raises(SpecError, match="cannot be read"):
         folder.read_json("manifest.json")
@@ -229,6 +231,9 @@ def test_a_folder_is_held_by_one_and_who_asks_takes_it_from_nobody(folder):
 def test_a_damaged_cell_says_which(folder):
     folder.write_cell("000-x", records(*ROWS), facts())
     (folder.cell_path("000-x") / "events.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedError, match=r"000-x/events\.parquet: is damaged"):
+        folder.read_cell("000-x")
+    (folder.path / seal.FILE).unlink()
     with pytest.raises(SpecError, match="records cannot be read"):
         folder.read_cell("000-x")
 
@@ -281,4 +286,4 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     (folder.cell_path("001-x-c8-r0") / "events.parquet").write_bytes(b"PAR1")
     damaged = summarise_folder(folder)
     assert damaged["cells"] == summary["cells"]
-    assert [warning["code"] for warning in damaged["warnings"]] == ["cell-unreadable"]
+    assert [warning["code"] for warning in damaged["warnings"]] == ["cell-damaged"]

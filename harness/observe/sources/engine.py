@@ -1,18 +1,18 @@
 """The engine's own metrics while it works, over one connection kept open."""
 
-import http.client
-import json
-import ssl
 import time
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
+from harness.client import Answer, Client, Limits
 from harness.engines.prometheus import gauge_paths, read_series
+from harness.errors import SetupError
+from harness.foreign import BadDocumentError
 from harness.observe.job import Exporter
 from harness.observe.sources import Put, UnreadableError
 
-_TIMEOUT_S = 2.0
+_LIMITS = Limits(total_s=2.0)
 
 
 class EngineExporter:
@@ -21,7 +21,7 @@ class EngineExporter:
         self.missing: dict[str, str] = {}
         self.about: dict[str, Any] = {"url": exporter.url}
         self._exporter = exporter
-        self._connections: dict[str, http.client.HTTPConnection] = {}
+        self._client = Client("", exporter.headers)
 
     def open(self) -> None:
         pass
@@ -42,8 +42,8 @@ class EngineExporter:
 
     def _read_text(self, put: Put, _given: set[str]) -> set[str]:
         ours = self._exporter
-        body, at_ns = self._ask(ours.url)
-        values = read_series(body.decode(errors="replace"), ours.counters, ours.gauges)
+        answer, at_ns = self._ask(ours.url)
+        values = read_series(answer.text, ours.counters, ours.gauges)
         if ours.prompt_tokens_exclude_cached and "prompt_tokens" in values:
             values["prompt_tokens"] += values.get("cached_prompt_tokens", 0.0)
         return self._put(put, {**ours.counters, **ours.gauges}, values, at_ns)
@@ -53,14 +53,14 @@ class EngineExporter:
         wanted = {name: path for name, path in ours.json_gauges.items() if name not in given}
         if not wanted:
             return set()
-        body, at_ns = self._ask(ours.json_url)
+        answer, at_ns = self._ask(ours.json_url)
         try:
-            answer = json.loads(body)
-        except ValueError as error:
-            raise UnreadableError(f"{ours.json_url}: not JSON: {error}") from None
-        if answer == []:  # the last read emptied it, and no iteration ended since
+            document = answer.document()
+        except BadDocumentError as error:
+            raise UnreadableError(f"{ours.json_url}: {error}") from None
+        if document == []:  # the last read emptied it, and no iteration ended since
             return set()
-        return self._put(put, wanted, gauge_paths(answer, wanted), at_ns)
+        return self._put(put, wanted, gauge_paths(document, wanted), at_ns)
 
     def _put(self, put: Put, wanted: Mapping[str, str], values: Mapping[str, float], at_ns: int) -> set[str]:
         """Names of what there was."""
@@ -72,36 +72,16 @@ class EngineExporter:
                 self.missing.setdefault(f"engine.{name}", f"no {series} in the engine's metrics")
         return set(values)
 
-    def _ask(self, url: str) -> tuple[bytes, int]:
+    def _ask(self, url: str) -> tuple[Answer, int]:
         """Stamped in the middle of question and answer: the engine looked at itself in between."""
-        parts = urlsplit(url)
         began = time.monotonic_ns()
         try:
-            connection = self._connection(parts.scheme, parts.netloc)
-            path = parts.path + (f"?{parts.query}" if parts.query else "")
-            connection.request("GET", path, headers=dict(self._exporter.headers))
-            answer = connection.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            self._drop(parts.netloc)
-            raise UnreadableError(f"{url}: {error or type(error).__name__}") from None
-        if answer.status != http.client.OK:
+            answer = self._client.ask("GET", url, limits=_LIMITS)
+        except SetupError as error:
+            raise UnreadableError(str(error)) from None
+        if answer.status != HTTPStatus.OK:
             raise UnreadableError(f"{url}: answers {answer.status}")
-        return body, (began + time.monotonic_ns()) // 2
-
-    def _connection(self, scheme: str, host: str) -> http.client.HTTPConnection:
-        if host not in self._connections:
-            self._connections[host] = (
-                http.client.HTTPSConnection(host, timeout=_TIMEOUT_S, context=ssl.create_default_context())
-                if scheme == "https"
-                else http.client.HTTPConnection(host, timeout=_TIMEOUT_S)
-            )
-        return self._connections[host]
-
-    def _drop(self, host: str) -> None:
-        if host in self._connections:
-            self._connections.pop(host).close()
+        return answer, (began + time.monotonic_ns()) // 2
 
     def close(self) -> None:
-        for host in list(self._connections):
-            self._drop(host)
+        self._client.close()

@@ -1,0 +1,48 @@
+"""`bench verify`: whether the files of runs are as they were written."""
+
+import argparse
+import json
+from pathlib import Path
+
+from harness.errors import ExitCode, SpecError
+
+EPILOG = """Every file that figures are made of has its sha256 in checksums.json of its run: documents,
+records, events, telemetry and workloads. Logs, and what `bench report` makes anew, have none.
+
+Exit codes: 0 all as they were written; 1 a file is damaged, missing or new; 2 not a run with checksums."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.store import open_run, seal
+
+    found = {}
+    for given in arguments.runs:
+        folder = open_run(given, arguments.out).path
+        checked = seal.faults(folder)
+        if checked is None:
+            raise SpecError(
+                f"has no {seal.FILE}", where=str(folder), hint="runs of before version 0.2 have no checksums"
+            )
+        found[str(folder)] = checked
+    if arguments.json:
+        runs = {
+            name: {"files": count, "faults": {fault.path: fault.what for fault in faults}}
+            for name, (count, faults) in found.items()
+        }
+        print(json.dumps(runs, indent=1))
+    else:
+        for name, (count, faults) in found.items():
+            for fault in faults:
+                print(f"{name}/{fault.path} {fault.what}")
+            if not faults:
+                print(f"{name}: {count} files are as they were written")
+    return ExitCode.LIMIT_FAILED if any(faults for _, faults in found.values()) else ExitCode.OK

@@ -1,0 +1,7 @@
+"""Conversations with servers outside the load: the only way, and a bounded one."""
+
+from harness.client.answer import Answer
+from harness.client.client import Client
+from harness.client.limits import Limits
+
+__all__ = ["Answer", "Client", "Limits"]

@@ -1,0 +1,59 @@
+"""A whole answer as it may be used: in bounds, without our credentials."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.foreign import BadDocumentError, Secrets, inert, one_line, read_document
+
+_SHOWN_CHARS = 300
+_REFUSALS = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    url: str
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes  # decompressed; as the server sent it, so not to be shown or kept
+    pieces: tuple[tuple[float, int], ...]  # time.monotonic() of each arrival and the body's length then
+    secrets: Secrets = field(default_factory=Secrets)
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def missing(self) -> bool:
+        return self.status == 404
+
+    @property
+    def refuses_key(self) -> bool:
+        return self.status in _REFUSALS
+
+    @property
+    def text(self) -> str:
+        return self.secrets.hidden(inert(self.body.decode("utf-8", "replace")))
+
+    @property
+    def said(self) -> str:
+        """The beginning of it, for a message."""
+        if 300 <= self.status < 400:
+            return (
+                f"a redirect to {self._line(self.headers.get('location', 'nowhere'))}, which is not followed"
+            )
+        return self._line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
+
+    def document(self) -> Any:
+        """Its JSON, clean; raises BadDocumentError."""
+        return read_document(self.body, self.secrets.hidden)
+
+    def document_or_none(self) -> Any:
+        """None where it is not JSON."""
+        try:
+            return self.document()
+        except BadDocumentError:
+            return None
+
+    def _line(self, text: str) -> str:
+        return one_line(self.secrets.hidden(text), _SHOWN_CHARS)

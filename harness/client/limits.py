@@ -1,0 +1,54 @@
+"""What one exchange may take, and its account while it runs."""
+
+import time
+from dataclasses import dataclass, field
+
+CONNECT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    total_s: float = 60.0  # from the first step of connecting to the last byte
+    wire_bytes: int = 8 << 20  # all that is received, heads and interim answers included
+    body_bytes: int = 8 << 20  # decompressed
+    head_bytes: int = 64 << 10
+    headers: int = 200
+
+
+class LimitError(Exception):
+    """The limit that was passed, as words."""
+
+
+@dataclass(slots=True)
+class Account:
+    """Of one exchange: the deadline is one for all of it, not for each read."""
+
+    limits: Limits
+    received_bytes: int = 0
+    head_over: bool = False
+    _deadline: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._deadline = time.monotonic() + self.limits.total_s
+
+    def left_s(self, asked_s: float | None) -> float:
+        """For the next step, which asked for so much."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise LimitError(self.late)
+        return left if asked_s is None else min(left, asked_s)
+
+    @property
+    def late(self) -> str:
+        return f"the answer did not end within {self.limits.total_s:g} s"
+
+    @property
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._deadline
+
+    def receive(self, count: int) -> None:
+        if not self.head_over and self.received_bytes >= self.limits.head_bytes:
+            raise LimitError(f"the head of the answer is longer than {self.limits.head_bytes} bytes")
+        self.received_bytes += count
+        if self.received_bytes > self.limits.wire_bytes:
+            raise LimitError(f"the answer is longer than {self.limits.wire_bytes} bytes")

@@ -1,0 +1,111 @@
+"""httpx on sockets that keep an exchange's account: httpx itself limits the time of each read only."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from ssl import SSLContext
+from typing import Any
+
+import httpcore
+import httpx
+
+from harness.client.limits import Account
+
+_PIECE_BYTES = 65536
+
+_current: ContextVar[Account] = ContextVar("account")  # of the exchange that this thread has
+
+
+@contextmanager
+def accounted(account: Account) -> Iterator[None]:
+    token = _current.set(account)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
+        self._inner = inner
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        account = _current.get()
+        data = self._inner.read(max_bytes, account.left_s(timeout))
+        account.receive(len(data))
+        return data
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        account = _current.get()
+        for start in range(0, len(buffer), _PIECE_BYTES):
+            self._inner.write(buffer[start : start + _PIECE_BYTES], account.left_s(timeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = _current.get().left_s(timeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
+
+class _Backend(httpcore.NetworkBackend):
+    def __init__(self) -> None:
+        self._inner = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _current.get().left_s(timeout)
+        return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
+
+
+class Transport(httpx.BaseTransport):
+    """Raises what httpcore raises. No proxy of the environment: it would stand between us and the engine."""
+
+    def __init__(self, *, keep_alive: bool) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=httpx.create_ssl_context(),
+            max_keepalive_connections=None if keep_alive else 0,
+            network_backend=_Backend(),
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        assert isinstance(request.stream, httpx.SyncByteStream)
+        url = request.url
+        place = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        answer = self._pool.handle_request(
+            httpcore.Request(
+                method=request.method,
+                url=place,
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        assert isinstance(answer.stream, Iterable)
+        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream))
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    def __init__(self, stream: Iterable[bytes]) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._stream
+
+    def close(self) -> None:
+        if hasattr(self._stream, "close"):
+            self._stream.close()

@@ -1,0 +1,19 @@
+"""Foreign text made inert: it moves no cursor, turns no writing direction, breaks no encoding."""
+
+import re
+
+_REPLACED = "\ufffd"
+# Controls but tab and newline, marks and overrides of the writing direction, halves of surrogate pairs.
+_ACTIVE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def inert(text: str) -> str:
+    return _ACTIVE.sub(_REPLACED, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str, most_chars: int) -> str:
+    """For messages: inert, white space folded, cut."""
+    start = text[: 4 * most_chars]  # white space may fill megabytes
+    return inert(" ".join(start.split()))[:most_chars]

@@ -1,0 +1,66 @@
+"""Whole windows against servers that mean harm, on each carrier: every request ends, memory stays bounded."""
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.load.bounds import answer_bytes
+from harness.load.fallback import AsyncWindow
+from harness.load.job import ClosedLoop, LoadJob
+from harness.load.loop import Limits
+from harness.load.run import run_load
+from harness.load.work import NEVER, ClosedWork
+from harness.record import Outcome
+
+sys.path.append(str(Path(__file__).parents[1] / "unit"))
+from hostile import HARMS, serving
+
+ENDS = {
+    "slow head": Outcome.TIMEOUT,
+    "slow body": Outcome.TIMEOUT,
+    "slow chunks": Outcome.TIMEOUT,
+    "silence": Outcome.TIMEOUT,
+}
+
+
+def job(url, **fields):
+    made = LoadJob(
+        url=f"{url}/v1/chat/completions",
+        headers={"content-type": "application/json"},
+        bodies=[b"{}"] * 4,
+        schedule=ClosedLoop(2),
+        request_timeout_s=1.0,
+        drain_timeout_s=1.0,
+        answer_bytes=answer_bytes(16),
+        workers=1,
+    )
+    return replace(made, **fields)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_every_harm_has_its_outcome_and_little_memory(harm):
+    with serving(lambda _: HARMS[harm]()) as url:
+        result = run_load(job(url))
+    outcomes = {Outcome(code) for code in result.records.requests["outcome"]}
+    assert outcomes == {ENDS.get(harm, Outcome.OVERSIZED)}
+    assert all(result.records.errors)
+    assert result.client.peak_rss_bytes < 200 << 20
+
+
+# What is decompressed is decompressed on both ways alike, after the window.
+@pytest.mark.parametrize("harm", [harm for harm in HARMS if harm != "small gzip bomb"])
+def test_the_fallback_way_keeps_the_bounds(harm):
+    ended = []
+    with serving(lambda _: HARMS[harm]()) as url:
+        window = AsyncWindow(job(url), [b"{}"] * 2, [0, 1], Limits(1_000_000_000, 1_000_000_000, 1 << 20))
+        try:
+            window.run(ClosedWork(ClosedLoop(2), 2, time.monotonic_ns(), NEVER), ended.append, lambda: False)
+        finally:
+            window.close()
+    assert len(ended) == 2
+    for exchange in ended:
+        assert exchange.failure in (Outcome.OVERSIZED, Outcome.TIMEOUT, Outcome.MALFORMED)
+        assert exchange.answer.wire_bytes <= 2 << 20
