@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from hostile import HARMS, head, serving, sized
 
-from harness.client import Client, Limits
+from harness.client import Client, Limits, LookUp
 from harness.errors import SetupError
 from harness.foreign import BadDocumentError
 
@@ -33,6 +33,31 @@ def test_every_harm_ends_within_the_limits_with_one_error(harm):
     assert raised.value.where.startswith("http://127.0.0.1:")
     assert "/v1/models" in str(raised.value)
     assert re.search(r"longer than \d+ bytes|within 0.7 s", raised.value.what)
+
+
+@pytest.mark.parametrize("harm", [harm for harm in HARMS if harm != "small gzip bomb"])
+def test_every_harm_ends_for_the_look_ups_of_the_sampler_too(harm):
+    started = time.monotonic()
+    with serving(lambda _: HARMS[harm]()) as url, closing(LookUp({}, TIGHT)) as look_up:
+        try:
+            assert look_up.ask(f"{url}/metrics").status == 103  # it goes on no more
+        except SetupError as error:
+            said = str(error)
+            assert re.search(rf"{url}/metrics: .*(longer than|within 0.7 s|more than|line)", said)
+    assert time.monotonic() - started < 5
+
+
+def test_look_ups_open_again_what_was_closed():
+    heads = []
+
+    def say(request):
+        heads.append(request)
+        return iter([sized(b"x 1\n", "connection: close")])
+
+    with serving(say) as url, closing(LookUp({"a": "b"}, TIGHT)) as look_up:
+        assert (look_up.ask(f"{url}/m?x=1").status, look_up.ask(f"{url}/m").body) == (200, b"x 1\n")
+    assert heads[0].startswith(b"GET /m?x=1 HTTP/1.1\r\n")
+    assert b"a: b\r\n" in heads[0]
 
 
 def test_the_limit_that_was_passed_is_named():
