@@ -3,5 +3,6 @@
 from harness.client.answer import Answer
 from harness.client.client import Client
 from harness.client.limits import Limits
+from harness.client.look_up import LookUp
 
-__all__ = ["Answer", "Client", "Limits"]
+__all__ = ["Answer", "Client", "Limits", "LookUp"]

@@ -36,6 +36,11 @@ class Answer:
         return self.secrets.hidden(inert(self.body.decode("utf-8", "replace")))
 
     @property
+    def figures(self) -> str:
+        """The text as it is, for a parser that takes nothing but numbers from it."""
+        return self.body.decode("utf-8", "replace")
+
+    @property
     def said(self) -> str:
         """The beginning of it, for a message."""
         if 300 <= self.status < 400:

@@ -190,7 +190,7 @@ class Server:
         if self.definition.metrics is None:
             return None
         answer = self._ask("GET", self.definition.metrics.path)
-        return answer.text if answer.ok else None
+        return answer.figures if answer.ok else None
 
     def _probe(self, probe: Probe) -> str | None:
         answer = self._ask("GET", probe.path)

@@ -226,6 +226,7 @@ TALKS = re.compile(
 MAY_TALK = {
     "client/client.py": "the bounded client itself",
     "client/transport.py": "its sockets",
+    "client/look_up.py": "the bounded client of the sampler, which must be light",
     "load/fallback.py": "the load where the fast loop cannot be used",
     "load/wire.py": "builds requests and sends none",
     "truth/process.py": "the scripted server that it started itself",

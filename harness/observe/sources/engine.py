@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from harness.client import Answer, Client, Limits
+from harness.client import Answer, Limits, LookUp
 from harness.engines.prometheus import gauge_paths, read_series
 from harness.errors import SetupError
 from harness.foreign import BadDocumentError
@@ -21,7 +21,7 @@ class EngineExporter:
         self.missing: dict[str, str] = {}
         self.about: dict[str, Any] = {"url": exporter.url}
         self._exporter = exporter
-        self._client = Client("", exporter.headers)
+        self._look_up = LookUp(exporter.headers, _LIMITS)
 
     def open(self) -> None:
         pass
@@ -43,7 +43,7 @@ class EngineExporter:
     def _read_text(self, put: Put, _given: set[str]) -> set[str]:
         ours = self._exporter
         answer, at_ns = self._ask(ours.url)
-        values = read_series(answer.text, ours.counters, ours.gauges)
+        values = read_series(answer.figures, ours.counters, ours.gauges)
         if ours.prompt_tokens_exclude_cached and "prompt_tokens" in values:
             values["prompt_tokens"] += values.get("cached_prompt_tokens", 0.0)
         return self._put(put, {**ours.counters, **ours.gauges}, values, at_ns)
@@ -76,7 +76,7 @@ class EngineExporter:
         """Stamped in the middle of question and answer: the engine looked at itself in between."""
         began = time.monotonic_ns()
         try:
-            answer = self._client.ask("GET", url, limits=_LIMITS)
+            answer = self._look_up.ask(url)
         except SetupError as error:
             raise UnreadableError(str(error)) from None
         if answer.status != HTTPStatus.OK:
@@ -84,4 +84,4 @@ class EngineExporter:
         return answer, (began + time.monotonic_ns()) // 2
 
     def close(self) -> None:
-        self._client.close()
+        self._look_up.close()
