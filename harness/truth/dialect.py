@@ -112,7 +112,7 @@ class Dialect:
     labels: str = 'model_name="{model}"'  # of every series
     cache_block_tokens: int = 16  # 1: any prefix
     forces_length: bool = True  # `length_field` and min_tokens have an effect
-    length_field: Path = ("ignore_eos",)  # true: the model's end is ignored
+    length_field: Path = ("ignore_eos",)  # true: the model's end is ignored; (): it has no such field
     known_fields: frozenset[str] | None = None  # others are refused; None: others are ignored
     refused_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # field -> values it refuses
     salt_field: str = ""  # prompts with different values share no prefix

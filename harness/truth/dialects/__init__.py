@@ -8,13 +8,25 @@ from harness.truth.dialects.fronts import (
     MII,
     NIM,
     OPENLLM,
+    RAY_VLLM,
     TEXTGEN,
     TRITON_VLLM,
     XINFERENCE,
 )
 from harness.truth.dialects.gpu import LMDEPLOY, SGLANG, TENSORRT_LLM, TGI
 from harness.truth.dialects.local import LLAMACPP, MLX_LM, OLLAMA, TRANSFORMERS
-from harness.truth.dialects.small import HOSTED, KOBOLDCPP, LMSTUDIO, MLC_LLM, OMLX, OVMS, TABBYAPI
+from harness.truth.dialects.small import (
+    HOSTED,
+    KOBOLDCPP,
+    LLAMA_CPP_PYTHON,
+    LMSTUDIO,
+    MISTRALRS,
+    MLC_LLM,
+    MODULAR_MAX,
+    OMLX,
+    OVMS,
+    TABBYAPI,
+)
 from harness.truth.dialects.vllm import APHRODITE, TRUTH, VLLM
 
 __all__ = ["DIALECTS", "TRUTH"]
@@ -50,5 +62,9 @@ DIALECTS = {
         OVMS,
         OMLX,
         HOSTED,
+        RAY_VLLM,
+        MISTRALRS,
+        MODULAR_MAX,
+        LLAMA_CPP_PYTHON,
     )
 }

@@ -78,6 +78,7 @@ OPENLLM = replace(
     structure=Structure(fields={("guided_json",): "json_schema", ("guided_regex",): "regex"}),
 )
 
+RAY_VLLM = replace(_BEHIND, name="ray-vllm", health_path="/-/healthz")
 LLM_D = replace(_BEHIND, name="llm-d", salt_field="cache_salt")
 GPUSTACK = replace(_BEHIND, name="gpustack")
 XINFERENCE = replace(_BEHIND, name="xinference", health_path="/status")

@@ -5,6 +5,47 @@ from harness.truth.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, series
 from harness.truth.habits import Habits
 from harness.truth.shape import Shape
 
+MISTRALRS = Dialect(
+    name="mistralrs",
+    habits=Habits(usage="finish"),
+    shape=Shape(role="every", cached_tokens=False),
+    structure=Structure(
+        {"text": None, "json_schema": OPENAI_FORMATS["json_schema"]}, {("grammar", "value"): "regex"}
+    ),
+    metrics_path="/metrics",
+    labels="",
+    series=series(
+        "mistralrs_",
+        gauge={"sequences_running": "running", "sequences_waiting": "waiting"},
+        histogram={"time_to_first_token_seconds": "ttft", "inter_token_latency_seconds": "itl"},
+    ),
+    cache_block_tokens=1,
+)
+
+MODULAR_MAX = Dialect(
+    name="modular-max",
+    shape=Shape(role="every"),
+    health=None,
+    version_path="/version",
+    version={"version": "{version}"},
+    structure=Structure(OPENAI_FORMATS),
+    reset=Reset("/reset_prefix_cache"),
+    cache_block_tokens=128,
+)
+
+LLAMA_CPP_PYTHON = Dialect(
+    name="llama-cpp-python",
+    habits=Habits(usage="never"),
+    shape=Shape(cached_tokens=False),
+    health_path="/v1/models",
+    structure=Structure(
+        {"text": None, "json_object": ("json_object", ("schema",))}, {("grammar",): "grammar"}
+    ),
+    tokenizer=Tokenizer("/extras/tokenize", "input"),
+    cache_block_tokens=1,
+    length_field=(),  # min_tokens only
+)
+
 LMSTUDIO = Dialect(
     name="lmstudio",
     loading="up",
