@@ -234,7 +234,7 @@ def test_a_question_that_cannot_be_checked_is_an_error():
     from harness.agreement.questions import _check
     from harness.errors import SpecError
 
-    with pytest.raises(SpecError, match="nothing to be checked with"):
+    with pytest.raises(SpecError, match="has no check"):
         _check(question("word"))
     with pytest.raises(SpecError, match="last turn must be"):
         _check(dataclasses.replace(QUESTIONS[0], turns=("one",)))

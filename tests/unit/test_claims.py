@@ -222,7 +222,7 @@ def test_conditions_that_differ_are_named():
     ("claim", "complaint"),
     [
         ({"needs": "x", "ratio": [1, 2], "measure": "e2e_ms.p50"}, "needs one of"),
-        ({"of": ["a", "b"], "ratio": [1, 2], "measure": "speed"}, "no measure"),
+        ({"of": ["a", "b"], "ratio": [1, 2], "measure": "speed"}, "not a known measure"),
         (
             {"of": ["a", "b"], "ratio": [1, 2], "measure": "e2e_ms.p50", "hardware": "abacus"},
             "unknown hardware",

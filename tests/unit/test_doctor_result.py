@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_used_counts_as_none(cache, text):
 
 def test_a_result_that_cannot_be_kept_says_where_and_what_to_do(cache):
     cache.write_text("a file where the folder should be")
-    with pytest.raises(StorageError, match="not kept") as caught:
+    with pytest.raises(StorageError, match="could not be stored") as caught:
         store_verdict()
     assert "BENCH_CACHE" in caught.value.hint
 

@@ -197,7 +197,7 @@ def test_weights_on_this_machine_must_be_where_they_are_said_to_be():
     (line,) = told(planned("llamacpp", model=model), **{"/gone.gguf": True})
     assert "are not at /gone.gguf" in line
     made = Model("A model", "its own", tracks={"q8": tracks["q8"], "q4": tracks["q4"]})
-    assert "are made in an environment that it has not" in told(planned("ollama", model=made))[0]
+    assert "must be converted, and this backend has no environment" in told(planned("ollama", model=made))[0]
     assert told(planned("llamacpp", model=made)) == []
 
 

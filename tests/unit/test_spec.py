@@ -61,7 +61,7 @@ def test_a_scenario_is_complete_in_itself():
             "only applies to a rate",
             None,
         ),
-        (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has no think time", None),
+        (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has think time", None),
         (
             ("concurrency = [1]", "rate = [1]\nburstiness = 0"),
             "x.toml:load.burstiness: must be above 0",

@@ -50,5 +50,5 @@ def test_a_wrong_file_is_one_clear_error(tmp_path, text, words):
 
 
 def test_two_prices_are_one_too_many(tmp_path):
-    with pytest.raises(SpecError, match="only one of them"):
+    with pytest.raises(SpecError, match="exclude each other"):
         given_prices("1", "2", None)
