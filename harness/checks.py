@@ -5,7 +5,6 @@ SUSPECT: usable with the stated doubt.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,13 @@ import numpy as np
 from harness import design, surroundings, traps
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
-from harness.findings import Finding
 from harness.metrics.arrivals import compare_cell
-from harness.metrics.conservation import Law
+from harness.metrics.conservation import hint
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import answered, measured, tpot_ms, ttft_ms
 from harness.metrics.quality import form_refused
+from harness.metrics.usage import Usage
+from harness.model import Answers, Law, Reason, SteadyState, Validity, known
 from harness.record import UNKNOWN, Outcome, Records
 
 # Sending later than this shows in the response time. The relative limit lets slow servers be measured
@@ -50,34 +50,30 @@ def judge(
     facts: Mapping[str, Any],
     hit_rate: float | None,
     asked: Asked | None = None,
-    watched: Mapping[str, Any] | None = None,
-    steady: Mapping[str, Any] | None = None,
-    answered: Mapping[str, Any] | None = None,
+    watched: Usage | None = None,
+    steady: SteadyState | None = None,
+    answered: Answers | None = None,
     laws: Sequence[Law] = (),
-) -> dict[str, Any]:
-    """The `validity` object of summary.json.
-
-    `facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load,
+) -> Validity:
+    """`facts` is the content of cell.json, `watched` what was measured of machine and engine beside the load,
     `steady` where the steady part lies, `answered` what the answers were worth,
     `laws` those of metrics/conservation.py.
     """
-    findings = [
-        *_findings(records, facts, hit_rate, asked),
-        *surroundings.findings(facts, watched or {}),
-        *_steady(steady or {}),
-        *design.findings(records, facts, steady or {}),
+    reasons = [
+        *_reasons(records, facts, hit_rate, asked),
+        *surroundings.findings(facts, watched),
+        *_steady(steady),
+        *design.findings(records, facts, steady),
         *_transport(records.requests, facts["client"]),
-        *traps.findings(records, facts, answered or {}),
+        *traps.findings(records, facts, answered),
         *_broken(laws),
     ]
-    verdicts = {finding.verdict for finding in findings}
-    worst = next((v for v in ("INVALID", "SUSPECT") if v in verdicts), "VALID")
-    return {"verdict": worst, "reasons": [asdict(finding) for finding in findings]}
+    return Validity.of(reasons)
 
 
-def _findings(
+def _reasons(
     records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None
-) -> Iterator[Finding]:
+) -> Iterator[Reason]:
     yield from _client(facts["client"])
     yield from _schedule(records, facts)
     yield from _arrivals(records, facts["load"], asked)
@@ -89,35 +85,35 @@ def _findings(
     yield from _cache(records, facts, hit_rate)
 
 
-def _steady(steady: Mapping[str, Any]) -> Iterator[Finding]:
-    if steady.get("state") == "not steady":
-        yield Finding(
+def _steady(steady: SteadyState | None) -> Iterator[Reason]:
+    if steady is not None and steady.state == "not steady":
+        yield Reason(
             "not-steady",
             "SUSPECT",
-            str(steady["why"]),
+            str(steady.why),
             "20% over the steady part",
             "ask for more requests; where an open loop only grows slower, the rate is more than is served",
         )
 
 
-def _broken(laws: Sequence[Law]) -> Iterator[Finding]:
+def _broken(laws: Sequence[Law]) -> Iterator[Reason]:
     for law in laws:
         measured, expected, tolerance = law.measured, law.expected, law.tolerance
         if law.holds is not False or measured is None or expected is None or tolerance is None:
             continue
         broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
-        yield Finding(
+        yield Reason(
             "does-not-add-up",
             "INVALID" if abs(measured - expected) > broken else "SUSPECT",
             f"{law.law}: {measured:,.6g}",
             f"{expected:,.6g} ± {tolerance:,.2g}",
-            law.hint,
+            hint(law),
         )
 
 
-def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
+def _client(client: Mapping[str, Any]) -> Iterator[Reason]:
     if client["lost_workers"]:
-        yield Finding(
+        yield Reason(
             "worker-lost",
             "INVALID",
             f"{client['lost_workers']} worker(s) died",
@@ -126,7 +122,7 @@ def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
         )
     busy = client["busy_share"]
     if busy > BUSY_SUSPECT:
-        yield Finding(
+        yield Reason(
             "client-busy",
             "INVALID" if busy > BUSY_INVALID else "SUSPECT",
             f"{busy:.0%} of a core",
@@ -135,7 +131,7 @@ def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
         )
     percentile, loop_lag_ms = _tail(client["loop_lag_ms"])
     if loop_lag_ms is not None and loop_lag_ms > MAX_LOOP_LAG_MS:
-        yield Finding(
+        yield Reason(
             "loop-lag",
             "SUSPECT",
             f"{percentile} {loop_lag_ms:.1f} ms",
@@ -144,7 +140,7 @@ def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
         )
     uncertainty_ms = client["stamp_uncertainty_ms"]
     if uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
-        yield Finding(
+        yield Reason(
             "stamp-uncertainty",
             "SUSPECT",
             f"{uncertainty_ms:.3f} ms",
@@ -153,7 +149,7 @@ def _client(client: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _merged(records: Records, client: Mapping[str, Any]) -> Iterator[Finding]:
+def _merged(records: Records, client: Mapping[str, Any]) -> Iterator[Reason]:
     """Only where the client looked later than half a gap: servers write bursts too."""
     share, gaps_ms = client["merged_share"], tpot_ms(records.requests)
     percentile, late_ms = _tail(client["loop_lag_ms"])
@@ -162,7 +158,7 @@ def _merged(records: Records, client: Mapping[str, Any]) -> Iterator[Finding]:
     late_ms += client["tick_ms"]
     limit_ms = float(np.median(gaps_ms)) / 2
     if late_ms > limit_ms:
-        yield Finding(
+        yield Reason(
             "merged-events",
             "INVALID" if share > MERGED_INVALID else "SUSPECT",
             f"{share:.0%} of the events read together, up to {late_ms:.1f} ms late ({percentile})",
@@ -177,7 +173,7 @@ def _tail(lag_ms: Mapping[str, Any]) -> tuple[str, float | None]:
     return name, lag_ms[name]
 
 
-def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
+def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Reason]:
     """Of open loops: in a closed one nobody intended a time, and an idle slot is told by `slot-idle`."""
     if facts["load"]["kind"] == "concurrency":
         return
@@ -186,7 +182,7 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
     median = float(np.median(ttft)) if len(ttft) else float("inf")
     limit_ms = max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
     if lag_ms is not None and lag_ms > limit_ms:
-        yield Finding(
+        yield Reason(
             "schedule-lag",
             "INVALID",
             f"{percentile} {lag_ms:.1f} ms",
@@ -199,7 +195,7 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
         asked = _rate(sent["intended_ns"])
         achieved = _rate(sent["sent_ns"])
         if abs(achieved / asked - 1) > RATE_TOLERANCE:
-            yield Finding(
+            yield Reason(
                 "rate-missed",
                 "INVALID",
                 f"{achieved:.2f}/s sent",
@@ -208,16 +204,16 @@ def _schedule(records: Records, facts: Mapping[str, Any]) -> Iterator[Finding]:
             )
 
 
-def _arrivals(records: Records, load: Mapping[str, Any], asked: Asked | None) -> Iterator[Finding]:
+def _arrivals(records: Records, load: Mapping[str, Any], asked: Asked | None) -> Iterator[Reason]:
     found = compare_cell(records.requests, load, asked)
-    if found and found["verdict"] == "differs":
-        names = found["reason"].split(", ")
-        limits = ", ".join("{} {:.3g} to {:.3g}".format(name, *found["limits"][name]) for name in names)
-        yield Finding(
+    if found and found.verdict == "differs" and found.limits and found.achieved:
+        names = (known(found.reason) or "").split(", ")
+        limits = ", ".join("{} {:.3g} to {:.3g}".format(name, *found.limits[name]) for name in names)
+        yield Reason(
             "arrivals-differ",
             "SUSPECT",
-            ", ".join(f"{name} {found['achieved'][name]:.3g}" for name in names),
-            f"{limits} ({found['against']})",
+            ", ".join(f"{name} {found.achieved[name]:.3g}" for name in names),
+            f"{limits} ({found.against})",
             "the server did not see what was asked for: look at lag, drops and the in-flight cap",
         )
 
@@ -227,14 +223,14 @@ def _rate(stamps_ns: np.ndarray) -> float:
     return float((len(ordered) - 1) * 1e9 / max(int(ordered[-1] - ordered[0]), 1))
 
 
-def _requests(records: Records, asked: Asked | None) -> Iterator[Finding]:
+def _requests(records: Records, asked: Asked | None) -> Iterator[Reason]:
     rows = records.requests[measured(records.requests)]
     ok = int(np.count_nonzero(rows["outcome"] == Outcome.OK))
     dropped = int(np.count_nonzero(rows["outcome"] == Outcome.DROPPED))
     forms = 0 if asked is None else int(np.count_nonzero(form_refused(rows, asked)))
     failed = len(rows) - ok - dropped - forms
     if forms:
-        yield Finding(
+        yield Reason(
             "form-refused",
             "SUSPECT",
             f"{forms} of {len(rows)}",
@@ -243,7 +239,7 @@ def _requests(records: Records, asked: Asked | None) -> Iterator[Finding]:
         )
     if failed:
         share = failed / len(rows)
-        yield Finding(
+        yield Reason(
             "failed-requests",
             "INVALID" if share > MAX_FAILED_SHARE else "SUSPECT",
             f"{failed} of {len(rows)}",
@@ -251,7 +247,7 @@ def _requests(records: Records, asked: Asked | None) -> Iterator[Finding]:
             "see outcomes and errors in requests.parquet, and the engine's log",
         )
     if dropped > MAX_DROPPED_SHARE * len(rows):
-        yield Finding(
+        yield Reason(
             "dropped-requests",
             "INVALID",
             f"{dropped} of {len(rows)}",
@@ -259,7 +255,7 @@ def _requests(records: Records, asked: Asked | None) -> Iterator[Finding]:
             "the server is past saturation at this rate, or max_in_flight is too low",
         )
     if ok < MIN_SAMPLES:
-        yield Finding(
+        yield Reason(
             "too-few-samples",
             "INVALID" if not ok else "SUSPECT",
             f"{ok} answered",
@@ -268,9 +264,9 @@ def _requests(records: Records, asked: Asked | None) -> Iterator[Finding]:
         )
 
 
-def _engine(facts: Mapping[str, Any]) -> Iterator[Finding]:
+def _engine(facts: Mapping[str, Any]) -> Iterator[Reason]:
     if facts.get("engine_exited"):
-        yield Finding(
+        yield Reason(
             "engine-died",
             "INVALID",
             str(facts["engine_exited"]),
@@ -279,7 +275,7 @@ def _engine(facts: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _lengths(records: Records, facts: Mapping[str, Any], asked: Asked | None) -> Iterator[Finding]:
+def _lengths(records: Records, facts: Mapping[str, Any], asked: Asked | None) -> Iterator[Reason]:
     rows = records.requests[answered(records.requests)]
     same = facts["workload"]["output_tokens"]  # None: lengths differ
     wanted = same if asked is None else asked.numbers["max_tokens"][rows["seq"]]
@@ -289,7 +285,7 @@ def _lengths(records: Records, facts: Mapping[str, Any], asked: Asked | None) ->
     wrong = int(np.count_nonzero(known & (rows["output_tokens"] != wanted)))
     if wrong:
         length = "of the length asked for" if same is None else f"of {same} tokens"
-        yield Finding(
+        yield Reason(
             "output-length",
             "SUSPECT",
             f"{wrong} of {np.count_nonzero(known)} answers not {length}",
@@ -298,27 +294,27 @@ def _lengths(records: Records, facts: Mapping[str, Any], asked: Asked | None) ->
         )
 
 
-def _cache(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Finding]:
+def _cache(records: Records, facts: Mapping[str, Any], hit_rate: float | None) -> Iterator[Reason]:
     cache = verify(records.requests, facts, hit_rate)
     if cache.holds is False:
         wanted = state(facts)
-        yield Finding(f"cache-not-{wanted}", "SUSPECT", cache.measured, cache.limit, _CACHE_HINTS[wanted])
+        yield Reason(f"cache-not-{wanted}", "SUSPECT", cache.measured, cache.limit, _CACHE_HINTS[wanted])
 
 
 # -- transport: the clock of the stamps, and what TCP did ------------------------------------------------
 
 
-def _transport(requests: np.ndarray, client: Mapping[str, Any]) -> Iterator[Finding]:
+def _transport(requests: np.ndarray, client: Mapping[str, Any]) -> Iterator[Reason]:
     yield from _clock_step(client)
     rows = requests[measured(requests)]
     yield from _packet_loss(rows)
     yield from _resent(rows)
 
 
-def _clock_step(client: Mapping[str, Any]) -> Iterator[Finding]:
+def _clock_step(client: Mapping[str, Any]) -> Iterator[Reason]:
     step_ms = client.get("clock_step_ms")
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
-        yield Finding(
+        yield Reason(
             "clock-step",
             "INVALID",
             f"{step_ms:.3f} ms",
@@ -327,12 +323,12 @@ def _clock_step(client: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-def _packet_loss(rows: np.ndarray) -> Iterator[Finding]:
+def _packet_loss(rows: np.ndarray) -> Iterator[Reason]:
     """Zero where it is not known."""
     retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
     hit = int(np.count_nonzero(retransmits + out_of_order))
     if hit > MAX_LOSS_SHARE * len(rows):
-        yield Finding(
+        yield Reason(
             "packet-loss",
             "SUSPECT",
             f"{retransmits.sum()} segments retransmitted, {out_of_order.sum()} out of order, "
@@ -342,10 +338,10 @@ def _packet_loss(rows: np.ndarray) -> Iterator[Finding]:
         )
 
 
-def _resent(rows: np.ndarray) -> Iterator[Finding]:
+def _resent(rows: np.ndarray) -> Iterator[Reason]:
     resent = int(np.count_nonzero(rows["attempts"] > 1))
     if resent:
-        yield Finding(
+        yield Reason(
             "requests-resent",
             "SUSPECT",
             f"{resent} of {len(rows)}",

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.findings import Finding
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.enough import amount
 from harness.metrics.lockstep import synchrony
 from harness.metrics.slots import slot_time
+from harness.model import Reason, SteadyState
 from harness.record import Records
 
 Json = Mapping[str, Any]
@@ -18,7 +18,7 @@ MERGED_GAPS = 0.01
 FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
 
 
-def findings(records: Records, facts: Json, steady: Json) -> Iterator[Finding]:
+def findings(records: Records, facts: Json, steady: SteadyState | None) -> Iterator[Reason]:
     """`facts` is the content of cell.json, `steady` where the steady part lies."""
     yield from _slot_idle(records, facts["load"])
     yield from _lockstep(records, facts["load"])
@@ -26,13 +26,13 @@ def findings(records: Records, facts: Json, steady: Json) -> Iterator[Finding]:
     yield from _first_tokens(records)
 
 
-def too_short(records: Records, facts: Json) -> Iterator[Finding]:
+def too_short(records: Records, facts: Json) -> Iterator[Reason]:
     """Where nothing was answered, `too-few-samples` says all there is to say."""
     found = amount(records.requests, facts.get("minimum"))
     if found.is_enough or not found.answers:
         return
     needed = found.requests_needed
-    yield Finding(
+    yield Reason(
         "too-short",
         "SUSPECT",
         f"{found.answers} answers in {found.seconds:.1f} s",
@@ -41,10 +41,10 @@ def too_short(records: Records, facts: Json) -> Iterator[Finding]:
     )
 
 
-def merged(records: Records) -> Iterator[Finding]:
+def merged(records: Records) -> Iterator[Reason]:
     share, each = merged_gaps(records)
     if share > MERGED_GAPS and each is not None:
-        yield Finding(
+        yield Reason(
             "itl-merged",
             "SUSPECT",
             f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival",
@@ -53,10 +53,10 @@ def merged(records: Records) -> Iterator[Finding]:
         )
 
 
-def _slot_idle(records: Records, load: Json) -> Iterator[Finding]:
+def _slot_idle(records: Records, load: Json) -> Iterator[Reason]:
     slots = slot_time(records.requests, load)
     if slots is not None and slots.share > IDLE_SUSPECT:
-        yield Finding(
+        yield Reason(
             "slot-idle",
             "INVALID" if slots.share > IDLE_INVALID else "SUSPECT",
             f"{slots.share:.1%} idle: effective concurrency {slots.effective_concurrency:.3g} "
@@ -66,11 +66,11 @@ def _slot_idle(records: Records, load: Json) -> Iterator[Finding]:
         )
 
 
-def _lockstep(records: Records, load: Json) -> Iterator[Finding]:
+def _lockstep(records: Records, load: Json) -> Iterator[Reason]:
     """A burst that the scenario declares is its point, and told as a note."""
     found, _ = synchrony(records.requests, load)
     if found is not None and found.in_bursts and load.get("start_declared") != "together":
-        yield Finding(
+        yield Reason(
             "lockstep",
             "SUSPECT",
             f"synchrony {found.index:.2f}: sends come in bursts of about {found.burst:g}",
@@ -80,24 +80,24 @@ def _lockstep(records: Records, load: Json) -> Iterator[Finding]:
         )
 
 
-def _ramp(steady: Json) -> Iterator[Finding]:
-    if steady.get("state") == "ramp kept" and not steady["cold_misses"]:
-        yield Finding(
+def _ramp(steady: SteadyState | None) -> Iterator[Reason]:
+    if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
+        yield Reason(
             "ramp-kept",
             "SUSPECT",
-            str(steady["why"]),
+            str(steady.why),
             "no ramp",
-            f"{steady['ramp_requests']} more warm-up requests, for all cells of this load alike",
+            f"{steady.ramp_requests} more warm-up requests, for all cells of this load alike",
         )
 
 
-def _first_tokens(records: Records) -> Iterator[Finding]:
+def _first_tokens(records: Records) -> Iterator[Reason]:
     found = tokens_of_first_events(records)
     if found is None:
         return
     tokens, low = found
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
-        yield Finding(
+        yield Reason(
             "first-event-tokens",
             "SUSPECT",
             f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {low:.0%} low",

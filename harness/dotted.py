@@ -1,15 +1,24 @@
-"""What stands at a dotted path, such as `ttft_ms.p50`, in decoded JSON."""
+"""What stands at a dotted path, such as `ttft_ms.p50`, in a typed document or decoded JSON."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
+from harness.model import UNSET, Record
+
 
 def value_at(document: Any, path: str) -> Any:
     """None where there is no such place."""
     for key in path.split("."):
-        document = document.get(key) if isinstance(document, Mapping) else None
+        document = _below(document, key)
     return document
+
+
+def _below(document: Any, key: str) -> Any:
+    if isinstance(document, Record):
+        found = getattr(document, key, None) if key in document.__struct_fields__ else None
+        return None if found is UNSET else found
+    return document.get(key) if isinstance(document, Mapping) else None
 
 
 def number_at(document: Any, path: str) -> float | None:

@@ -1,21 +1,12 @@
-"""One reason to doubt a cell, as every check gives it, and whose doing each reason is."""
+"""Whose doing each reason to doubt a cell is."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
-Verdict = Literal["SUSPECT", "INVALID"]
+from harness.model import Validity
+
 Blame = Literal["engine", "client", "machine", "work"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    code: str
-    verdict: Verdict
-    measured: str
-    limit: str
-    hint: str
 
 
 # What an INVALID cell says by its code. engine: the run failed, which counts against the engine. client and
@@ -78,15 +69,15 @@ BLAME: Mapping[str, Blame] = MappingProxyType(
 _SURE = frozenset({"engine-died", "engine-restarted"})
 
 
-def blame(validity: Mapping[str, Any]) -> tuple[Blame, str] | None:
+def blame(validity: Validity) -> tuple[Blame, str] | None:
     """Whose doing it is that a cell is INVALID, and the code that says so; None where it is not INVALID.
 
     Where engine and client are both at fault the client may have caused the failures, so it has the blame.
     A code that is not known is taken for the work's: it decides nothing either way.
     """
-    if validity["verdict"] != "INVALID":
+    if validity.verdict != "INVALID":
         return None
-    codes = [str(one["code"]) for one in _invalid(validity.get("reasons") or ())]
+    codes = [reason.code for reason in validity.reasons if reason.verdict == "INVALID"]
     if sure := next((code for code in codes if code in _SURE), None):
         return "engine", sure
     order: tuple[Blame, ...] = ("client", "machine", "engine")
@@ -94,8 +85,3 @@ def blame(validity: Mapping[str, Any]) -> tuple[Blame, str] | None:
         if code := next((code for code in codes if BLAME.get(code) == kind), None):
             return kind, code
     return "work", next(iter(codes), "INVALID")
-
-
-def _invalid(reasons: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """Reasons of versions that did not write a verdict to each all count."""
-    return (one for one in reasons if one.get("verdict", "INVALID") == "INVALID")

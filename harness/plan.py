@@ -2,26 +2,12 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
+from harness.model import LoadPoint
 from harness.spec.scenario import Load, Scenario, turns_of
-
-
-class LoadPoint(NamedTuple):
-    kind: Literal["concurrency", "rate", "trace"]
-    value: float  # requests in flight, requests per second, or speed of the replay
-
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> "LoadPoint":
-        """Where an entry of summary.json (a cell, an estimate, a finding …) was measured."""
-        return cls(entry["load"]["kind"], entry["load"]["value"])
-
-    @property
-    def label(self) -> str:
-        """`c8`, `r2.5` or `t1`: in cell names."""
-        return f"{self.kind[0]}{self.value:g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Records and facts of cells to the objects of summary.json. Recomputable from a copied run folder."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from harness import agreement, checks, claims, fairness, surroundings
@@ -38,34 +38,51 @@ from harness.metrics.scaling import scaling
 from harness.metrics.slots import slot_time
 from harness.metrics.state import cell_state
 from harness.metrics.steady import ramp_warnings, steady_state
+from harness.model import (
+    CellResult,
+    ClientStats,
+    LatencyStats,
+    Load,
+    ModelName,
+    OutputTokens,
+    ProbeSize,
+    Requests,
+    RunWarning,
+    SteadyState,
+    Stopping,
+    Summary,
+    Synchrony,
+    from_json,
+)
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
 from harness.telemetry import Telemetry
 
 NO_TELEMETRY = Telemetry()
-_COURSE = (
-    "in_flight_mean",
-    "time_in_system_ms_mean",
-    "effective_concurrency",
-    "offered_per_s",
-    "backlog_growth_per_s",
-)
-BESIDE = ("workload_card", "agreement")
+
+
+class Beside(NamedTuple):
+    """What a run folder holds apart from its cells; None where it was not made.
+
+    workload_card: by load point what its requests are. agreement: how far the backends' answers were right,
+    alike and unharmed by load.
+    """
+
+    workload_card: dict[str, Any] | None = None
+    agreement: dict[str, Any] | None = None
 
 
 def summarise_cell(
     records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
-) -> dict[str, Any]:
-    """`facts` is the content of cell.json. Times in milliseconds; null is not reported or not enough."""
+) -> CellResult:
+    """`facts` is the content of cell.json."""
     requests, steady = records.requests, _steady(records, facts)
     queue = backlog(requests, facts["load"])
     hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
     facts = {**facts, "workload": {**facts["workload"], **_reuse(requests, asked, hit_source)}}
     nulls: dict[str, str] = {}
 
-    def statistics(
-        name: str, values: NDArray[np.float64], *, independent: bool = True
-    ) -> dict[str, float | None]:
+    def statistics(name: str, values: NDArray[np.float64], *, independent: bool = True) -> LatencyStats:
         described, reasons = describe(values, independent=independent)
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
@@ -73,8 +90,9 @@ def summarise_cell(
     if hit_rate is None:
         nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
     counts = _counts(requests, facts)
-    if counts["resent"] is None:
+    if counts.resent is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
+    load = from_json(facts["load"], Load)
     slots = throughput.slots_of(facts["load"])
     window = throughput.measured_window(requests, slots, throughput.spread_over_ns(facts))
     shares = np.zeros(len(requests))
@@ -93,7 +111,7 @@ def summarise_cell(
             else "the scenario sets no limits ([slo])"
         )
     told = conservation.Cell(records, facts, window, rates, shares, counts, telemetry) if window else None
-    laws = conservation.laws(told) if told else []
+    laws = tuple(conservation.laws(told)) if told else ()
     course, unknown = _course(records, window, slots)
     nulls |= unknown
     watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
@@ -102,68 +120,82 @@ def summarise_cell(
     if state.state is None:
         nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
-    return {
+    return CellResult(
         **facts["identity"],
-        "load": facts["load"],
-        "started_unix_ns": facts["t0_unix_ns"],
-        "workload_sha256": facts["workload"]["sha256"],
-        "validity": checks.judge(records, facts, hit_rate, asked, watched, steady, answered, laws),
-        "requests": counts,
-        "arrivals": arrivals.compare_cell(requests, facts["load"], asked),
-        "ttft_ms": statistics("ttft_ms", latency.ttft_ms(requests)),
-        "ttft_service_ms": statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
-        "itl_ms": statistics("itl_ms", latency.itl_ms(records), independent=False),
-        "tpot_ms": statistics("tpot_ms", latency.tpot_ms(requests)),
-        "e2e_ms": statistics("e2e_ms", latency.e2e_ms(requests)),
-        **rates,
-        "goodput_requests_per_s": good.requests_per_s,
-        **course,
-        "conservation": [asdict(law) for law in laws],
-        "slo": good.slo,
-        "state": state.state,
-        "state_why": state.why,
-        "steady_state": steady,
-        "backlog": queue,
-        "probe": facts.get("probe"),
-        "window_s": window.seconds if window else None,
-        "makespan_s": throughput.makespan_s(requests),
-        "window_kind": window.kind if window else None,
-        **_loop(requests, facts, nulls),
-        "sample": enough.amount(requests, facts.get("minimum")).as_json(),
-        "output_tokens": _output_tokens(records),
-        "events_per_arrival": bundling.merged_gaps(records)[1],
-        "prefix_cache_hit_rate": hit_rate,
-        "prefix_cache_source": hit_source,
-        "prefix_cache_ideal": facts["workload"]["ideal_hit_rate"],
-        "prefix_cache_ideal_by_block": None if asked is None else prefix.ideals(requests, asked),
-        **answered,
-        "start": facts.get("start"),
-        "template_tokens": lengths.template_tokens(requests, asked),
-        "by_kind": classes.by_kind(records, asked),
-        "by_turn": classes.by_turn(records, asked),
-        **watched,
-        "client": facts["client"],
-        "conditions": fairness.conditions(records, facts, hit_rate, asked),
-        "nulls": nulls,
-    }
+        load=load,
+        started_unix_ns=facts["t0_unix_ns"],
+        workload_sha256=facts["workload"]["sha256"],
+        validity=checks.judge(records, facts, hit_rate, asked, watched, steady, answered.answers, laws),
+        requests=counts,
+        arrivals=arrivals.compare_cell(requests, facts["load"], asked),
+        ttft_ms=statistics("ttft_ms", latency.ttft_ms(requests)),
+        ttft_service_ms=statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
+        itl_ms=statistics("itl_ms", latency.itl_ms(records), independent=False),
+        tpot_ms=statistics("tpot_ms", latency.tpot_ms(requests)),
+        e2e_ms=statistics("e2e_ms", latency.e2e_ms(requests)),
+        output_tokens_per_s=rates["output_tokens_per_s"],
+        input_tokens_per_s=rates["input_tokens_per_s"],
+        requests_per_s=rates["requests_per_s"],
+        output_chars_per_s=rates["output_chars_per_s"],
+        goodput_requests_per_s=good.requests_per_s,
+        **course._asdict(),
+        conservation=laws,
+        slo=good.slo,
+        state=state.state,
+        state_why=state.why,
+        steady_state=steady,
+        backlog=queue,
+        probe=from_json(facts["probe"], ProbeSize) if facts.get("probe") else None,
+        window_s=window.seconds if window else None,
+        makespan_s=throughput.makespan_s(requests),
+        window_kind=window.kind if window else None,
+        **_loop(requests, facts, nulls)._asdict(),
+        sample=enough.amount(requests, facts.get("minimum")).sample,
+        output_tokens=_output_tokens(records),
+        events_per_arrival=bundling.merged_gaps(records)[1],
+        prefix_cache_hit_rate=hit_rate,
+        prefix_cache_source=hit_source,
+        prefix_cache_ideal=facts["workload"]["ideal_hit_rate"],
+        prefix_cache_ideal_by_block=None if asked is None else prefix.ideals(requests, asked),
+        **answered._asdict(),
+        start=facts.get("start"),
+        template_tokens=lengths.template_tokens(requests, asked),
+        by_kind=classes.by_kind(records, asked),
+        by_turn=classes.by_turn(records, asked),
+        **watched._asdict(),
+        client=from_json(facts["client"], ClientStats),
+        conditions=fairness.conditions(records, facts, hit_rate, asked),
+        nulls=nulls,
+    )
+
+
+class _Course(NamedTuple):
+    """What was in flight over the window and, of an open loop, what was offered."""
+
+    in_flight_mean: float | None = None
+    time_in_system_ms_mean: float | None = None
+    effective_concurrency: float | None = None
+    offered_per_s: float | None = None
+    backlog_growth_per_s: float | None = None
 
 
 def _course(
     records: Records, window: throughput.Window | None, slots: int | None
-) -> tuple[dict[str, float | None], dict[str, str]]:
-    """What was in flight over the window and, of an open loop, what was offered; with why of each null."""
-    found: dict[str, float | None] = dict.fromkeys(_COURSE)
+) -> tuple[_Course, dict[str, str]]:
+    """With why of each null."""
     if window is None:
-        return found, dict.fromkeys(_COURSE, "no answer to count")
+        return _Course(), dict.fromkeys(_Course._fields, "no answer to count")
     requests = records.requests
     measured = requests[requests["phase"] == Phase.MEASURE]
-    found["in_flight_mean"] = in_flight.mean(requests, window.start_ns, window.end_ns)
-    found["time_in_system_ms_mean"] = float(in_flight.times_in_system_ns(measured).mean()) / 1e6
+    in_flight_mean = in_flight.mean(requests, window.start_ns, window.end_ns)
+    in_system_ms = float(in_flight.times_in_system_ns(measured).mean()) / 1e6
     if slots is not None:
-        found["effective_concurrency"] = found["in_flight_mean"]
-        return found, dict.fromkeys(_COURSE[-2:], "a closed loop offers what is served")
-    found["offered_per_s"] = window.per_second(conservation.arrivals(requests, window))
-    found["backlog_growth_per_s"] = window.per_second(conservation.backlog_growth(records, window))
+        no_offer = "a closed loop offers what is served"
+        closed = _Course(in_flight_mean, in_system_ms, effective_concurrency=in_flight_mean)
+        return closed, dict.fromkeys(("offered_per_s", "backlog_growth_per_s"), no_offer)
+    offered = window.per_second(conservation.arrivals(requests, window))
+    growth = window.per_second(conservation.backlog_growth(records, window))
+    found = _Course(in_flight_mean, in_system_ms, None, offered, growth)
     return found, {"effective_concurrency": "an open loop has no slots"}
 
 
@@ -181,7 +213,13 @@ def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | No
     }
 
 
-def _loop(requests: NDArray[np.void], facts: Mapping[str, Any], nulls: dict[str, str]) -> dict[str, Any]:
+class _Slots(NamedTuple):
+    slot_idle_ms: LatencyStats | None
+    slot_idle_share: float | None
+    synchrony: Synchrony | None
+
+
+def _loop(requests: NDArray[np.void], facts: Mapping[str, Any], nulls: dict[str, str]) -> _Slots:
     """How the slots of a closed loop fared; null, with the reason in `nulls`, for an open one."""
     load = facts["load"]
     slots = slot_time(requests, load)
@@ -193,14 +231,10 @@ def _loop(requests: NDArray[np.void], facts: Mapping[str, Any], nulls: dict[str,
         nulls.update(dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots))
     if together is None:
         nulls["synchrony"] = why
-    return {
-        "slot_idle_ms": idle,
-        "slot_idle_share": slots.share if slots else None,
-        "synchrony": together.as_json() if together else None,
-    }
+    return _Slots(idle, slots.share if slots else None, together)
 
 
-def _steady(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _steady(records: Records, facts: Mapping[str, Any]) -> SteadyState:
     workload = facts["workload"]
     return steady_state(
         records,
@@ -210,23 +244,23 @@ def _steady(records: Records, facts: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the measured phase; warm-up requests are counted apart. `unsent`: of all, never due."""
+def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> Requests:
+    """Of the measured phase; warm-up requests are counted apart."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
-    return {
-        "planned": facts["planned"],
-        "unsent": facts["unsent"],
-        "sent": int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
-        "ok": ok,
-        "failed": len(rows) - ok - dropped - cancelled,
-        "dropped": dropped,
-        "cancelled": cancelled,
-        "resent": _resent(rows),
-        "warmup": int(np.count_nonzero(requests["phase"] == Phase.WARMUP)),
-        "outcomes": {name: count for name, count in outcomes.items() if count},
-    }
+    return Requests(
+        planned=facts["planned"],
+        unsent=facts["unsent"],
+        sent=int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
+        ok=ok,
+        failed=len(rows) - ok - dropped - cancelled,
+        dropped=dropped,
+        cancelled=cancelled,
+        resent=_resent(rows),
+        warmup=int(np.count_nonzero(requests["phase"] == Phase.WARMUP)),
+        outcomes={name: count for name, count in outcomes.items() if count},
+    )
 
 
 def _resent(rows: NDArray[np.void]) -> int | None:
@@ -235,16 +269,16 @@ def _resent(rows: NDArray[np.void]) -> int | None:
     return None if (attempts == UNKNOWN).any() else int(np.count_nonzero(attempts > 1))
 
 
-def _output_tokens(records: Records) -> dict[str, Any]:
+def _output_tokens(records: Records) -> OutputTokens:
     rows = records.requests[latency.answered(records.requests)]
     known = rows["output_tokens"] != UNKNOWN
     text_events = int(rows["text_events"].sum())
     total = int(rows["output_tokens"].sum()) if len(rows) and known.all() else None
-    return {
-        "total": total,
-        "source": "usage" if total is not None else None,
-        "tokens_per_event": total / text_events if total and text_events else None,
-    }
+    return OutputTokens(
+        total=total,
+        source="usage" if total is not None else None,
+        tokens_per_event=total / text_events if total and text_events else None,
+    )
 
 
 def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
@@ -254,98 +288,91 @@ def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
 
 def summarise_run(
     manifest: Mapping[str, Any],
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[CellResult],
     pooled: Mapping[str, Samples],
-    others: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    others: Beside | None = None,
+) -> Summary:
     """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
-    cells = fairness.with_manifest(cells, manifest, (others or {}).get("agreement"))
-    invalid = any(cell["validity"]["verdict"] == "INVALID" for cell in cells)
-    state = manifest["state"]
-    summary = {
-        "run": manifest["run"],
-        "state": "invalid" if state == "complete" and invalid else state,
-        "scenario": manifest["scenario"]["scenario"]["name"],
-        "purpose": manifest["scenario"]["scenario"]["purpose"],
-        "model": manifest["model"],
-        "workload_sha256": manifest["workload_sha256"],
-        "simulated": any(cell["simulated"] for cell in cells),
-        "cells": cells,
-        "scaling": scaling(cells),
-        "unequal": fairness.unequal(cells),
-        **compare(cells, rules_of(manifest), pooled),
-        "stopping": _stopping(manifest),
-        "capacity": capacity(cells, manifest["repeats"]) if manifest.get("find_capacity") else None,
-        **(others or dict.fromkeys(BESIDE)),
-        "warnings": [*_warnings(manifest, cells), *agreement.warnings((others or {}).get("agreement"))],
-    }
-    return {**summary, "claims": claims.judge(summary, manifest, claims.load_book())}
+    others = others or Beside()
+    cells = fairness.with_manifest(cells, manifest, others.agreement)
+    invalid, state = any(cell.invalid for cell in cells), manifest["state"]
+    summary = Summary(
+        run=manifest["run"],
+        state="invalid" if state == "complete" and invalid else state,
+        scenario=manifest["scenario"]["scenario"]["name"],
+        purpose=manifest["scenario"]["scenario"]["purpose"],
+        model=from_json(manifest["model"], ModelName) if manifest["model"] else None,
+        workload_sha256=manifest["workload_sha256"],
+        simulated=any(cell.simulated for cell in cells),
+        cells=cells,
+        scaling=scaling(cells),
+        unequal=fairness.unequal(cells),
+        **compare(cells, rules_of(manifest), pooled)._asdict(),
+        stopping=_stopping(manifest),
+        capacity=capacity(cells, manifest["repeats"]) if manifest.get("find_capacity") else None,
+        workload_card=others.workload_card,
+        agreement=others.agreement,
+        warnings=(*_warnings(manifest, cells), *agreement.warnings(others.agreement)),
+        claims=(),
+    )
+    return replace(summary, claims=tuple(claims.judge(summary, manifest, claims.load_book())))
 
 
 def standing(
     manifest: Mapping[str, Any],
-    cells: Sequence[Mapping[str, Any]],
+    cells: Sequence[CellResult],
     pooled: Mapping[str, Samples],
-    others: Mapping[str, Any],
+    others: Beside,
 ) -> Stand:
     """What is decided after the last look that the manifest says was taken; arguments of `summarise_run`."""
-    cells = fairness.with_manifest(cells, manifest, others.get("agreement"))
+    cells = fairness.with_manifest(cells, manifest, others.agreement)
     return stand(rows_of(cells, pooled), rules_of(manifest))
 
 
-def _stopping(manifest: Mapping[str, Any]) -> dict[str, Any] | None:
+def _stopping(manifest: Mapping[str, Any]) -> Stopping | None:
     """Why the run ended where it did; None where the number of repeats was fixed."""
     found = manifest.get("stopping")
-    return found and {
-        "rule": "group-sequential",
-        "looks": found["looks"],
-        "alpha_per_look": rules_of(manifest).look_alpha,
-        "repeats": found["repeats"],
-        "reason": found["reason"],
-        "budget_s": found["budget_s"],
-        "spent_s": found["spent_s"],
-    }
+    if not found:
+        return None
+    return from_json(
+        {**found, "rule": "group-sequential", "alpha_per_look": rules_of(manifest).look_alpha}, Stopping
+    )
 
 
-def _warnings(manifest: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    found = list(manifest["warnings"])
-    tracks = {cell["label"]: cell["quantisation"] for cell in cells if cell["quantisation"]}
+def _warnings(manifest: Mapping[str, Any], cells: Sequence[CellResult]) -> list[RunWarning]:
+    found = [from_json(warning, RunWarning) for warning in manifest["warnings"]]
+    tracks = {cell.label: cell.quantisation for cell in cells if cell.quantisation}
     if len(set(tracks.values())) > 1:
+        weights = ", ".join(f"{label} {track}" for label, track in tracks.items())
         found.append(
-            {
-                "code": "different-tracks",
-                "text": "different weights: "
-                + ", ".join(f"{label} {track}" for label, track in tracks.items()),
-                "hint": "a difference in speed may be the quantisation's, not the engine's",
-            }
+            RunWarning(
+                code="different-tracks",
+                text=f"different weights: {weights}",
+                hint="a difference in speed may be the quantisation's, not the engine's",
+            )
         )
-    repeats = {cell["repeat"] for cell in cells}
-    if len({cell["label"] for cell in cells}) > 1 and len(repeats) < 2:
+    repeats = {cell.repeat for cell in cells}
+    if len({cell.label for cell in cells}) > 1 and len(repeats) < 2:
         found.append(
-            {
-                "code": "one-repeat",
-                "text": "one run per backend: differences between runs of the same backend are unknown",
-                "hint": "leave --repeats out before calling one backend faster",
-            }
+            RunWarning(
+                code="one-repeat",
+                text="one run per backend: differences between runs of the same backend are unknown",
+                hint="leave --repeats out before calling one backend faster",
+            )
         )
     return [*found, *ramp_warnings(cells), *surroundings.gaps(cells)]
 
 
-def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run folder holds apart from its cells: BESIDE, each null where it was not made.
-
-    workload_card: by load point what its requests are. agreement: how far the backends' answers were right,
-    alike and unharmed by load.
-    """
+def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> Beside:
     questions, asked = folder.read_answers()
     in_order = {label: asked[label] for label in manifest.get("backends", ()) if label in asked}
-    return {
-        "workload_card": folder.read_json("workload.json")["cards"] if folder.has("workload.json") else None,
-        "agreement": agreement.compare(agreement.from_json(questions), in_order) if questions else None,
-    }
+    return Beside(
+        folder.read_json("workload.json")["cards"] if folder.has("workload.json") else None,
+        agreement.compare(agreement.from_json(questions), in_order) if questions else None,
+    )
 
 
-def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None) -> Summary:
     """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run.
 
     `prices` as spec/prices.py gives them, instead of those the run was given.
@@ -362,7 +389,7 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
         except SpecError as error:
             hint = "its records are damaged: copy the run folder again, or measure the cell again"
             code = "cell-damaged" if isinstance(error, DamagedError) else "cell-unreadable"
-            unreadable.append({"code": code, "text": str(error), "hint": hint})
+            unreadable.append(RunWarning(code=code, text=str(error), hint=hint))
     manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
-    return summary | {"warnings": [*summary["warnings"], *unreadable]}
+    return replace(summary, warnings=(*summary.warnings, *unreadable))

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from harness.findings import Finding
+from harness.metrics.usage import Usage
+from harness.model import CellResult, Gpu, Host, Reason, RunWarning, TelemetryHealth
 
 Json = Mapping[str, Any]
 
@@ -16,12 +17,14 @@ _NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NV
 THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
 
 
-def findings(facts: Json, watched: Json) -> Iterator[Finding]:
-    """`watched` holds gpu, host and server as summary.json has them; what is null is not judged."""
-    yield from _contended(watched.get("host") or {})
-    yield from _gpus(watched.get("gpu") or {})
+def findings(facts: Json, watched: Usage | None) -> Iterator[Reason]:
+    """What is null is not judged."""
+    if watched is not None and watched.host is not None:
+        yield from _contended(watched.host)
+    if watched is not None and watched.gpu is not None:
+        yield from _gpus(watched.gpu)
     if facts.get("counter_restarts"):
-        yield Finding(
+        yield Reason(
             "engine-restarted",
             "INVALID",
             f"its counters fell {facts['counter_restarts']} time(s)",
@@ -30,13 +33,13 @@ def findings(facts: Json, watched: Json) -> Iterator[Finding]:
         )
 
 
-def _contended(host: Json) -> Iterator[Finding]:
-    others, cpus = host.get("other_cores"), host.get("cpus")
+def _contended(host: Host) -> Iterator[Reason]:
+    others, cpus = host.other_cores, host.cpus
     if others is None or not cpus or others < OTHER_CORES_SHARE * cpus:
         return
-    stolen = host.get("stolen_cores") or 0.0
+    stolen = host.stolen_cores or 0.0
     taken = f", {stolen:.2f} of it taken by the hypervisor" if stolen >= 0.01 else ""
-    yield Finding(
+    yield Reason(
         "contended",
         "SUSPECT",
         f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}",
@@ -45,31 +48,31 @@ def _contended(host: Json) -> Iterator[Finding]:
     )
 
 
-def _gpus(gpu: Json) -> Iterator[Finding]:
-    before = gpu.get("idle_utilisation_pct")
+def _gpus(gpu: Gpu) -> Iterator[Reason]:
+    before = gpu.idle_utilisation_pct
     if before is not None and before > GPU_BUSY_BEFORE_PCT:
-        yield Finding(
+        yield Reason(
             "gpu-busy",
             "SUSPECT",
             f"{before:.0f} % busy before the first request",
             f"{GPU_BUSY_BEFORE_PCT:g} %",
             "something else computes on this GPU: see nvidia-smi",
         )
-    others = (gpu.get("other_memory_bytes") or {}).get("max")
+    others = gpu.other_memory_bytes.max if gpu.other_memory_bytes else None
     if others is not None and others > OTHER_GPU_MEMORY_BYTES:
-        yield Finding(
+        yield Reason(
             "gpu-shared",
             "SUSPECT",
             f"{others / 2**30:.1f} GiB of GPU memory held by other processes",
             f"{OTHER_GPU_MEMORY_BYTES / 2**30:g} GiB",
             "stop the other processes on this GPU: see nvidia-smi",
         )
-    for device in gpu.get("devices") or ():
+    for device in gpu.devices:
         slowed = {
             name: share for name, share in (device["throttled_share"] or {}).items() if name in THROTTLING
         }
-        if device["index"] in gpu["engine_gpus"] and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
-            yield Finding(
+        if device["index"] in gpu.engine_gpus and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
+            yield Reason(
                 "gpu-throttled",
                 "SUSPECT",
                 f"GPU {device['index']}: "
@@ -79,30 +82,30 @@ def _gpus(gpu: Json) -> Iterator[Finding]:
             )
 
 
-def gaps(cells: Iterable[Json]) -> list[dict[str, str]]:
+def gaps(cells: Iterable[CellResult]) -> list[RunWarning]:
     """Warnings about samples that are missing: a cell is as valid without them, but explains less."""
     where: dict[tuple[str, str], list[str]] = {}
     for cell in cells:
-        for key in dict.fromkeys(_gaps(cell.get("telemetry") or {})):
-            where.setdefault(key, []).append(cell["cell"])
+        for key in dict.fromkeys(_gaps(cell.telemetry)):
+            where.setdefault(key, []).append(cell.cell)
     return [
-        {"code": "telemetry-gap", "text": f"{text} ({', '.join(names)})", "hint": hint}
+        RunWarning(code="telemetry-gap", text=f"{text} ({', '.join(names)})", hint=hint)
         for (text, hint), names in where.items()
     ]
 
 
-def _gaps(telemetry: Json) -> Iterator[tuple[str, str]]:
-    if telemetry.get("wanted") and telemetry["problem"]:
-        yield f"nothing was sampled to the end: {telemetry['problem']}", "see docs/telemetry.md"
-    for name, source in (telemetry.get("sources") or {}).items():
-        about = source["about"]
+def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
+    if telemetry.wanted and telemetry.problem:
+        yield f"nothing was sampled to the end: {telemetry.problem}", "see docs/telemetry.md"
+    for name, source in telemetry.sources.items():
+        about = source.about
         if about.get("broken"):
-            yield source["unavailable"], "there seems to be a GPU: reload its driver, or reboot"
+            yield source.unavailable, "there seems to be a GPU: reload its driver, or reboot"
         for device, lost in (about.get("lost") or {}).items():
             yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
-        if source["failing_since_s"] is not None:
-            how = "stopped answering" if source["reads"] else "did not answer"
+        if source.failing_since_s is not None:
+            how = "stopped answering" if source.reads else "did not answer"
             yield (
-                f"{_NAMES.get(name, name)} {how}: {source['last_failure']}",
+                f"{_NAMES.get(name, name)} {how}: {source.last_failure}",
                 "its figures are null, or of a part",
             )

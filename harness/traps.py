@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.findings import Finding
 from harness.metrics.judging import TRUNCATED
 from harness.metrics.latency import answered
+from harness.model import Answers, Reason
 from harness.record import UNKNOWN, EventKind, Records
 
 Json = Mapping[str, Any]
@@ -19,19 +19,19 @@ ENFORCED, IGNORED = 0.98, 0.5
 CUT = 0.5  # share of answers that the token limit ended
 
 
-def findings(records: Records, facts: Json, answered: Json) -> Iterator[Finding]:
-    """`facts` is the content of cell.json; `answered` holds what metrics.quality makes of the answers."""
+def findings(records: Records, facts: Json, answers: Answers | None) -> Iterator[Reason]:
+    """`facts` is the content of cell.json; `answers` what metrics.quality makes of them."""
     yield from _usage_missing(records)
     yield from _tokens_together(records, facts)
     yield from _reasoning(records, facts)
-    yield from _shapes_ignored(answered)
+    yield from _shapes_ignored(answers)
 
 
-def _usage_missing(records: Records) -> Iterator[Finding]:
+def _usage_missing(records: Records) -> Iterator[Reason]:
     rows = records.requests[answered(records.requests)]
     missing = int(np.count_nonzero(rows["output_tokens"] == UNKNOWN))
     if missing:
-        yield Finding(
+        yield Reason(
             "usage-missing",
             "SUSPECT",
             f"{missing} of {len(rows)} answers without a usage block",
@@ -40,7 +40,7 @@ def _usage_missing(records: Records) -> Iterator[Finding]:
         )
 
 
-def _tokens_together(records: Records, facts: Json) -> Iterator[Finding]:
+def _tokens_together(records: Records, facts: Json) -> Iterator[Reason]:
     """Only where the definition says that each token has an event of its own."""
     rows = records.requests[answered(records.requests)]
     events = int(rows["text_events"].sum())
@@ -50,7 +50,7 @@ def _tokens_together(records: Records, facts: Json) -> Iterator[Finding]:
         return
     each = float(rows["output_tokens"].sum()) / events
     if each > SEVERAL_PER_EVENT:
-        yield Finding(
+        yield Reason(
             "tokens-per-event",
             "SUSPECT",
             f"{each:.2f} tokens per event",
@@ -59,12 +59,12 @@ def _tokens_together(records: Records, facts: Json) -> Iterator[Finding]:
         )
 
 
-def _reasoning(records: Records, facts: Json) -> Iterator[Finding]:
+def _reasoning(records: Records, facts: Json) -> Iterator[Reason]:
     if (facts.get("request") or {}).get("thinking") != "off":
         return
     reasoned = records.events["seq"][records.events["kind"] == EventKind.REASONING]
     if len(reasoned):
-        yield Finding(
+        yield Reason(
             "thinking-not-off",
             "SUSPECT",
             f"{len(np.unique(reasoned))} answers with reasoning text",
@@ -73,15 +73,15 @@ def _reasoning(records: Records, facts: Json) -> Iterator[Finding]:
         )
 
 
-def _shapes_ignored(answered: Json) -> Iterator[Finding]:
+def _shapes_ignored(answers: Answers | None) -> Iterator[Reason]:
     """By shape: an engine may keep to one and not to another. Cut answers and refusals enter no rate."""
-    for shape, counts in ((answered.get("answers") or {}).get("structured") or {}).items():
+    for shape, counts in (answers.checks.get("structured", {}) if answers else {}).items():
         if not counts["told"]:
             continue
         rate, cut = counts["rate"], counts.get(TRUNCATED, 0) / counts["asked"]
         if rate is not None and rate < ENFORCED:
             ignored = rate < IGNORED
-            yield Finding(
+            yield Reason(
                 "structured-ignored" if ignored else "structured-invalid",
                 "SUSPECT",
                 f"{rate:.0%} of the whole answers are valid ({shape})",
@@ -91,7 +91,7 @@ def _shapes_ignored(answered: Json) -> Iterator[Finding]:
                 else "this engine enforces the constraint in part: see what its answers break",
             )
         if cut > CUT:
-            yield Finding(
+            yield Reason(
                 "structured-cut",
                 "SUSPECT",
                 f"{counts[TRUNCATED]} of {counts['asked']} answers end at the token limit ({shape})",

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.agreement.questions import Question
 from harness.agreement.score import CHANGES, FAULTS, Answer, change, fault, right
+from harness.model import RunWarning
 
 Answers = Mapping[str, Answer]  # by question id
 
@@ -39,7 +40,7 @@ def compare(questions: Sequence[Question], asked: Mapping[str, Mapping[str, Any]
     }
 
 
-def warnings(found: Mapping[str, Any] | None) -> Iterator[dict[str, str]]:
+def warnings(found: Mapping[str, Any] | None) -> Iterator[RunWarning]:
     """What a reader of speeds must know: answers that load destroyed, a backend that is right more often."""
     if not found:
         return
@@ -47,21 +48,21 @@ def warnings(found: Mapping[str, Any] | None) -> Iterator[dict[str, str]]:
         harmed = {name: count for name, count in backend["under_load"].items() if name in HARM and count}
         if harmed:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
-            yield {
-                "code": "answers-harmed",
-                "text": f"{label}: with {backend['saturated']['concurrency']} questions at once: {what}",
-                "hint": "its speed under load is not worth as much: agreement/ holds the answers",
-            }
+            yield RunWarning(
+                code="answers-harmed",
+                text=f"{label}: with {backend['saturated']['concurrency']} questions at once: {what}",
+                hint="its speed under load is not worth as much: agreement/ holds the answers",
+            )
     for pair in found["pairs"]:
         if pair["p_value"] is not None and pair["p_value"] < MAX_P / len(found["pairs"]):
             better, worse = sorted(("a", "b"), key=lambda side: -int(pair[f"only_{side}_right"]))
             more, fewer = pair[f"only_{better}_right"], pair[f"only_{worse}_right"]
             text = f"{pair[better]} is right in {more} questions where {pair[worse]} is wrong"
-            yield {
-                "code": "answers-differ",
-                "text": f"{text}, and wrong in {fewer} where that is right (p {pair['p_value']:.2g})",
-                "hint": "the same model should not: other weights, another chat template, or a defect",
-            }
+            yield RunWarning(
+                code="answers-differ",
+                text=f"{text}, and wrong in {fewer} where that is right (p {pair['p_value']:.2g})",
+                hint="the same model should not: other weights, another chat template, or a defect",
+            )
 
 
 def _backend(questions: Sequence[Question], stored: Mapping[str, Any]) -> dict[str, Any]:

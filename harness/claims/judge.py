@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from harness.claims.book import Book, Claim
 from harness.claims.place import Place, place_of
-from harness.plan import LoadPoint
+from harness.model import LoadPoint, Summary, as_json
 
 Json = Mapping[str, Any]
 Word = Literal["reproduced", "contradicted", "not decidable here"]
@@ -33,7 +33,7 @@ class Found:
         low, high = self.stated
         return {
             "about": self.about,
-            "load": self.load._asdict(),
+            "load": as_json(self.load),
             "stated": [low, None if math.isinf(high) else high],
             "measured": list(self.measured) if self.measured else None,
             "verdict": self.verdict,
@@ -41,7 +41,7 @@ class Found:
         }
 
 
-def judge(summary: Json, manifest: Json, book: Book) -> list[dict[str, Any]]:
+def judge(summary: Summary, manifest: Json, book: Book) -> list[dict[str, Any]]:
     """The `claims` of summary.json; `summary` needs its cells, estimates and comparison.
 
     Simulated engines reproduce nothing and are not looked at.
@@ -99,7 +99,7 @@ def _places(found: Sequence[Found], word: Word) -> str:
 def _found(claim: Claim, place: Place) -> Iterator[Found]:
     assert claim.measure is not None
     for load in place.loads:
-        if not claim.takes(*load):
+        if not claim.takes(load.kind, load.value):
             continue
         if claim.kind in ("ratio", "order"):
             yield from _pairs(claim, place, load)
@@ -121,11 +121,11 @@ def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[Found]:
         if a is None or b is None:
             continue
         about, finding = f"{a} / {b}", place.finding(a, b, load, claim.measure)
-        if finding and finding["verdict"] == "not comparable":
-            yield Found(about, load, (low, high), None, OPEN, f"not comparable: {finding['why']}")
+        if finding and finding.verdict == "not comparable":
+            yield Found(about, load, (low, high), None, OPEN, f"not comparable: {finding.why}")
             continue
         measured = place.gain(a, b, load, claim.measure)
-        if finding and finding["verdict"] == "same" and (low, high) == (1.0, math.inf):
+        if finding and finding.verdict == "same" and (low, high) == (1.0, math.inf):
             yield Found(about, load, (low, high), measured, "contradicted", "the same within the noise")
             continue
         yield _one(about, load, (low, high), measured)

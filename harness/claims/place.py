@@ -7,22 +7,21 @@ from typing import Any
 
 from harness.claims.book import Book, Claim
 from harness.claims.hardware import HARDWARE
-from harness.plan import LoadPoint
+from harness.model import CellResult, LoadPoint, PairVerdict, Summary
 from harness.spec.measures import MEASURES
 
 Json = Mapping[str, Any]
 Triple = tuple[float, float, float]
 
-MIN_RUNS = 3
 RATES = ("prefix_cache_hit_rate", "structured_valid_rate")  # shares: comparable between models
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    labels: Mapping[str, Json]  # label → a cell that is not simulated
+    labels: Mapping[str, CellResult]  # label → a cell that is not simulated
     names: Mapping[str, str]  # system as claims call it → label
     estimates: Mapping[tuple[str, LoadPoint, str], Triple]
-    findings: Mapping[tuple[str, str, LoadPoint, str], Json]
+    findings: Mapping[tuple[str, str, LoadPoint, str], PairVerdict]
     loads: Sequence[LoadPoint]
     scenario: str
     kinds: frozenset[str]  # of work
@@ -43,7 +42,7 @@ class Place:
     def estimate(self, label: str, load: LoadPoint, measure: str) -> Triple | None:
         return self.estimates.get((label, load, measure))
 
-    def finding(self, a: str, b: str, load: LoadPoint, measure: str) -> Json | None:
+    def finding(self, a: str, b: str, load: LoadPoint, measure: str) -> PairVerdict | None:
         """Of the comparison, whichever way round it was made."""
         return self.findings.get((a, b, load, measure)) or self.findings.get((b, a, load, measure))
 
@@ -51,9 +50,9 @@ class Place:
         """How many times better a is than b: more of a rate, less of a latency or a price."""
         finding = self.finding(a, b, load, measure)
         lower = MEASURES[measure] == "lower"
-        if finding and finding.get("ratio"):
-            low, middle, high = finding["ratio"]
-            turned = (finding["a"] == b) != lower
+        if finding and finding.ratio:
+            low, middle, high = finding.ratio
+            turned = (finding.a == b) != lower
             return (1 / high, 1 / middle, 1 / low) if turned and low > 0 else (low, middle, high)
         one, other = self.estimate(a, load, measure), self.estimate(b, load, measure)
         if one is None or other is None:
@@ -97,52 +96,41 @@ class Place:
         if claim.workload is None:
             found.append(f"workload not stated; here {self.scenario}")
         shown = {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
-        versions = [
-            f"{label} {cell.get('engine_version') or 'of unknown version'}" for label, cell in shown.items()
-        ]
+        versions = [f"{label} {cell.engine_version or 'of unknown version'}" for label, cell in shown.items()]
         found.append(f"versions not stated; here {', '.join(versions)}")
-        tracks = {str(cell.get("track")) for cell in shown.values()}
+        tracks = {str(cell.track) for cell in shown.values()}
         if len(tracks) > 1:
             found.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
         return found
 
 
-def place_of(summary: Json, manifest: Json, book: Book) -> Place:
-    cells = [cell for cell in summary.get("cells") or () if not cell.get("simulated")]
-    host, model = manifest.get("host") or {}, summary.get("model") or manifest.get("model") or {}
+def place_of(summary: Summary, manifest: Json, book: Book) -> Place:
+    cells = [cell for cell in summary.cells if not cell.simulated]
+    host, model = manifest.get("host") or {}, summary.model
     apple = ["Apple silicon"] if host.get("system") == "Darwin" else []
-    scenario = str(summary.get("scenario") or "")
-    labels = {cell["label"]: cell for cell in reversed(cells)}
-    least = (summary.get("verdict_rules") or {}).get("min_runs", MIN_RUNS)  # as verdicts ask
+    scenario = summary.scenario
+    labels = {cell.label: cell for cell in reversed(cells)}
     return Place(
         labels=labels,
         names=_names(labels),
         estimates={
-            (one["label"], LoadPoint.of(one), one["metric"]): _triple(one["interval"])
-            for one in summary.get("estimates") or ()
-            if None not in one["interval"] and one["runs"] >= least
+            (one.label, one.load, one.metric): one.whole
+            for one in summary.estimates
+            if one.whole is not None and one.runs >= summary.verdict_rules.min_runs
         },
-        findings={
-            (one["a"], one["b"], LoadPoint.of(one), one["metric"]): one
-            for one in summary.get("comparison") or ()
-        },
-        loads=sorted({LoadPoint.of(cell) for cell in cells}),
+        findings={(one.a, one.b, one.load, one.metric): one for one in summary.comparison},
+        loads=sorted({cell.point for cell in cells}),
         scenario=scenario,
         kinds=frozenset(book.workloads.get(scenario, ())),
-        model=str(model.get("title") or model.get("name") or ""),
+        model=model.title or model.name if model else "",
         gpus=", ".join(dict.fromkeys([*(host.get("gpus") or []), *apple])),
     )
 
 
-def _names(labels: Mapping[str, Json]) -> dict[str, str]:
+def _names(labels: Mapping[str, CellResult]) -> dict[str, str]:
     """A variant stands for an engine that was not measured plain, unless it takes something away."""
     names = {label: label for label in labels}
     for label, cell in labels.items():
-        if not str(cell.get("variant") or "").startswith("no-"):
-            names.setdefault(str(cell["backend"]), label)
+        if not (cell.variant or "").startswith("no-"):
+            names.setdefault(cell.backend, label)
     return names
-
-
-def _triple(interval: Sequence[float]) -> Triple:
-    low, middle, high = interval
-    return float(low), float(middle), float(high)

@@ -50,7 +50,7 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
     from harness.summary import summarise_folder
 
     summary = summarise_folder(open_run(arguments.run, arguments.out))
-    entries = [entry for entry in summary["claims"] if entry["id"] in wanted]
+    entries = [entry for entry in summary.claims if entry["id"] in wanted]
     print(json.dumps(entries, indent=1) if arguments.json else terminal(entries, width), end="")
 
 

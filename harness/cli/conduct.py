@@ -46,7 +46,7 @@ def _show(run: Run, arguments: argparse.Namespace) -> None:
         print(json.dumps(run.folder.read_json("summary.json"), indent=1))
     elif run.cells:
         width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
-        print(terminal(run.folder.read_json("summary.json"), width=width, color=wants_color(sys.stdout)))
+        print(terminal(run.folder.read_summary(), width=width, color=wants_color(sys.stdout)))
         print(f"\nrun folder: {path}")
         if not arguments.no_report:
             print(f"report:     {path / 'report.html'}")
@@ -64,4 +64,4 @@ def _exit_code(run: Run) -> ExitCode:
         raise SetupError("no backend could be measured", where=run.failures[0]["backend"])
     if run.failures:
         return ExitCode.SETUP
-    return ExitCode.INVALID if run.summary["state"] == "invalid" else ExitCode.OK
+    return ExitCode.INVALID if run.summary.state == "invalid" else ExitCode.OK

@@ -9,6 +9,7 @@ from harness.engines.known import known
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
+from harness.model import CellResult, LoadPoint
 from harness.plan import MOST_LONGER, Cell, all_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
@@ -157,7 +158,7 @@ def _manifest(folder: RunFolder) -> Mapping[str, Any]:
 
 
 def _planned(
-    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, str, float], list[float]]
+    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, LoadPoint], list[float]]
 ) -> PlannedCell:
     load = prepared.scenario.load
     count = all_requests(prepared.scenario, cell.load, prepared.probe)
@@ -166,7 +167,7 @@ def _planned(
     label = prepared.labels[cell.backend]
     words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
     point = f"{cell.load.value:g} {words[cell.load.kind]}"
-    seen = history.get((label, prepared.launches[cell.backend].mode, cell.load.kind, cell.load.value))
+    seen = history.get((label, prepared.launches[cell.backend].mode, cell.load))
     if cell.load.kind == "rate":
         expected, basis = count / cell.load.value, f"{count} requests at this rate"
     elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
@@ -184,21 +185,20 @@ def _planned(
     return PlannedCell(cell.name, label, point, expected, basis)
 
 
-def _history(prepared: Prepared) -> dict[tuple[str, str, str, float], list[float]]:
+def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]]:
     """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
-    seconds: dict[tuple[str, str, str, float], list[float]] = {}
+    seconds: dict[tuple[str, str, LoadPoint], list[float]] = {}
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
         for cell in _cells(folder):
-            requests = cell["requests"]["ok"] + cell["requests"]["warmup"]
-            if requests:
-                key = (cell["label"], cell["launch"], cell["load"]["kind"], cell["load"]["value"])
-                seconds.setdefault(key, []).append(cell["client"]["wall_s"] / requests)
+            requests = cell.requests.ok + cell.requests.warmup
+            if requests and cell.client.wall_s is not None:
+                key = (cell.label, cell.launch, cell.point)
+                seconds.setdefault(key, []).append(cell.client.wall_s / requests)
     return seconds
 
 
-def _cells(folder: RunFolder) -> Sequence[dict[str, Any]]:
+def _cells(folder: RunFolder) -> Sequence[CellResult]:
     try:
-        cells: list[dict[str, Any]] = folder.read_summary()["cells"]
+        return folder.read_summary().cells
     except SpecError:
         return ()
-    return cells

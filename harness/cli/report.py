@@ -51,7 +51,7 @@ def _rebuild(folder: "RunFolder", width: int, priced: dict[str, Any] | None, *, 
     from harness.summary import summarise_folder
 
     summary = summarise_folder(folder, priced)
-    folder.write_json("summary.json", summary)
+    folder.write_summary(summary)
     written = report.build(folder)
     if as_json:
         print(json.dumps(folder.read_json("summary.json"), indent=1))

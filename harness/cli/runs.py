@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.compare.across import Run
 from harness.compare.observed import Samples
 from harness.dotted import number_at
 from harness.errors import SpecError
+from harness.model import Summary
 from harness.store import RunFolder, open_run
 from harness.summary import folder_samples
 
@@ -26,17 +26,17 @@ def opened(names: Sequence[str], results: Path) -> list[Run]:
     return runs
 
 
-def _samples(folder: RunFolder, summary: Mapping[str, Any]) -> Mapping[str, Samples]:
+def _samples(folder: RunFolder, summary: Summary) -> Mapping[str, Samples]:
     """Read where a declared percentile is null in a cell: only then are requests pooled."""
-    declared = summary["verdict_rules"].get("metrics", ())
-    if all(number_at(cell, metric) is not None for cell in summary["cells"] for metric in declared):
+    declared = summary.verdict_rules.metrics
+    if all(number_at(cell, metric) is not None for cell in summary.cells for metric in declared):
         return {}
     return folder_samples(folder)
 
 
 def _run(name: str, folder: RunFolder) -> Run:
     manifest, summary = folder.read_manifest(), folder.read_summary()
-    run = Run(name, manifest, summary["cells"], _samples(folder, summary))
+    run = Run(name, manifest, summary.cells, _samples(folder, summary))
     if not run.cells:
         raise SpecError("no cell of this run was measured", where=str(folder.path))
     return run

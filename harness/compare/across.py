@@ -1,20 +1,23 @@
 """Runs of any time and machine compared with a baseline: what differs, and verdicts where possible."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from functools import cached_property
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-from harness.compare.finding import Finding
+from msgspec.structs import replace
+
 from harness.compare.manifests import Difference, Side, differences
 from harness.compare.missing import Missing, check_allowed, failed_to_start, missing
-from harness.compare.observed import Cell, Samples, Series, labels, loads, series
+from harness.compare.observed import Samples, Series, labels, loads, series
 from harness.compare.ratio import estimate
 from harness.compare.rules import SESSION_FLOOR, Rules, rules_of
 from harness.compare.verdict import Pairing, decide
 from harness.errors import SpecError
+from harness.model import CellResult, PairVerdict, as_json
 from harness.spec.strict import nearest
 
 Json = dict[str, Any]
@@ -24,7 +27,7 @@ Json = dict[str, Any]
 class Run:
     name: str  # unique among those compared
     manifest: Mapping[str, Any]
-    cells: Sequence[Cell]  # of its summary.json
+    cells: Sequence[CellResult]  # of its summary.json
     samples: Mapping[str, Samples]  # by the name of the cell; empty where the records were not copied along
 
     @property
@@ -46,8 +49,8 @@ class _Member:
         return self.run.samples
 
     @property
-    def cells(self) -> list[Cell]:
-        return [{**cell, "label": self.name} for cell in self.run.cells if cell["label"] == self.label]
+    def cells(self) -> list[CellResult]:
+        return [replace(cell, label=self.name) for cell in self.run.cells if cell.label == self.label]
 
 
 def compare_runs(
@@ -102,7 +105,7 @@ def _about(run: Run) -> Json:
         "hostname": host.get("hostname"),
         "scenario": run.manifest["scenario"]["scenario"]["name"],
         "state": run.manifest.get("state"),
-        "simulated": any(cell.get("simulated") for cell in run.cells),
+        "simulated": any(cell.simulated for cell in run.cells),
     }
 
 
@@ -178,17 +181,17 @@ class _Pair:
 
     def missing(self) -> Iterator[Missing]:
         old, new = (
-            [{**cell, "label": self.new.label} for cell in member.cells] for member in (self.old, self.new)
+            [replace(cell, label=self.new.label) for cell in member.cells] for member in (self.old, self.new)
         )
         yield from missing(old, new, self.rules.metrics)
         if failed_to_start(self.old.run.manifest, self.old.label) is None:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
 
-    def as_json(self, found: Iterator[Finding]) -> Json:
+    def as_json(self, found: Iterator[PairVerdict]) -> Json:
         """Takes its own from `found`."""
         findings = [
-            {**one.as_json(), "values": _values(pairing, one)}
+            {**as_json(one), "values": _values(pairing, one)}
             for pairing in self.pairings
             for one in islice(found, len(self.rules.metrics))
         ]
@@ -198,7 +201,7 @@ class _Pair:
             "differences": [_difference(one) for one in self.differences],
             "refused": None if self.force else self.refused,
             "findings": findings,
-            "verdict_rules": self.rules.as_json(),
+            "verdict_rules": as_json(self.rules.record),
         }
 
 
@@ -208,14 +211,14 @@ def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rule
     # What a run that stopped by its figures may claim is bounded by the level of its looks.
     level = min(declared.look_alpha, rules_of(old.run.manifest).look_alpha)
     smallest = floor if floor is not None else SESSION_FLOOR if apart else declared.floor
-    return replace(declared, alpha=level, looks=(), floor=smallest, apart=apart, forced=force)
+    return changed(declared, alpha=level, looks=(), floor=smallest, apart=apart, forced=force)
 
 
 def _one(rows: Sequence[Series], member: _Member) -> Series:
     return next(iter(rows), Series(member.name, ()))
 
 
-def _values(pairing: Pairing, finding: Finding) -> list[float | None]:
+def _values(pairing: Pairing, finding: PairVerdict) -> list[float | None]:
     found = (estimate(one, finding.metric) for one in (pairing.a, pairing.b))
     return [one.interval[1] if one else None for one in found]
 

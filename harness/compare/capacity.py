@@ -4,13 +4,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from harness.compare.kept import queue_reasons, why_not_kept
-from harness.compare.observed import Cell, labels
-from harness.dotted import number_at
+from harness.compare.observed import labels
+from harness.model import Capacity, CellResult, TestedLoad
 
 # A queue a little above the capacity takes longer than any probe to show: the answer of an open loop is a
 # load that kept the limits with another one above it, by so much at most, that did so too.
@@ -27,7 +26,7 @@ class _Found:
     short: float | None  # highest load that kept them in a short probe
 
 
-def capacity(cells: Sequence[Cell], searches: int) -> list[dict[str, Any]]:
+def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]:
     """The `capacity` list of summary.json.
 
     `cells` of repeats `searches` and above are long probes. `kept_by_search` is the highest load that kept
@@ -35,32 +34,31 @@ def capacity(cells: Sequence[Cell], searches: int) -> list[dict[str, Any]]:
     lower of the middle two); null where there is none. `interval`: [lowest of the searches, `value`, lowest
     load above it that failed a long probe].
     """
-    return [
-        _of(label, [cell for cell in cells if cell["label"] == label], searches) for label in labels(cells)
-    ]
+    return tuple(
+        _of(label, [cell for cell in cells if cell.label == label], searches) for label in labels(cells)
+    )
 
 
-def _of(label: str, cells: Sequence[Cell], searches: int) -> dict[str, Any]:
-    repeats = sorted({cell["repeat"] % searches for cell in cells})
+def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
+    repeats = sorted({cell.repeat % searches for cell in cells})
     found = [
-        _search([cell for cell in cells if cell["repeat"] % searches == repeat], searches)
-        for repeat in repeats
+        _search([cell for cell in cells if cell.repeat % searches == repeat], searches) for repeat in repeats
     ]
-    tested = list(_tested(cells))
+    tested = tuple(_tested(cells))
     kept = [one.kept for one in found]
     value = _ascending(kept)[(len(kept) - 1) // 2]
     failed = sorted(load for one in found for load in one.failed if value is None or load > value)
-    return {
-        "label": label,
-        "kind": cells[0]["load"]["kind"],
-        "value": value,
-        "kept_by_search": kept,
-        "kept_short": max((one.short for one in found if one.short is not None), default=None),
-        "interval": [_ascending(kept)[0], value, next(iter(failed), None)],
-        "searches": len(found),
-        "tested": tested,
-        "saturated_from": next((one["value"] for one in tested if one["saturated"]), None),
-    }
+    return Capacity(
+        label=label,
+        kind="rate" if cells[0].load.kind == "rate" else "concurrency",
+        value=value,
+        kept_by_search=tuple(kept),
+        kept_short=max((one.short for one in found if one.short is not None), default=None),
+        interval=(_ascending(kept)[0], value, next(iter(failed), None)),
+        searches=len(found),
+        tested=tested,
+        saturated_from=next((one.value for one in tested if one.saturated), None),
+    )
 
 
 def _ascending(kept: Sequence[float | None]) -> list[float | None]:
@@ -68,40 +66,42 @@ def _ascending(kept: Sequence[float | None]) -> list[float | None]:
     return sorted(kept, key=lambda load: -math.inf if load is None else load)
 
 
-def _search(cells: Sequence[Cell], searches: int) -> _Found:
-    long = {cell["load"]["value"]: not why_not_kept(cell) for cell in cells if cell["repeat"] >= searches}
-    short = [cell["load"]["value"] for cell in cells if cell["repeat"] < searches and not why_not_kept(cell)]
+def _search(cells: Sequence[CellResult], searches: int) -> _Found:
+    long = {cell.load.value: not why_not_kept(cell) for cell in cells if cell.repeat >= searches}
+    short = [cell.load.value for cell in cells if cell.repeat < searches and not why_not_kept(cell)]
     failed = sorted(load for load, kept in long.items() if not kept)
     lowest = min(failed, default=math.inf)
     kept = sorted(load for load, kept in long.items() if kept and load < lowest)
-    if cells[0]["load"]["kind"] == "rate" and short and kept != [min(short)]:
+    if cells[0].load.kind == "rate" and short and kept != [min(short)]:
         kept = [load for load, above in pairwise(kept) if above <= (1 + RESERVE) * load]
     return _Found(max(kept, default=None), tuple(failed), max(short, default=None))
 
 
-def _tested(cells: Sequence[Cell]) -> Iterator[dict[str, Any]]:
+def _tested(cells: Sequence[CellResult]) -> Iterator[TestedLoad]:
     """By load, ascending."""
     served: dict[float, float] = {}
-    for value in sorted({cell["load"]["value"] for cell in cells}):
-        here = [cell for cell in cells if cell["load"]["value"] == value]
-        rates = [rate for cell in here if (rate := number_at(cell, "requests_per_s")) is not None]
+    for value in sorted({cell.load.value for cell in cells}):
+        here = [cell for cell in cells if cell.load.value == value]
+        rates = [rate for cell in here if (rate := cell.requests_per_s) is not None]
         if rates:
             served[value] = float(np.mean(rates))
-        saturated = _saturated(here[0]["load"]["kind"], value, served, here)
+        saturated = _saturated(here[0].load.kind, value, served, here)
         failed = [why for cell in here for why in why_not_kept(cell)[:1]]
-        shares = [share for cell in here if (share := (cell.get("slo") or {}).get("attainment")) is not None]
-        yield {
-            "value": value,
-            "runs": len(here),
-            "kept": len(here) - len(failed),
-            "attainment": float(np.mean(shares)) if shares else None,
-            "requests_per_s": served.get(value),
-            "saturated": saturated is not None,
-            "why": next(iter(failed), saturated),
-        }
+        shares = [cell.slo.attainment for cell in here if cell.slo is not None]
+        yield TestedLoad(
+            value=value,
+            runs=len(here),
+            kept=len(here) - len(failed),
+            attainment=float(np.mean(shares)) if shares else None,
+            requests_per_s=served.get(value),
+            saturated=saturated is not None,
+            why=next(iter(failed), saturated),
+        )
 
 
-def _saturated(kind: str, value: float, served: Mapping[float, float], cells: Sequence[Cell]) -> str | None:
+def _saturated(
+    kind: str, value: float, served: Mapping[float, float], cells: Sequence[CellResult]
+) -> str | None:
     """Why more load no longer means more work done; None where it does, or cannot be told."""
     if value not in served:
         return "nothing was answered in time"
@@ -113,30 +113,30 @@ def _saturated(kind: str, value: float, served: Mapping[float, float], cells: Se
     return None
 
 
-def words(one: Mapping[str, Any]) -> str:
+def words(one: Capacity) -> str:
     """`vllm: 20 requests/s keep the limits (3 searches: 19.4, 20, 20); 21.1 does not; saturated from 24`."""
-    unit = "requests/s" if one["kind"] == "rate" else "in flight"
-    knee = one["saturated_from"]
+    unit = "requests/s" if one.kind == "rate" else "in flight"
+    knee = one.saturated_from
     saturated = f"; saturated from {knee:.3g}" if knee is not None else ""
-    said = _answer(one, unit) if "kept_by_search" in one else _answer_of_before(one, unit)
-    return f"{one['label']}: {said}{saturated}"
+    said = _answer(one, unit) if one.kept_by_search is not None else _answer_of_before(one, unit)
+    return f"{one.label}: {said}{saturated}"
 
 
-def _answer(one: Mapping[str, Any], unit: str) -> str:
-    value, fails = one["value"], one["interval"][2]
-    count = f"{one['searches']} search" + ("es" if one["searches"] != 1 else "")
-    each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in one["kept_by_search"])
+def _answer(one: Capacity, unit: str) -> str:
+    value, fails = one.value, one.interval[2]
+    count = f"{one.searches} search" + ("es" if one.searches != 1 else "")
+    each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in one.kept_by_search or ())
     if value is not None and fails is not None:
         return f"{value:.3g} {unit} keep the limits ({count}: {each}); {fails:.3g} does not"
     if value is not None:
         return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({count}: {each})"
-    if one["kept_short"] is not None:
-        return f"not decided: {one['kept_short']:.3g} {unit} kept the limits for a short time only ({count})"
-    why = one["tested"][0]["why"] if one["tested"] else "nothing was measured"
+    if one.kept_short is not None:
+        return f"not decided: {one.kept_short:.3g} {unit} kept the limits for a short time only ({count})"
+    why = one.tested[0].why if one.tested else "nothing was measured"
     return f"below {fails:.3g} {unit}, the lowest load tried: {why} ({count})"
 
 
-def _answer_of_before(one: Mapping[str, Any], unit: str) -> str:
+def _answer_of_before(one: Capacity, unit: str) -> str:
     """Of a summary that is older than long probes, whose middle was never measured."""
-    low, _, high = ("?" if end is None else f"{end:.3g}" for end in one["interval"])
+    low, _, high = ("?" if end is None else f"{end:.3g}" for end in one.interval)
     return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

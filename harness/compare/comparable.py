@@ -1,11 +1,11 @@
 """Why two backends cannot be compared in a metric, whatever the figures: before any test is made."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from harness.compare.observed import Cell, Series
+from harness.compare.observed import Series
 from harness.compare.rules import Rules
 from harness.fairness import unequal
+from harness.model import UNSET, CellResult, State, known
 
 ALL = "*"
 RATES = "rates"
@@ -42,8 +42,8 @@ def _conditions(a: Series, b: Series, rules: Rules, refused: str | None) -> Iter
     if reason := refused or _one_after_the_other(a, b, rules):
         yield ALL, reason
     for one in unequal([*a.cells, *b.cells]):
-        if one["matters"]:
-            yield from ((metric, one["text"]) for metric in one["metrics"] or (ALL,))
+        if one.matters:
+            yield from ((metric, one.text) for metric in one.metrics or (ALL,))
 
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
@@ -64,21 +64,20 @@ def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
     falling = ((label, cell) for label, cell in cells if state_of(cell) == "unstable")
     if unstable := next(falling, None):
         label, cell = unstable
-        yield TIMES, f"{label} did not keep up with the load: {cell.get('state_why') or 'unstable'}"
+        yield TIMES, f"{label} did not keep up with the load: {cell.state_why or 'unstable'}"
     if reason := _pace(a, b):
         yield RATES, reason
 
 
-def _drift(cell: Cell) -> Iterator[str]:
-    reasons: Sequence[Mapping[str, Any]] = cell["validity"].get("reasons") or ()
-    return (str(one["measured"]) for one in reasons if one["code"] == "not-steady")
+def _drift(cell: CellResult) -> Iterator[str]:
+    return (reason.measured for reason in cell.validity.reasons if reason.code == "not-steady")
 
 
-def state_of(cell: Cell) -> str | None:
+def state_of(cell: CellResult) -> State | None:
     """As the cell says. Cells of earlier versions do not: their closed loops kept every slot in use."""
-    if "state" in cell:
-        return None if cell["state"] is None else str(cell["state"])
-    closed = cell["load"]["kind"] == "concurrency" and not cell["load"].get("think_time_s")
+    if cell.state is not UNSET:
+        return cell.state
+    closed = cell.load.kind == "concurrency" and not known(cell.load.think_time_s)
     return "saturated" if closed else None
 
 
@@ -92,7 +91,7 @@ def _pace(a: Series, b: Series) -> str | None:
         return f"{idle[0]} served all that was sent: what more it can do is not known"
     if any(None in of_label for of_label in states.values()):
         return "it is not known whether the load or the server set the rate"
-    kinds = {one.label: {cell.get("window_kind") for cell in one.cells} - {None} for one in (a, b)}
+    kinds = {one.label: {cell.window_kind for cell in one.cells} - {None} for one in (a, b)}
     if all(kinds.values()) and len(set.union(*kinds.values())) > 1:
         return "measured over unlike windows: only the steady part, and all of it with ramp and drain"
     return None

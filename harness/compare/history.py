@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.compare.rules import SESSION_FLOOR
+from harness.model import LoadPoint, Summary, as_json, from_json
 from harness.spec.measures import MEASURES
 from harness.stats.steps import Level, levels
 
@@ -19,40 +20,35 @@ _HOST = ("cpu", "cpus_usable", "gpus")
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 
 
-def entries(manifest: Mapping[str, Any], summary: Mapping[str, Any]) -> list[Entry]:
+def entries(manifest: Mapping[str, Any], summary: Summary) -> list[Entry]:
     """A run as lines of the history: one per backend and load, with the metrics of its verdicts."""
     host = manifest.get("host") or {}
-    declared = summary["verdict_rules"]["metrics"]
+    declared = summary.verdict_rules.metrics
     common = {
-        "run": summary["run"],
+        "run": summary.run,
         "created_utc": manifest["created_utc"],
-        "scenario": summary["scenario"],
+        "scenario": summary.scenario,
         "host": {key: host.get(key) for key in _HOST},
         "harness": (manifest.get("git") or {}).get("revision"),
-        "simulated": summary["simulated"],
+        "simulated": summary.simulated,
     }
-    made: dict[tuple[str, str, float], Entry] = {}
-    for one in summary["estimates"]:
-        if one["metric"] not in declared:
+    made: dict[tuple[str, LoadPoint], Entry] = {}
+    for one in summary.estimates:
+        if one.metric not in declared:
             continue
-        key = (one["label"], one["load"]["kind"], one["load"]["value"])
+        key = (one.label, one.load)
         if key not in made:
-            here = [one for one in summary["cells"] if _key(one) == key]
-            cell = here[0]
+            here = [cell for cell in summary.cells if (cell.label, cell.point) == key]
             made[key] = common | {
-                "label": one["label"],
-                "load": one["load"],
-                "workload_sha256": cell["workload_sha256"],
-                "engine_version": cell["engine_version"],
-                "invalid": sum(one["validity"]["verdict"] == "INVALID" for one in here),
+                "label": one.label,
+                "load": as_json(one.load),
+                "workload_sha256": here[0].workload_sha256,
+                "engine_version": here[0].engine_version,
+                "invalid": sum(cell.invalid for cell in here),
                 "metrics": {},
             }
-        made[key]["metrics"][one["metric"]] = {"interval": one["interval"], "runs": one["runs"]}
+        made[key]["metrics"][one.metric] = {"interval": list(one.interval), "runs": one.runs}
     return list(made.values())
-
-
-def _key(cell: Mapping[str, Any]) -> tuple[str, str, float]:
-    return cell["label"], cell["load"]["kind"], cell["load"]["value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,7 @@ class Series:
 
     scenario: str
     label: str
-    load: Mapping[str, Any]
+    load: LoadPoint
     metric: str
     entries: tuple[Entry, ...]
 
@@ -84,7 +80,7 @@ class Drift:
         return {
             "scenario": self.series.scenario,
             "label": self.series.label,
-            "load": self.series.load,
+            "load": as_json(self.series.load),
             "metric": self.series.metric,
             "worse_by": self.ratio - 1,
             "kind": self.kind,
@@ -99,15 +95,12 @@ def series(history: Sequence[Entry]) -> list[Series]:
     """Every metric of every backend and load, machines and workloads apart, runs by time."""
     found: dict[tuple[Any, ...], list[Entry]] = {}
     for entry in sorted(history, key=lambda entry: str(entry["created_utc"])):
-        place = (entry["scenario"], entry["label"], entry["load"]["kind"], entry["load"]["value"])
+        place = (entry["scenario"], entry["label"], from_json(entry["load"], LoadPoint))
         work = (str(entry["host"]), entry["workload_sha256"])
         for metric, figure in entry["metrics"].items():
             if figure["interval"][1] > 0:
                 found.setdefault((*place, metric, *work), []).append(entry)
-    return [
-        Series(key[0], key[1], {"kind": key[2], "value": key[3]}, key[4], tuple(made))
-        for key, made in found.items()
-    ]
+    return [Series(key[0], key[1], key[2], key[3], tuple(made)) for key, made in found.items()]
 
 
 def drifts(history: Sequence[Entry], floor: float = SESSION_FLOOR) -> list[Drift]:

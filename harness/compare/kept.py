@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from harness.compare.observed import Cell
+from harness.model import Backlog, CellResult
 from harness.stats.binomial import share_above, trials_needed
 
 # Of the arrivals of an open loop, what may stay unanswered besides what chance leaves.
@@ -45,73 +44,73 @@ def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
     return max((trials_needed(share, FAILURES_ALLOWED) for share in shares if share < 1), default=1)
 
 
-def kept_limits(cell: Cell) -> bool:
+def kept_limits(cell: CellResult) -> bool:
     return not why_not_kept(cell)
 
 
-def why_not_kept(cell: Cell) -> list[str]:
+def why_not_kept(cell: CellResult) -> list[str]:
     """Empty where the cell shows that its load keeps the limits."""
     return [*_doubts(cell), *queue_reasons(cell), *_length(cell), *_limits(cell)]
 
 
-def _doubts(cell: Cell) -> Iterator[str]:
+def _doubts(cell: CellResult) -> Iterator[str]:
     """An INVALID cell kept nothing: it failed requests, or the load was more than could be sent."""
-    for reason in cell["validity"].get("reasons") or ():
-        if reason["verdict"] == "INVALID" or reason["code"] in BEARING:
-            yield f"{reason['code']}: {reason['measured']}"
+    for reason in cell.validity.reasons:
+        if reason.verdict == "INVALID" or reason.code in BEARING:
+            yield f"{reason.code}: {reason.measured}"
 
 
-def queue_reasons(cell: Cell) -> Iterator[str]:
+def queue_reasons(cell: CellResult) -> Iterator[str]:
     """More requests come than are answered. Both limits allow for chance as if arrivals were Poisson."""
-    queue = cell.get("backlog")
+    queue = cell.backlog
     if queue is None:
         return
-    third_s = queue["window_s"] / 3
+    third_s = queue.window_s / 3
     kept_s = _time_in_system_s(queue)
-    error = math.sqrt(2 * queue["in_system_mean"] * min(1.0, 2 * kept_s / third_s))
-    growth = queue["in_system_last"] - queue["in_system_first"]
-    if growth > BACKLOG_TOLERANCE * queue["arrivals"] * 2 / 3 + CHANCE * error:
-        first, last = (f"{queue[f'in_system_{part}']:.3g}" for part in ("first", "last"))
+    error = math.sqrt(2 * queue.in_system_mean * min(1.0, 2 * kept_s / third_s))
+    growth = queue.in_system_last - queue.in_system_first
+    if growth > BACKLOG_TOLERANCE * queue.arrivals * 2 / 3 + CHANCE * error:
+        first, last = f"{queue.in_system_first:.3g}", f"{queue.in_system_last:.3g}"
         yield f"a queue builds: {first} requests in the system early, {last} late"
-    left = queue["arrivals"] - queue["answered"]
-    if left > BACKLOG_TOLERANCE * queue["arrivals"] + CHANCE * math.sqrt(2 * queue["in_system_mean"]):
-        yield f"{queue['answered']} answers to {queue['arrivals']} arrivals"
+    left = queue.arrivals - queue.answered
+    if left > BACKLOG_TOLERANCE * queue.arrivals + CHANCE * math.sqrt(2 * queue.in_system_mean):
+        yield f"{queue.answered} answers to {queue.arrivals} arrivals"
 
 
-def _length(cell: Cell) -> Iterator[str]:
+def _length(cell: CellResult) -> Iterator[str]:
     """A window so short that the queue of an overload could not be told from an engine that fills up."""
-    queue = cell.get("backlog")
+    queue = cell.backlog
     if queue is None:
         return
     wanted_s = max(
-        LEAST_SHARE * (cell.get("probe") or {}).get("seconds", 0.0), LEAST_SPANS * _time_in_system_s(queue)
+        LEAST_SHARE * (cell.probe.seconds if cell.probe else 0.0), LEAST_SPANS * _time_in_system_s(queue)
     )
-    if queue["probed_s"] < wanted_s:
-        yield f"too short: {queue['probed_s']:.3g} s, needs {wanted_s:.3g} s"
+    if queue.probed_s < wanted_s:
+        yield f"too short: {queue.probed_s:.3g} s, needs {wanted_s:.3g} s"
 
 
-def _time_in_system_s(queue: Mapping[str, Any]) -> float:
+def _time_in_system_s(queue: Backlog) -> float:
     """By Little's law."""
-    return float(queue["in_system_mean"] * queue["window_s"] / max(queue["arrivals"], 1))
+    return float(queue.in_system_mean * queue.window_s / max(queue.arrivals, 1))
 
 
-def _limits(cell: Cell) -> Iterator[str]:
-    slo = cell.get("slo")
+def _limits(cell: CellResult) -> Iterator[str]:
+    slo = cell.slo
     if slo is None:
         yield "a latency with a limit is not known"
         return
-    for limit in slo["limits"]:
-        share, of = _share(limit["share"]), slo["of"]
-        name = f"{limit['metric'].removesuffix('_ms')} {limit['share']}"
+    for limit in slo.limits:
+        share, of = _share(limit.share), slo.of
+        name = f"{limit.metric.removesuffix('_ms')} {limit.share}"
         if share == 1:
-            if limit["within"] < 1:
-                yield f"{name}: {limit['within']:.1%} within the limit"
+            if limit.within < 1:
+                yield f"{name}: {limit.within:.1%} within the limit"
             continue
-        sure = share_above(round(limit["within"] * of), of)
+        sure = share_above(round(limit.within * of), of)
         if sure < share and of < trials_needed(share):
             yield f"{name}: {of} requests, needs {trials_needed(share)}"
         elif sure < share:
-            yield f"{name}: {limit['within']:.1%} within the limit, surely {sure:.1%}"
+            yield f"{name}: {limit.within:.1%} within the limit, surely {sure:.1%}"
 
 
 def _share(name: str) -> float:

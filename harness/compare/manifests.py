@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.fairness import TABLE, Key, Relation, Settings, classified, relation, settings
+from harness.fairness import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
 
 Json = Mapping[str, Any]
 NOT_GIVEN = "not given"
@@ -36,6 +36,10 @@ class Side:
         found: Json = (self.manifest.get("backends") or {}).get(self.label) or {}
         return found
 
+    @property
+    def measured(self) -> Measured:
+        return self.backend.get("backend"), self.backend.get("variant")
+
 
 def differences(baseline: Side, new: Side) -> list[Difference]:
     """By the table of conditions, then what no row of it knows. What only one side knows is told.
@@ -49,7 +53,7 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
 
 def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -> Difference | None:
     before, after = one.known.get(key.code), two.known.get(key.code)
-    kind = relation(baseline.backend, new.backend)
+    kind = relation(baseline.measured, new.measured)
     if before == after or key.effect(kind) == "ignored":
         return None
     if None in (before, after) and not (key.named and one.raw and two.raw):
@@ -63,7 +67,7 @@ def _raw(
     baseline: Side, new: Side, one: Settings, two: Settings, told: Mapping[str, Difference]
 ) -> Iterator[Difference]:
     """Of one engine everything that was set otherwise, of two engines what nobody classified."""
-    kind = relation(baseline.backend, new.backend)
+    kind = relation(baseline.measured, new.measured)
     names = {str(side.backend.get("backend")) for side in (baseline, new)}
     for what in dict.fromkeys((*one.raw, *two.raw)):
         before, after = one.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.compare.observed import Cell, Series, loads, series
+from harness.compare.observed import Series, loads, series
 from harness.dotted import number_at
 from harness.errors import SpecError
-from harness.plan import LoadPoint
+from harness.model import CellResult, LoadPoint, as_json
 from harness.spec.strict import nearest
 
 
@@ -36,18 +36,20 @@ class Missing:
     def as_json(self, allowed: Iterable[str]) -> dict[str, Any]:
         return {
             "label": self.label,
-            "load": self.load._asdict() if self.load else None,
+            "load": as_json(self.load),
             "metric": self.metric,
             "why": self.why,
             "allowed": not self.names.isdisjoint(allowed),
         }
 
 
-def missing(old: Sequence[Cell], new: Sequence[Cell], metrics: Sequence[str]) -> Iterator[Missing]:
+def missing(
+    old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str]
+) -> Iterator[Missing]:
     """Of one backend, under one label. What both lack is not missing."""
     if not old:
         return
-    label = str(old[0]["label"])
+    label = old[0].label
     if not new:
         yield Missing(label, None, None, "not in this run")
         return
@@ -66,8 +68,8 @@ def missing(old: Sequence[Cell], new: Sequence[Cell], metrics: Sequence[str]) ->
 
 def invalid_words(found: Series) -> str:
     """`INVALID failed-requests 3 of 5`."""
-    reasons = (one for cell in found.invalid for one in cell["validity"].get("reasons") or ())
-    codes = dict.fromkeys(str(one["code"]) for one in reasons if one.get("verdict", "INVALID") == "INVALID")
+    reasons = (reason for cell in found.invalid for reason in cell.validity.reasons)
+    codes = dict.fromkeys(reason.code for reason in reasons if reason.verdict == "INVALID")
     return " ".join(filter(None, ("INVALID", ", ".join(codes), f"{len(found.invalid)} of {found.measured}")))
 
 
@@ -82,7 +84,7 @@ def _nulls(
         had = [cell for cell in before.cells if number_at(cell, metric) is not None]
         without = [cell for cell in after.cells if number_at(cell, metric) is None]
         if had and len(without) / len(after.cells) > 1 - len(had) / len(before.cells):
-            reasons = ((cell.get("nulls") or {}).get(metric) for cell in without)
+            reasons = (cell.nulls.get(metric) for cell in without)
             reason = next((f": {why}" for why in reasons if why), "")
             yield Missing(label, load, metric, f"null in {len(without)} of {len(after.cells)} runs{reason}")
 
@@ -95,9 +97,9 @@ def failed_to_start(manifest: Mapping[str, Any], label: str) -> Missing | None:
     return Missing(label, None, None, f"did not start in {len(failures)} {runs}: {failures[0]['error']}")
 
 
-def check_allowed(allowed: Iterable[str], cells: Sequence[Cell], metrics: Iterable[str]) -> None:
+def check_allowed(allowed: Iterable[str], cells: Sequence[CellResult], metrics: Iterable[str]) -> None:
     """SpecError for a name that can allow nothing: a slip of the pen must not look like an exception."""
-    places = {(str(cell["label"]), LoadPoint.of(cell).label) for cell in cells}
+    places = {(cell.label, cell.point.label) for cell in cells}
     known = {
         *(label for label, _ in places),
         *(load for _, load in places),

@@ -1,31 +1,32 @@
 """What a run of each backend against itself says: how far apart equal engines come out on this machine."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+
+from harness.model import Noise, PairVerdict
 
 
-def noise(findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def noise(findings: Sequence[PairVerdict]) -> tuple[Noise, ...]:
     """From the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one engine only.
 
     `apart`: the size of the difference that was found, as a share. `outer`: the farther end of its interval,
     which is what later verdicts ask for more than: one experiment says no better how far equals may come out.
     """
-    return list(_noise(findings))
+    return tuple(_noise(findings))
 
 
-def _noise(findings: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _noise(findings: Sequence[PairVerdict]) -> Iterator[Noise]:
     for finding in findings:
-        name = finding["a"].partition("#")[0]
-        if finding["ratio"] is None or name != finding["b"].partition("#")[0]:
+        name = finding.a.partition("#")[0]
+        if finding.ratio is None or name != finding.b.partition("#")[0]:
             continue
-        low, middle, high = finding["ratio"]
-        yield {
-            "backend": name,
-            "load": finding["load"],
-            "metric": finding["metric"],
-            "ratio": [low, middle, high],
-            "apart": max(middle, 1 / middle) - 1,
-            "outer": max(high, 1 / low) - 1,
-            "smallest_detectable": finding["smallest_detectable"],
-            "verdict": finding["verdict"],
-        }
+        low, middle, high = finding.ratio
+        yield Noise(
+            backend=name,
+            load=finding.load,
+            metric=finding.metric,
+            ratio=finding.ratio,
+            apart=max(middle, 1 / middle) - 1,
+            outer=max(high, 1 / low) - 1,
+            smallest_detectable=finding.smallest_detectable,
+            verdict=finding.verdict,
+        )

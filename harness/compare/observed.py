@@ -6,7 +6,7 @@ A run that failed by the engine's doing is kept as a failure: what is left out r
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from harness.dotted import number_at
 from harness.findings import blame
 from harness.metrics.distribution import NEVER
-from harness.plan import LoadPoint
+from harness.model import CellResult, LoadPoint
 
-Cell = Mapping[str, Any]
 Floats = NDArray[np.float64]
 Samples = Mapping[str, Floats]  # measure → the values its percentiles are made of
 Work = tuple[str, int]  # hash of a run's requests, and which run of these requests it was
@@ -30,8 +29,8 @@ class Series:
     """The cells of one backend at one load point that may enter a verdict, and the INVALID ones."""
 
     label: str
-    cells: tuple[Cell, ...]
-    invalid: tuple[Cell, ...] = ()
+    cells: tuple[CellResult, ...]
+    invalid: tuple[CellResult, ...] = ()
     samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
     # Each is asked for once per pair, and of all pairs again after every round.
     _values: dict[str, dict[Work, float]] = field(default_factory=dict, repr=False, compare=False)
@@ -44,7 +43,7 @@ class Series:
     @property
     def failed(self) -> tuple[str, ...]:
         """Of each run that is INVALID by the engine's doing, the code that says so."""
-        found = (blame(cell["validity"]) for cell in self.invalid)
+        found = (blame(cell.validity) for cell in self.invalid)
         return tuple(why[1] for why in found if why is not None and why[0] == "engine")
 
     def failures(self, metric: str) -> int:
@@ -62,8 +61,8 @@ class Series:
     def before(self, repeat: int) -> "Series":
         """Of the repeats before this one."""
 
-        def early(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-            return tuple(cell for cell in cells if cell["repeat"] < repeat)
+        def early(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
+            return tuple(cell for cell in cells if cell.repeat < repeat)
 
         return Series(self.label, early(self.cells), early(self.invalid), self.samples)
 
@@ -77,7 +76,7 @@ class Series:
         seen: Counter[str] = Counter()
         found = {}
         for cell in self.cells:
-            sha256 = str(cell["workload_sha256"])
+            sha256 = cell.workload_sha256
             value = number_at(cell, metric)
             if value is not None:
                 found[sha256, seen[sha256]] = value
@@ -88,8 +87,8 @@ class Series:
         """The values a percentile is made of, by the work of the run; empty where a run has none."""
         measure, seen, found = metric.partition(".")[0], Counter[str](), {}
         for cell in self.cells:
-            sha256 = str(cell["workload_sha256"])
-            values = self.samples.get(cell["cell"], {}).get(measure)
+            sha256 = cell.workload_sha256
+            values = self.samples.get(cell.cell, {}).get(measure)
             if values is None or not len(values):
                 return {}
             found[sha256, seen[sha256]] = values
@@ -98,38 +97,33 @@ class Series:
 
     @property
     def begun(self) -> list[int]:
-        """When its runs began; empty where one does not say."""
-        times = [cell.get("started_unix_ns") for cell in self.cells]
-        return [time for time in times if time is not None] if None not in times else []
+        """When its runs began."""
+        return [cell.started_unix_ns for cell in self.cells]
 
 
-def loads(cells: Iterable[Cell]) -> list[LoadPoint]:
-    return sorted({LoadPoint.of(cell) for cell in cells})
+def loads(cells: Iterable[CellResult]) -> list[LoadPoint]:
+    return sorted({cell.point for cell in cells})
 
 
-def labels(cells: Iterable[Cell]) -> list[str]:
+def labels(cells: Iterable[CellResult]) -> list[str]:
     """In the order in which they were first measured, which is the user's."""
-    return list(dict.fromkeys(cell["label"] for cell in cells))
+    return list(dict.fromkeys(cell.label for cell in cells))
 
 
-def series(cells: Sequence[Cell], load: LoadPoint, samples: Mapping[str, Samples]) -> list[Series]:
-    here = [cell for cell in cells if LoadPoint.of(cell) == load]
+def series(cells: Sequence[CellResult], load: LoadPoint, samples: Mapping[str, Samples]) -> list[Series]:
+    here = [cell for cell in cells if cell.point == load]
     return [
-        _series(label, [cell for cell in here if cell["label"] == label], samples) for label in labels(cells)
+        _series(label, [cell for cell in here if cell.label == label], samples) for label in labels(cells)
     ]
 
 
-def _series(label: str, cells: Sequence[Cell], samples: Mapping[str, Samples]) -> Series:
-    usable: list[Cell] = []
-    invalid: list[Cell] = []
-    for cell in cells:
-        (invalid if cell["validity"]["verdict"] == "INVALID" else usable).append(cell)
-    return Series(label, tuple(usable), tuple(invalid), samples)
+def _series(label: str, cells: Sequence[CellResult], samples: Mapping[str, Samples]) -> Series:
+    usable = tuple(cell for cell in cells if not cell.invalid)
+    return Series(label, usable, tuple(cell for cell in cells if cell.invalid), samples)
 
 
-def _infinite(cell: Cell, metric: str) -> bool:
-    why = (cell.get("nulls") or {}).get(metric)
-    return why is not None and str(why).endswith(NEVER) and number_at(cell, metric) is None
+def _infinite(cell: CellResult, metric: str) -> bool:
+    return cell.nulls.get(metric, "").endswith(NEVER) and number_at(cell, metric) is None
 
 
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:

@@ -7,15 +7,11 @@ A backend of which runs failed comes last, with their number: a failed run ranks
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from types import MappingProxyType
-from typing import Any
 
-from harness.compare.finding import Finding
-from harness.compare.observed import Cell
 from harness.compare.rules import Rules
-from harness.plan import LoadPoint
+from harness.model import CellResult, LoadPoint, PairVerdict, Ranking
 from harness.spec.measures import MEASURES
 
 BETTER = (">", ">>")
@@ -26,28 +22,8 @@ Signs = Mapping[tuple[str, str], str]
 Groups = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    load: LoadPoint
-    metric: str
-    line: str
-    groups: Groups  # best first; inside one nothing is shown to be better
-    primary: bool
-    weights: Mapping[str, str]  # by label, where they are not all the same
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "load": self.load._asdict(),
-            "metric": self.metric,
-            "line": self.line,
-            "primary": self.primary,
-            "groups": [list(group) for group in self.groups],
-            "weights": dict(self.weights) or None,
-        }
-
-
 def rank(
-    findings: Sequence[Finding],
+    findings: Sequence[PairVerdict],
     estimates: Mapping[str, float],
     load: LoadPoint,
     metric: str,
@@ -69,20 +45,27 @@ def rank(
     names = {label: f"{label}[{served[label]}]" if differ else label for label in ordered}
     line, groups = _circle(ordered, signs, names) or _line(ordered, signs, names, failed)
     line += " (different weights)" if differ else ""
-    return Ranking(load, metric, line, groups, metric == rules.primary, served if differ else {})
+    return Ranking(
+        load=load,
+        metric=metric,
+        line=line,
+        primary=metric == rules.primary,
+        groups=groups,
+        weights=served if differ else None,
+    )
 
 
-def weights_of(cells: Sequence[Cell]) -> dict[str, str]:
+def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
     """By label, in as few words as tell them apart; empty where none says which."""
-    tracks = {cell["label"]: cell.get("track") for cell in cells}
+    tracks = {cell.label: cell.track for cell in cells}
     if not any(tracks.values()):
         return {}
-    short = {cell["label"]: cell.get("quantisation") for cell in cells}
+    short = {cell.label: cell.quantisation for cell in cells}
     apart = len(set(short.values())) == len(set(tracks.values()))
     return {label: str((short if apart else tracks)[label] or "unknown") for label in tracks}
 
 
-def _failed(findings: Sequence[Finding]) -> dict[str, str]:
+def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
     """`2 of 5 failed`, by label, of those where any did."""
     counts: dict[str, tuple[int, int]] = {}
     for finding in findings:
@@ -100,7 +83,7 @@ def _place(
     return label in failed, value is None, better * (value or 0.0)
 
 
-def _signs(findings: Sequence[Finding], rules: Rules) -> dict[tuple[str, str], str]:
+def _signs(findings: Sequence[PairVerdict], rules: Rules) -> dict[tuple[str, str], str]:
     """Both ways round, `<` included. Pairs that cannot be compared have none."""
     signs: dict[tuple[str, str], str] = {}
     for finding in findings:
@@ -111,7 +94,7 @@ def _signs(findings: Sequence[Finding], rules: Rules) -> dict[tuple[str, str], s
     return signs
 
 
-def _sign(finding: Finding, rules: Rules) -> str:
+def _sign(finding: PairVerdict, rules: Rules) -> str:
     word, ratio = finding.verdict, finding.ratio
     if word in ("faster", "slower") and ratio is not None:
         least = min(max(bound, 1 / bound) for bound in (ratio.low, ratio.high))

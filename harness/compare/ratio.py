@@ -1,16 +1,14 @@
 """Two backends in one metric: the ratio with its error, from one number per run or from pooled requests."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from harness.compare.observed import Series, aligned
 from harness.metrics.distribution import samples_needed
+from harness.model import Interval, Method
 from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio
-from harness.stats.runs import Floats, Interval, Shift, exponential, geometric_interval, mean_interval, middle
-
-Method = Literal["runs", "pooled"]
+from harness.stats.runs import Floats, Shift, exponential, geometric_interval, mean_interval, middle
 
 
 @dataclass(frozen=True, slots=True)

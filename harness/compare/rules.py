@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from harness.model import VerdictRules
 from harness.spec.scenario import Verdict
 
 DEFAULT_FLOOR = 0.02
@@ -57,15 +58,16 @@ class Rules:
         measured = (self.measured_floors.get(label, {}).get(load, {}).get(metric, 0.0) for label in labels)
         return max(self.floor, *measured)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
+    @property
+    def record(self) -> VerdictRules:
+        return VerdictRules(
             **asdict(self),
-            "confidence": 1 - self.look_alpha,
-            "look_alpha": self.look_alpha,
-            "unit": self.unit,
-            "method": METHOD,
-            "family": FAMILY,
-        }
+            confidence=1 - self.look_alpha,
+            look_alpha=self.look_alpha,
+            unit=self.unit,
+            method=METHOD,
+            family=FAMILY,
+        )
 
 
 def rules_of(manifest: Mapping[str, Any]) -> Rules:

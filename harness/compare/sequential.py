@@ -9,11 +9,10 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.compare.finding import Finding
 from harness.compare.observed import Series
 from harness.compare.rules import Rules
 from harness.compare.verdict import find
-from harness.plan import LoadPoint
+from harness.model import LoadPoint, PairVerdict
 
 Rows = Mapping[LoadPoint, Sequence[Series]]
 
@@ -27,7 +26,7 @@ def looks_between(least: int, most: int) -> tuple[int, ...]:
     return (*(look for look in (least, *LOOKS[bisect(LOOKS, least) :]) if look < most), most)
 
 
-def find_by_looks(rows: Rows, rules: Rules) -> list[Finding]:
+def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
     """All words of a run. Without looks those of all that was measured; else those of the looks taken so far.
 
     A decided word on the primary metric stays, with the interval of its look, unless what was measured
@@ -36,7 +35,7 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[Finding]:
     """
     if not rules.looks:
         return find(rows, rules)
-    decided: dict[tuple[str, str, LoadPoint, str], Finding] = {}
+    decided: dict[tuple[str, str, LoadPoint, str], PairVerdict] = {}
     primary = replace(rules, metrics=(rules.primary,))
     for look in rules.looks:
         if look < rules.looked:
@@ -54,7 +53,7 @@ class Stand:
 
     decided: int
     not_comparable: int
-    undecided: tuple[Finding, ...]  # more runs could decide them
+    undecided: tuple[PairVerdict, ...]  # more runs could decide them
     hopeless: int  # no figure in any run, or one that is 0: more runs would not change that
 
     @property
@@ -86,7 +85,7 @@ def stand(rows: Rows, rules: Rules) -> Stand:
     )
 
 
-def _can_be_decided(one: Finding, rows: Rows, rules: Rules) -> bool:
+def _can_be_decided(one: PairVerdict, rows: Rows, rules: Rules) -> bool:
     """By more runs. A percentile that single runs are too short for is taken of the requests of all."""
     if min(one.runs) >= rules.min_runs:
         return one.ratio is not None
@@ -98,5 +97,5 @@ def _before(rows: Rows, repeat: int) -> Rows:
     return {load: [row.before(repeat) for row in here] for load, here in rows.items()}
 
 
-def _place(one: Finding) -> tuple[str, str, LoadPoint, str]:
+def _place(one: PairVerdict) -> tuple[str, str, LoadPoint, str]:
     return one.a, one.b, one.load, one.metric

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from harness.compare.comparable import refusal, refusals
-from harness.compare.finding import Finding, Word
 from harness.compare.observed import Series
 from harness.compare.ratio import Ratio, ratio
 from harness.compare.rules import Rules
-from harness.plan import LoadPoint
+from harness.model import Interval, LoadPoint, PairVerdict, Word
 from harness.spec.measures import MEASURES
-from harness.stats.runs import Interval, exponential, holm, holm_levels
+from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.student import t_quantile
 
 MOST_RUNS_ADVISED = 50
@@ -31,14 +30,14 @@ class Pairing:
 
 def find(
     rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
-) -> list[Finding]:
+) -> list[PairVerdict]:
     """`decide` over all pairs of a run, from the series of every load point."""
     return decide(
         [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
     )
 
 
-def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Finding]:
+def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[PairVerdict]:
     """A finding per pairing and declared metric, in their order; the words are those of all of them together.
 
     Pure, from all that was measured so far: may be asked again after every run. `alpha` is the level of this
@@ -136,7 +135,7 @@ class _Test:
         edge = math.log1p(self.rules.same_within)
         return self.test.shift.p_outside(-edge, edge)
 
-    def finding(self, judged: _Judged | None) -> Finding:
+    def finding(self, judged: _Judged | None) -> PairVerdict:
         interval = detectable = family_ratio = None
         a, b = self.sides
         shift, alpha = self.test.shift, self.rules.alpha
@@ -147,11 +146,12 @@ class _Test:
             detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
         if shift is not None and judged is not None:
             family_ratio = exponential(shift.interval(1 - _level(word, judged)))
-        return Finding(
+        return PairVerdict(
             a=a.label,
             b=b.label,
             load=self.pairing.load,
             metric=self.metric,
+            better=MEASURES[self.metric],
             verdict=word,
             why=why,
             runs=self.test.runs,
@@ -164,7 +164,7 @@ class _Test:
             difference=self.test.difference,
             p_holm=judged.p_apart if judged else None,
             p_same_holm=judged.p_same if judged else None,
-            detectable=detectable,
+            smallest_detectable=detectable,
             primary=self.primary,
         )
 
@@ -221,8 +221,8 @@ class _Test:
         if self._failures:
             return "not comparable", f"{self._failures}; {counts}"
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
-        nulls = [cell.get("nulls") or {} for side in self.sides for cell in side.cells]
-        reasons = [str(null[self.metric]) for null in nulls if self.metric in null][:1]
+        nulls = [cell.nulls for side in self.sides for cell in side.cells]
+        reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
         return "not enough runs", "; ".join([counts, *invalid, *reasons])
 
 

@@ -1,6 +1,6 @@
 """One load against the scripted server, and what came of it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,14 @@ from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
 from harness.facts import client_facts
-from harness.findings import Finding
 from harness.load import run_load
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates, work_shares
+from harness.model import Reason, as_json
 from harness.record import Records
 from harness.truth import TruthServer, running
 
-_NOT_COMPARABLE = Finding(
+_NOT_COMPARABLE = Reason(
     "ledger-mismatch",
     "INVALID",
     "client and server tell of different requests or events",
@@ -86,8 +86,8 @@ def measure(load: Load, core: int | None) -> Measured:
     tokens = int(np.maximum(records.requests["text_events"], 0).sum())
     return Measured(
         load=load,
-        verdict=validity["verdict"] if errors else "INVALID",
-        reasons=validity["reasons"] + ([] if errors else [asdict(_NOT_COMPARABLE)]),
+        verdict=validity.verdict if errors else "INVALID",
+        reasons=as_json(validity.reasons if errors else (*validity.reasons, _NOT_COMPARABLE)),
         errors=errors,
         tokens_per_s=_tokens_per_s(records, load),
         cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),

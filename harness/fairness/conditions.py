@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.metrics.latency import answered
+from harness.model import CacheState, Conditions, ExactOutput, PromptTokens, Sampling, Thinking
 from harness.record import UNKNOWN, EventKind, Records
 
 _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
@@ -17,31 +18,31 @@ _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a differenc
 
 def conditions(
     records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None = None
-) -> dict[str, Any]:
-    """The `conditions` object of a cell in summary.json. `facts` is the content of cell.json.
+) -> Conditions:
+    """`facts` is the content of cell.json.
 
     Cells measured before a fact was kept have null in its place.
     """
     request, workload = facts.get("request") or {}, facts["workload"]
     verified = verify(records.requests, facts, hit_rate)
-    return {
-        "cache": {
-            "wanted": state(facts),
-            "means": (facts.get("cache") or {}).get("how"),
-            "holds": verified.holds,
-            "measured": verified.measured,
-            "limit": verified.limit,
-        },
-        "prefix_cache": facts.get("prefix_cache"),
-        "exact_output": {"asked": request.get("exact_output"), "forced": workload["exact_output"]},
-        "output_tokens_mean": _mean(records.requests, "output_tokens"),
-        "prompt_tokens": _prompt_tokens(_the_same(records.requests, asked)),
-        "sampling": {key: request.get(key) for key in ("temperature", "top_p", "seed")},
-        "thinking": {"asked": request.get("thinking"), "seen": _reasoned(records)},
-        "sent_fields": request.get("fields"),
-        "unsaid": request.get("unsaid") or {},
-        "engine_values": facts.get("engine_values"),
-    }
+    return Conditions(
+        cache=CacheState(
+            wanted=state(facts),
+            means=(facts.get("cache") or {}).get("how"),
+            holds=verified.holds,
+            measured=verified.measured,
+            limit=verified.limit,
+        ),
+        prefix_cache=facts.get("prefix_cache"),
+        exact_output=ExactOutput(asked=request.get("exact_output"), forced=workload["exact_output"]),
+        output_tokens_mean=_mean(records.requests, "output_tokens"),
+        prompt_tokens=_prompt_tokens(_the_same(records.requests, asked)),
+        sampling=Sampling(**{key: request.get(key) for key in ("temperature", "top_p", "seed")}),
+        thinking=Thinking(asked=request.get("thinking"), seen=_reasoned(records)),
+        sent_fields=request.get("fields"),
+        unsaid=request.get("unsaid") or {},
+        engine_values=facts.get("engine_values"),
+    )
 
 
 def _mean(requests: NDArray[np.void], name: str) -> float | None:
@@ -55,16 +56,16 @@ def _the_same(requests: NDArray[np.void], asked: Asked | None) -> NDArray[np.voi
     return requests if asked is None else requests[asked.numbers["turn"][requests["seq"]] <= 0]
 
 
-def _prompt_tokens(requests: NDArray[np.void]) -> dict[str, Any]:
+def _prompt_tokens(requests: NDArray[np.void]) -> PromptTokens:
     """Of the chats of the cell, warm-up included: what two templates make of the same messages."""
     counts = requests["prompt_tokens"].astype("<i4")
     known = counts[counts != UNKNOWN]
     complete = bool(len(counts)) and len(known) == len(counts)
-    return {
-        "mean": float(known.mean()) if len(known) else None,
-        "first": [None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
-        "sha256": hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
-    }
+    return PromptTokens(
+        mean=float(known.mean()) if len(known) else None,
+        first=[None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
+        sha256=hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
+    )
 
 
 def _reasoned(records: Records) -> bool:

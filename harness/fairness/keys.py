@@ -1,10 +1,11 @@
 """One row of the table of conditions: where a value comes from, and what it means when it differs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Cell = Mapping[str, Any]  # of summary.json
+from harness.model import CellResult
+
 # refuses: a verdict would be about this. told: said beside the verdict. ignored: it cannot change a figure.
 Effect = Literal["refuses", "told", "ignored"]
 Area = Literal["work", "engine", "build", "host"]
@@ -32,7 +33,7 @@ class Key:
     variables: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     manifest: tuple[str, ...] = ()
-    cell: Callable[[Cell], Any] | None = None  # where the cells of summary.json hold it
+    cell: Callable[[CellResult], Any] | None = None  # where the cells of summary.json hold it
     alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are told
     metrics: tuple[str, ...] = ()  # that are refused; (): all
     several: bool = False  # its sources are different things, told by their own names
@@ -55,8 +56,10 @@ class Key:
         return one != two if self.alike is None else self.alike(str(one)) != self.alike(str(two))
 
 
-def relation(one: Mapping[str, Any], two: Mapping[str, Any]) -> Relation:
-    """Of two objects with `backend` and `variant`: cells, or entries of a manifest."""
-    if one.get("backend") is None or one.get("backend") != two.get("backend"):
+Measured = tuple[str | None, str | None]  # name of the definition, variant
+
+
+def relation(one: Measured, two: Measured) -> Relation:
+    if one[0] is None or one[0] != two[0]:
         return "engines"
-    return "itself" if one.get("variant") == two.get("variant") else "variants"
+    return "itself" if one[1] == two[1] else "variants"

@@ -1,13 +1,11 @@
 """Differences that the cells themselves show: in their answers, their caches, their prompts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from harness.dotted import value_at
-from harness.fairness.keys import Cell
+from harness.model import CellResult, LoadPoint, PromptTokens, Unequal
 
-Group = Mapping[str, Cell]  # by label, of one load point and repeat
+Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
 # Relative differences: below the first they are told, above it they decide.
 MATTERS = 0.05
@@ -19,17 +17,6 @@ RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "output_
 PER_LENGTH = (*RATES, "e2e_ms", "tpot_ms", "itl_ms")
 PER_QUEUE = ("ttft_ms", "ttft_service_ms")
 PER_ANSWER = (*RATES, "tpot_ms")
-
-
-@dataclass(frozen=True, slots=True)
-class Unequal:
-    """`matters`: a verdict on `metrics` (empty: on any) would be about this, not about the engines."""
-
-    code: str
-    labels: tuple[str, ...]
-    text: str
-    matters: bool
-    metrics: tuple[str, ...] = ()
 
 
 def measured(group: Group) -> Iterator[Unequal]:
@@ -50,19 +37,15 @@ def listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{value} ({', '.join(labels)})" for value, labels in of.items())
 
 
-def _conditions(group: Group, path: str) -> dict[str, Any]:
-    return {label: value_at(cell, f"conditions.{path}") for label, cell in group.items()}
-
-
 def _cache_state(group: Group) -> Iterator[Unequal]:
     """A state that was found in some and not in others decides; one that cannot be seen is told."""
-    caches = _conditions(group, "cache")
-    known = {label: cache for label, cache in caches.items() if cache and cache["wanted"] != "any"}
-    states = {cache["holds"] for cache in known.values()}
+    caches = {label: cell.conditions.cache for label, cell in group.items()}
+    known = {label: cache for label, cache in caches.items() if cache and cache.wanted != "any"}
+    states = {cache.holds for cache in known.values()}
     if len(states) < 2:
         return
     words = {True: "yes", False: "no", None: "not known"}
-    found = listed({label: words[cache["holds"]] for label, cache in known.items()})
+    found = listed({label: words[cache.holds] for label, cache in known.items()})
     yield Unequal(
         "cache-state",
         tuple(known),
@@ -72,9 +55,9 @@ def _cache_state(group: Group) -> Iterator[Unequal]:
 
 
 def _prompt_tokens(group: Group) -> Iterator[Unequal]:
-    counts = _conditions(group, "prompt_tokens")
-    known = {label: count for label, count in counts.items() if count and count["mean"] is not None}
-    means = {label: count["mean"] for label, count in known.items()}
+    counts = {label: cell.conditions.prompt_tokens for label, cell in group.items()}
+    known = {label: count for label, count in counts.items() if count and count.mean is not None}
+    means = {label: count.mean for label, count in known.items() if count.mean is not None}
     if len(means) > 1 and _differ(known):
         spread = _spread(means.values())
         words = listed({label: f"{mean:.1f}" for label, mean in means.items()})
@@ -83,23 +66,21 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
         )
 
 
-def _differ(known: Mapping[str, Mapping[str, Any]]) -> bool:
+def _differ(known: Mapping[str, PromptTokens]) -> bool:
     """By every chat where all are known, else by the first few that both know."""
-    digests = {count["sha256"] for count in known.values()}
+    digests = {count.sha256 for count in known.values()}
     if None not in digests:
         return len(digests) > 1
-    columns = zip(*(count["first"] for count in known.values()), strict=False)
+    columns = zip(*(count.first for count in known.values()), strict=False)
     return any(len({count for count in column if count is not None}) > 1 for column in columns)
 
 
 def _output_length(group: Group) -> Iterator[Unequal]:
-    means = _conditions(group, "output_tokens_mean")
+    means = {label: cell.conditions.output_tokens_mean for label, cell in group.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > TOLD:
         words = listed({label: f"{mean:.1f}" for label, mean in known.items()})
-        alone = all(
-            cell["load"]["kind"] == "concurrency" and cell["load"]["value"] == 1 for cell in group.values()
-        )
+        alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
         metrics = PER_LENGTH if alone else (*PER_LENGTH, *PER_QUEUE)
         yield Unequal("output-length", tuple(known), f"tokens per answer: {words}", spread > MATTERS, metrics)
@@ -107,9 +88,7 @@ def _output_length(group: Group) -> Iterator[Unequal]:
 
 def _tokens_per_event(group: Group) -> Iterator[Unequal]:
     """A gap between events of several tokens is not a gap between tokens."""
-    sizes = {
-        label: (cell.get("output_tokens") or {}).get("tokens_per_event") for label, cell in group.items()
-    }
+    sizes = {label: cell.output_tokens.tokens_per_event for label, cell in group.items()}
     known = {label: size for label, size in sizes.items() if size is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > MATTERS:
         words = listed({label: f"{size:.2f}" for label, size in known.items()})
@@ -120,7 +99,7 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
 
 def _unsaid(group: Group) -> Iterator[Unequal]:
     """What some were asked and others could not be. Lengths have their own rule."""
-    missing = {label: unsaid or {} for label, unsaid in _conditions(group, "unsaid").items()}
+    missing = {label: cell.conditions.unsaid for label, cell in group.items()}
     names = dict.fromkeys(name for unsaid in missing.values() for name in unsaid if name != "exact_output")
     for name in names:
         without = tuple(label for label, unsaid in missing.items() if name in unsaid)
@@ -133,7 +112,7 @@ def _shapes_kept(group: Group) -> Iterator[Unequal]:
     """A shape that one engine enforces and another accepts and ignores."""
     rates: dict[str, dict[str, float]] = {}
     for label, cell in group.items():
-        for shape, counts in ((cell.get("answers") or {}).get("structured") or {}).items():
+        for shape, counts in (cell.answers.checks.get("structured", {}) if cell.answers else {}).items():
             if counts["told"] and counts["rate"] is not None:
                 rates.setdefault(shape, {})[label] = counts["rate"]
     for shape, known in rates.items():
@@ -144,11 +123,11 @@ def _shapes_kept(group: Group) -> Iterator[Unequal]:
 
 def _agreement(group: Group) -> Iterator[Unequal]:
     """Engines that serve the same weights and are not right in the same questions do other work."""
-    for label, found in _conditions(group, "disagrees").items():
-        for other, text in (found or {}).items():
+    for label, cell in group.items():
+        for other, text in cell.conditions.disagrees.items():
             partner = next((name for name in group if _same_run(label, name, other)), None)
             if partner is not None:
-                tracks = {group[label].get("track"), group[partner].get("track")}
+                tracks = {cell.track, group[partner].track}
                 matters = len(tracks) == 1 and None not in tracks
                 yield Unequal("agreement", (label, partner), f"answers disagree: {text}", matters, PER_ANSWER)
 

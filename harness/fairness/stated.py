@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.dotted import value_at
 from harness.fairness.settings import Settings, classified, settings
 from harness.fairness.table import TABLE
+from harness.model import CellResult
 
 Json = Mapping[str, Any]
 
@@ -13,20 +16,17 @@ _IN_CELLS = frozenset(key.code for key in TABLE if key.area == "engine" and key.
 
 
 def with_manifest(
-    cells: Sequence[Json], manifest: Json, agreement: Json | None = None
-) -> list[dict[str, Any]]:
+    cells: Sequence[CellResult], manifest: Json, agreement: Json | None = None
+) -> tuple[CellResult, ...]:
     """Four more keys in `conditions`, the same for every cell of a label, and one where answers disagree.
 
     settings: by code of the table. unclassified: what no row knows, null where no setting is known.
     tuned: values that follow from the workload. searched: codes of those that `bench tune` set.
     disagrees: by the other label, in what.
     """
-    labels = dict.fromkeys(str(cell["label"]) for cell in cells)
+    labels = dict.fromkeys(cell.label for cell in cells)
     stated = {label: _stated(manifest, label, agreement) for label in labels}
-    return [
-        {**cell, "conditions": {**(cell.get("conditions") or {}), **stated[str(cell["label"])]}}
-        for cell in cells
-    ]
+    return tuple(replace(cell, conditions=replace(cell.conditions, **stated[cell.label])) for cell in cells)
 
 
 def _stated(manifest: Json, label: str, agreement: Json | None) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def _stated(manifest: Json, label: str, agreement: Json | None) -> dict[str, Any
     return {
         "settings": {code: value for code, value in found.known.items() if code in _IN_CELLS},
         "unclassified": unclassified(found, str(entry.get("backend"))),
-        "tuned": list(_tuned(manifest, label)),
+        "tuned": tuple(_tuned(manifest, label)),
         "searched": _searched(entry),
         "disagrees": dict(_disagrees(agreement, label)),
     }
@@ -73,10 +73,10 @@ def _tuned(manifest: Json, label: str) -> Iterator[str]:
         yield f"prefix cache {state} at the start"
 
 
-def _searched(entry: Json) -> list[str]:
+def _searched(entry: Json) -> tuple[str, ...]:
     names = value_at(entry, "tuned.values") or {}
     found = (classified("value", name, str(entry.get("backend"))) for name in names)
-    return list(dict.fromkeys(one[0].code for one in found if one))
+    return tuple(dict.fromkeys(one[0].code for one in found if one))
 
 
 def _title(value: str) -> str:

@@ -1,33 +1,34 @@
 """The one table of conditions: both comparisons, of the cells of a run and of runs of any time, go by it."""
 
 import re
-from typing import Any
 
-from harness.dotted import value_at
-from harness.fairness.keys import Cell, Key
+from harness.fairness.keys import Key
+from harness.model import CellResult, known
 
 _PENALTIES = ("repetition_penalty", "repeat_penalty", "frequency_penalty", "presence_penalty")
 
 
-def _drawn(cell: Cell) -> Any:
-    """None where nothing is drawn: then top_k changes nothing."""
-    return value_at(cell, "conditions.sampling.temperature") or None
+def _temperature(cell: CellResult) -> float | None:
+    return cell.conditions.sampling.temperature if cell.conditions.sampling else None
 
 
-def _sends(cell: Cell, *names: str) -> str | None:
+def _reasoned(cell: CellResult) -> str | None:
+    return _on_off(cell.conditions.thinking.seen) if cell.conditions.thinking else None
+
+
+def _sends(cell: CellResult, *names: str) -> str | None:
     """Where a field cannot be sent, the engine's or the model file's own value holds."""
-    fields = value_at(cell, "conditions.sent_fields")
+    fields = cell.conditions.sent_fields
     return None if fields is None else "yes" if any(name in fields for name in names) else "no"
 
 
-def _forced(cell: Cell) -> str | None:
+def _forced(cell: CellResult) -> str | None:
     """Where an exact length was asked for."""
-    length = value_at(cell, "conditions.exact_output") or {}
-    return None if not length.get("asked") else "yes" if length["forced"] else "no"
+    length = cell.conditions.exact_output
+    return None if length is None or not length.asked else "yes" if length.forced else "no"
 
 
-def _on_off(cell: Cell, path: str) -> str | None:
-    value = value_at(cell, path)
+def _on_off(value: bool | None) -> str | None:
     return None if value is None else "on" if value else "off"
 
 
@@ -40,33 +41,34 @@ def width(number_type: str) -> str:
 
 _WORK = (
     Key("workload", "the requests", "refuses", "refuses", "Other prompts are other work.", "work",
-        cell=lambda cell: (cell.get("workload_sha256") or "")[:12] or None),
+        cell=lambda cell: cell.workload_sha256[:12] or None),
     Key("simulated", "simulated", "refuses", "refuses", "A scripted server is no engine.", "work",
-        cell=lambda cell: "yes" if cell.get("simulated") else "no"),
+        cell=lambda cell: "yes" if cell.simulated else "no"),
     Key("load", "arrivals", "refuses", "refuses", "Bursts queue longer than steady arrivals.", "work",
-        cell=lambda cell: cell["load"].get("arrival")),
+        cell=lambda cell: known(cell.load.arrival)),
     Key("scenario", "scenario", "refuses", "refuses", "Another scenario is another question.", "work",
         manifest=("scenario.scenario.name",)),
     Key("model", "model", "refuses", "refuses", "Another model is other work.", "work",
         manifest=("model.name",)),
     Key("temperature", "temperature", "refuses", "refuses", "Sampling costs time and sets what is said.",
-        "work", cell=lambda cell: value_at(cell, "conditions.sampling.temperature")),
+        "work", cell=_temperature),
     Key("top-p", "top_p", "refuses", "refuses", "As temperature.", "work",
-        cell=lambda cell: value_at(cell, "conditions.sampling.top_p")),
+        cell=lambda cell: cell.conditions.sampling and cell.conditions.sampling.top_p),
     Key("top-k", "top_k sent", "told", "told", "An engine without the field uses its own default.", "work",
-        cell=lambda cell: _drawn(cell) and _sends(cell, "top_k")),
+        cell=lambda cell: _sends(cell, "top_k") if _temperature(cell) else None),
     Key("penalty", "neutral repetition penalty sent", "told", "told",
         "An engine without the field uses its own default, or the model file's.", "work",
         cell=lambda cell: _sends(cell, *_PENALTIES)),
     Key("thinking-asked", "thinking asked for", "refuses", "refuses", "Reasoning is more tokens.", "work",
-        cell=lambda cell: value_at(cell, "conditions.thinking.asked")),
+        cell=lambda cell: cell.conditions.thinking and cell.conditions.thinking.asked),
     Key("thinking", "reasoning text", "refuses", "refuses", "Reasoning is more tokens.", "work",
-        cell=lambda cell: _on_off(cell, "conditions.thinking.seen")),
+        cell=_reasoned),
     Key("length-forced", "length of answers forced", "told", "told",
         "Answers of other lengths have a rule of their own.", "work", cell=_forced),
     Key("cache-wanted", "prefix cache at the start", "refuses", "refuses",
         "A warm cache skips most of the prompt.", "work",
-        cell=lambda cell: value_at(cell, "conditions.cache.wanted"), manifest=("scenario.cache.state",)),
+        cell=lambda cell: cell.conditions.cache and cell.conditions.cache.wanted,
+        manifest=("scenario.cache.state",)),
     Key("between-repeats", "engine between repeats", "told", "told",
         "Repeats of one start share its memory layout, compiled graphs and clocks.", "work",
         manifest=(".between_repeats",)),
@@ -77,7 +79,7 @@ _WORK = (
 _NUMERICS = (
     Key("weights", "weights", "told", "refuses",
         "A difference is then one of engine and weights together; rank lines carry the weights.",
-        manifest=(".track",), cell=lambda cell: cell.get("quantisation")),
+        manifest=(".track",), cell=lambda cell: cell.quantisation),
     Key("dtype", "number type", "refuses", "refuses", "Twice the bits are twice the memory traffic.",
         info=("vllm_config.model_config.dtype",), flags=("--dtype", "--quantization-encoding"),
         values=("dtype",), alike=width),
@@ -176,7 +178,7 @@ _SCHEDULING = (
         flags=("--enable-prefix-caching=on", "--no-enable-prefix-caching=off", "--disable-radix-cache=off",
                "--enable_prefix_caching"),
         variables=("PREFIX_CACHING",), values=("block_reuse",), manifest=(".engine.prefix_cache.enabled",),
-        cell=lambda cell: _on_off(cell, "conditions.prefix_cache")),
+        cell=lambda cell: _on_off(cell.conditions.prefix_cache)),
     Key("host-cache", "prompts kept besides", "told", "told",
         "A prefix that left the KV cache can come back.",
         flags=("--cache-ram", "--prompt-cache-size", "--prefix-cache-n"),
@@ -241,7 +243,7 @@ _BUILD = (
     Key("engine-version", "engine version", "ignored", "told", "It may be the question.", "build",
         manifest=(".engine.package_version", ".engine.server_version")),
     Key("launch", "started as", "told", "told", "A container may cost network and memory.", "build",
-        manifest=(".launch.mode",), cell=lambda cell: cell.get("launch")),
+        manifest=(".launch.mode",), cell=lambda cell: cell.launch),
     Key("image", "image", "ignored", "told", "It may be the question.", "build",
         manifest=(".engine.container.image.name",)),
     Key("image-digest", "image digest", "ignored", "told", "One tag may name other images later.", "build",

@@ -1,40 +1,36 @@
 """What makes cells unequal, as data: the report shows it, a comparison refuses pairs by it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
-from harness.dotted import value_at
-from harness.fairness.keys import Cell, Key, relation
-from harness.fairness.measured import Group, Unequal, listed, measured
+from harness.fairness.keys import Key, Relation, relation
+from harness.fairness.measured import Group, listed, measured
 from harness.fairness.settings import of_values
 from harness.fairness.table import TABLE
+from harness.model import CellResult, LoadPoint, Unequal
 
 UNKNOWN = "not known"
 NOT_GIVEN = "not given"
 
 
-def unequal(cells: Sequence[Cell]) -> list[dict[str, Any]]:
+def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
     """The `unequal` list of summary.json, and of any cells that are to be compared, of one run or several.
 
     Cells are compared with those of other labels at the same load point and repeat, so cells of several runs
     need labels that tell them apart. One entry per kind of difference and set of labels.
     """
-    groups: dict[tuple[Any, ...], dict[str, Cell]] = {}
+    groups: dict[tuple[LoadPoint, int], dict[str, CellResult]] = {}
     for cell in cells:
-        point = (cell["load"]["kind"], cell["load"]["value"], cell["repeat"])
-        groups.setdefault(point, {})[cell["label"]] = cell
+        groups.setdefault((cell.point, cell.repeat), {})[cell.label] = cell
     found: dict[tuple[str, tuple[str, ...]], Unequal] = {}
-    labels = list(dict.fromkeys(cell["label"] for cell in cells))  # the order of measuring turns round
+    labels = list(dict.fromkeys(cell.label for cell in cells))  # the order of measuring turns round
     for group in groups.values():
         for one in _findings({label: group[label] for label in labels if label in group}):
             key = (one.code, one.labels)
             if key not in found or (one.matters and not found[key].matters):
                 found[key] = one
-    return [
-        asdict(one) | {"labels": list(one.labels), "metrics": list(one.metrics)} for one in found.values()
-    ]
+    return tuple(found.values())
 
 
 def _findings(group: Group) -> Iterator[Unequal]:
@@ -49,20 +45,19 @@ def _findings(group: Group) -> Iterator[Unequal]:
     yield from _tuned(group)
 
 
-def _settings(cell: Cell) -> Mapping[str, str]:
+def _settings(cell: CellResult) -> Mapping[str, str]:
     """Cells of earlier versions kept the values of the definition only."""
-    stated = value_at(cell, "conditions.settings")
-    return stated or of_values(value_at(cell, "conditions.engine_values"))
+    return cell.conditions.settings or of_values(cell.conditions.engine_values)
 
 
-def _value(key: Key, cell: Cell, settings: Mapping[str, str]) -> Any:
+def _value(key: Key, cell: CellResult, settings: Mapping[str, str]) -> Any:
     return settings.get(key.code) if key.cell is None else key.cell(cell)
 
 
 def _differing(group: Group, key: Key, values: Mapping[str, Any]) -> Iterator[Unequal]:
     known = {label: value for label, value in values.items() if value is not None}
     pairs = [(a, b) for a, b in combinations(known, 2) if known[a] != known[b]]
-    related = {pair: relation(group[pair[0]], group[pair[1]]) for pair in pairs}
+    related = {pair: _related(group, *pair) for pair in pairs}
     if all(key.effect(found) == "ignored" for found in related.values()):
         return
     refused = any(
@@ -74,22 +69,27 @@ def _differing(group: Group, key: Key, values: Mapping[str, Any]) -> Iterator[Un
     yield Unequal(key.code, tuple(known), f"{key.title}: {listed(known)}", matters, key.metrics)
 
 
-def _both_tuned(key: Key, a: Cell, b: Cell) -> bool:
+def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
     """In the tuned division each engine has its own best: that they differ is the question."""
-    searched = [value_at(cell, "conditions.searched") or () for cell in (a, b)]
-    return all(cell.get("division") == "tuned" for cell in (a, b)) and any(key.code in of for of in searched)
+    searched = any(key.code in cell.conditions.searched for cell in (a, b))
+    return searched and all(cell.division == "tuned" for cell in (a, b))
+
+
+def _related(group: Group, a: str, b: str) -> Relation:
+    one, two = group[a], group[b]
+    return relation((one.backend, one.variant), (two.backend, two.variant))
 
 
 def _reached(group: Group, limits: Mapping[str, Any]) -> bool:
     """Whether the load can exceed the fewest sequences at once."""
-    load = next(iter(group.values()))["load"]
-    return bool(load["kind"] != "concurrency" or load["value"] > min(map(int, limits.values())))
+    load = next(iter(group.values())).load
+    return load.kind != "concurrency" or load.value > min(map(int, limits.values()))
 
 
 def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
     """Settings that only some have or tell; of several engines in one entry, since each has its own."""
     shared: dict[tuple[str, ...], list[str]] = {}
-    kin = {relation(group[a], group[b]) for a, b in combinations(group, 2)}
+    kin = {_related(group, a, b) for a, b in combinations(group, 2)}
     for key in TABLE:
         of = {label: found[key.code] for label, found in known.items() if key.code in found}
         if key.cell is not None or not of or len(of) == len(group):
@@ -109,7 +109,7 @@ def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iter
 
 def _unclassified(group: Group) -> Iterator[Unequal]:
     """Flags, variables and values that no row of the table knows."""
-    stated = {label: value_at(cell, "conditions.unclassified") for label, cell in group.items()}
+    stated = {label: cell.conditions.unclassified for label, cell in group.items()}
     told = {label: found for label, found in stated.items() if found is not None}
     for name in dict.fromkeys(name for found in told.values() for name in found):
         values = {label: found.get(name, NOT_GIVEN) for label, found in told.items()}
@@ -119,7 +119,7 @@ def _unclassified(group: Group) -> Iterator[Unequal]:
 
 def _tuned(group: Group) -> Iterator[Unequal]:
     """Values that an engine would not have for traffic that it does not know."""
-    tuned = {label: value_at(cell, "conditions.tuned") or [] for label, cell in group.items()}
+    tuned = {label: cell.conditions.tuned for label, cell in group.items()}
     values = {label: ", ".join(found) for label, found in tuned.items() if found}
     if values:
         yield Unequal(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from harness.asked import Asked
 from harness.metrics.latency import Floats
+from harness.model import Arrivals
 from harness.record import UNKNOWN
 
 Stamps = NDArray[np.int64]
@@ -53,7 +54,7 @@ class Statistics:
 
 def compare_cell(
     requests: NDArray[np.void], load: Mapping[str, Any], asked: Asked | None = None
-) -> dict[str, Any] | None:
+) -> Arrivals | None:
     """`arrivals` of a cell; None for a closed loop, which has no schedule. `load` as in its cell.json.
 
     Of a session only the first turn arrives by the schedule; the others follow its answers.
@@ -65,19 +66,19 @@ def compare_cell(
         sent = sent[asked.numbers["turn"][sent["seq"]] <= 0]
     flat = load.get("arrival") in ("poisson", "gamma") and not load.get("profile")
     burstiness = (load.get("burstiness") or 1.0) if load.get("arrival") == "gamma" else 1.0
-    return {
-        "process": load.get("arrival"),
-        **compare(np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"]), burstiness if flat else None),
-    }
+    schedule, stamps = np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"])
+    return compare(schedule, stamps, burstiness if flat else None, load.get("arrival"))
 
 
-def compare(asked_ns: Stamps, sent_ns: Stamps, burstiness: float | None) -> dict[str, Any]:
+def compare(
+    asked_ns: Stamps, sent_ns: Stamps, burstiness: float | None, process: str | None = None
+) -> Arrivals:
     """Both ascending. `burstiness`: of a gamma process (1: Poisson); None: only the schedule is known."""
     count = len(sent_ns)
     if count < MIN_ARRIVALS or asked_ns[-1] == asked_ns[0] or sent_ns[-1] == sent_ns[0]:
         too_few = f"{count} arrivals; {MIN_ARRIVALS} are needed"
         reason = too_few if count < MIN_ARRIVALS else "all at one moment"
-        return {"arrivals": count, "verdict": "not tested", "reason": reason}
+        return Arrivals(process=process, arrivals=count, verdict="not tested", reason=reason)
     asked, sent = Statistics.of(asked_ns), Statistics.of(sent_ns)
     if burstiness is None:
         sent_dispersion = _dispersion(_counts(sent_ns, asked_ns))
@@ -93,15 +94,16 @@ def compare(asked_ns: Stamps, sent_ns: Stamps, burstiness: float | None) -> dict
     found = {"gap_cv": sent.gap_cv, "dispersion": sent.dispersion, "ks": distance}
     limits["ks"] = (0.0, farthest)
     wrong = [name for name, value in found.items() if not limits[name][0] <= value <= limits[name][1]]
-    return {
-        "arrivals": count,
-        "against": against,
-        "asked": asdict(asked),
-        "achieved": {**asdict(sent), "ks": distance},
-        "limits": {name: list(limit) for name, limit in limits.items()},
-        "verdict": "differs" if wrong else "kept",
-        "reason": ", ".join(wrong) or None,
-    }
+    return Arrivals(
+        process=process,
+        arrivals=count,
+        against=against,
+        asked=asdict(asked),
+        achieved={**asdict(sent), "ks": distance},
+        limits={name: list(limit) for name, limit in limits.items()},
+        verdict="differs" if wrong else "kept",
+        reason=", ".join(wrong) or None,
+    )
 
 
 def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import measured
+from harness.model import Backlog
 from harness.record import UNKNOWN, Outcome
 
 MOST_SETTLING = 0.25  # of the window
 
 
-def backlog(requests: NDArray[np.void], load: Mapping[str, Any]) -> dict[str, Any] | None:
+def backlog(requests: NDArray[np.void], load: Mapping[str, Any]) -> Backlog | None:
     """The `backlog` of a cell; None for a closed loop, and where fewer than two requests were due.
 
     The window is that of the measured requests' due times, less the time that the first answers take: an
@@ -42,12 +43,12 @@ def backlog(requests: NDArray[np.void], load: Mapping[str, Any]) -> dict[str, An
 
     third = (end - steady) / 3
     answered = (rows["outcome"] == Outcome.OK) & (left > steady) & (left <= end)
-    return {
-        "probed_s": (end - begin) / 1e9,
-        "window_s": (end - steady) / 1e9,
-        "arrivals": int(((starts > steady) & (starts <= end)).sum()),
-        "answered": int(answered.sum()),
-        "in_system_mean": in_system(steady, end),
-        "in_system_first": in_system(steady, steady + third),
-        "in_system_last": in_system(end - third, end),
-    }
+    return Backlog(
+        probed_s=(end - begin) / 1e9,
+        window_s=(end - steady) / 1e9,
+        arrivals=int(((starts > steady) & (starts <= end)).sum()),
+        answered=int(answered.sum()),
+        in_system_mean=in_system(steady, end),
+        in_system_first=in_system(steady, steady + third),
+        in_system_last=in_system(end - third, end),
+    )

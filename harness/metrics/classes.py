@@ -1,7 +1,6 @@
 """Latencies of a cell's requests by class: by their kind, and by the turn of their session."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +8,11 @@ from numpy.typing import NDArray
 from harness.asked import Asked
 from harness.metrics import latency
 from harness.metrics.distribution import describe
+from harness.model import ClassStats
 from harness.record import UNKNOWN, Records
 
 
-def by_kind(records: Records, asked: Asked | None) -> dict[str, Any] | None:
+def by_kind(records: Records, asked: Asked | None) -> dict[str, ClassStats] | None:
     """None for a workload of one kind."""
     if asked is None or len(set(asked.kinds)) < 2:
         return None
@@ -20,7 +20,7 @@ def by_kind(records: Records, asked: Asked | None) -> dict[str, Any] | None:
     return _by(records, {str(kind): kinds == kind for kind in sorted(set(asked.kinds))})
 
 
-def by_turn(records: Records, asked: Asked | None) -> dict[str, Any] | None:
+def by_turn(records: Records, asked: Asked | None) -> dict[str, ClassStats] | None:
     """From "1" on; None for requests that stand alone."""
     if asked is None or not asked.has_sessions():
         return None
@@ -28,22 +28,22 @@ def by_turn(records: Records, asked: Asked | None) -> dict[str, Any] | None:
     return _by(records, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
 
 
-def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, Any]:
+def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, ClassStats]:
     found = {}
     for name, mask in masks.items():
         rows = records.requests[mask]
         events = records.events[np.isin(records.events["seq"], rows["seq"])]
         part = Records(rows, events, (), (), ())
         answered = rows[latency.answered(rows)]
-        found[name] = {
-            "requests": int(latency.measured(rows).sum()),
-            "ok": len(answered),
-            "ttft_ms": describe(latency.ttft_ms(rows))[0],
-            "itl_ms": describe(latency.itl_ms(part))[0],
-            "tpot_ms": describe(latency.tpot_ms(rows))[0],
-            "e2e_ms": describe(latency.e2e_ms(rows))[0],
-            "cached_share": _cached(answered),
-        }
+        found[name] = ClassStats(
+            requests=int(latency.measured(rows).sum()),
+            ok=len(answered),
+            ttft_ms=describe(latency.ttft_ms(rows))[0],
+            itl_ms=describe(latency.itl_ms(part))[0],
+            tpot_ms=describe(latency.tpot_ms(rows))[0],
+            e2e_ms=describe(latency.e2e_ms(rows))[0],
+            cached_share=_cached(answered),
+        )
     return found
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import in_flight, series
 from harness.metrics.throughput import Window, slots_of, work_shares
+from harness.model import Law, Requests
 from harness.record import UNKNOWN, Outcome, Records
 from harness.telemetry import Telemetry
 
@@ -36,22 +37,10 @@ _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """`holds` is None where the law could not be judged, and `why` then says for what reason."""
-
-    law: str
-    measured: float | None = None
-    expected: float | None = None
-    tolerance: float | None = None  # the largest |measured - expected|
-    holds: bool | None = None
-    why: str | None = None
-
-    @property
-    def hint(self) -> str:
-        if self.law in (_ENGINE, *_COUNTED.values()):
-            return "other clients used this engine meanwhile, or one of the two counts is wrong"
-        return "a record or a figure of this cell is wrong: measure it again, and report it"
+def hint(law: Law) -> str:
+    if law.law in (_ENGINE, *_COUNTED.values()):
+        return "other clients used this engine meanwhile, or one of the two counts is wrong"
+    return "a record or a figure of this cell is wrong: measure it again, and report it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +52,7 @@ class Cell:
     window: Window
     rates: Mapping[str, float | None]
     shares: Floats
-    counts: Mapping[str, Any]  # `requests` of summary.json
+    counts: Requests
     telemetry: Telemetry
 
 
@@ -85,12 +74,12 @@ def _judged(law: str, measured: float, expected: float, tolerance: float) -> Law
     return Law(law, measured, expected, tolerance, abs(measured - expected) <= tolerance)
 
 
-def _planned(counts: Mapping[str, Any]) -> Law:
+def _planned(counts: Requests) -> Law:
     """Every planned request has one end, or was never due. `unsent` counts those of the warm-up as well."""
-    accounted = sum(counts["outcomes"].values()) + counts["unsent"]
-    if counts["planned"] < accounted <= counts["planned"] + counts["unsent"]:
+    accounted = sum(counts.outcomes.values()) + counts.unsent
+    if counts.planned < accounted <= counts.planned + counts.unsent:
         return Law(_PLANNED, why="requests of the warm-up were never due")
-    return _judged(_PLANNED, accounted, counts["planned"], 0.0)
+    return _judged(_PLANNED, accounted, counts.planned, 0.0)
 
 
 def _little(cell: Cell) -> Law:

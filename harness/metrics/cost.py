@@ -4,22 +4,22 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-Json = dict[str, Any]
+from harness.model import Cost, Gpu, Price
 
 _HOUR_S, _MILLION = 3600, 1_000_000
 NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices"
 
 
-def price(prices: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> tuple[Json | None, str]:
+def price(prices: Mapping[str, Any] | None, gpu: Gpu | None) -> tuple[Price | None, str]:
     """What an hour of the hardware costs, or why that is not known. A machine's price comes first."""
     if not prices:
         return None, NO_PRICE
     if prices["machine_per_hour"] is not None:
         return _priced(prices, prices["machine_per_hour"], "the machine"), ""
     by_name = prices["gpu_per_hour"]
-    if gpu is None or not gpu["engine_gpus"]:
+    if gpu is None or not gpu.engine_gpus:
         return None, "a price per GPU was given and the engine was not seen on one"
-    used = [device["name"] for device in gpu["devices"] if device["index"] in gpu["engine_gpus"]]
+    used = [device["name"] for device in gpu.devices if device["index"] in gpu.engine_gpus]
     unknown = sorted({name for name in used if name not in by_name and "*" not in by_name})
     if unknown:
         return None, f"no price for {', '.join(unknown)}; there is one for {', '.join(by_name)}"
@@ -28,13 +28,8 @@ def price(prices: Mapping[str, Any] | None, gpu: Mapping[str, Any] | None) -> tu
     return _priced(prices, amount, ", ".join(f"{count} × {name}" for name, count in counts.items())), ""
 
 
-def _priced(prices: Mapping[str, Any], amount: float, of: str) -> Json:
-    return {
-        "per_hour": amount,
-        "currency": prices["currency"],
-        "of": of,
-        "source": prices["source"],
-    }
+def _priced(prices: Mapping[str, Any], amount: float, of: str) -> Price:
+    return Price(per_hour=amount, currency=prices["currency"], of=of, source=prices["source"])
 
 
 def per_million(per_hour: float, per_s: float | None) -> float | None:
@@ -42,20 +37,18 @@ def per_million(per_hour: float, per_s: float | None) -> float | None:
     return per_hour / _HOUR_S / per_s * _MILLION if per_s else None
 
 
-def describe(
-    priced: Mapping[str, Any], rates: Mapping[str, float | None], good_tokens_per_s: float | None
-) -> Json:
+def describe(priced: Price, rates: Mapping[str, float | None], good_tokens_per_s: float | None) -> Cost:
     """The `cost` object. Each figure charges the whole price to its own tokens: they do not add up.
 
     `good_tokens_per_s`: output tokens of the requests that kept the SLO; None where there is none.
     """
     output, prompt = rates["output_tokens_per_s"], rates["input_tokens_per_s"]
     both = output + prompt if output is not None and prompt is not None else None
-    return {
-        "price": dict(priced),
-        "per_million_output_tokens": per_million(priced["per_hour"], output),
-        "per_million_input_tokens": per_million(priced["per_hour"], prompt),
-        "per_million_tokens": per_million(priced["per_hour"], both),
-        "per_million_good_output_tokens": per_million(priced["per_hour"], good_tokens_per_s),
-        "output_tokens_per_day": None if output is None else output * 24 * _HOUR_S,
-    }
+    return Cost(
+        price=priced,
+        per_million_output_tokens=per_million(priced.per_hour, output),
+        per_million_input_tokens=per_million(priced.per_hour, prompt),
+        per_million_tokens=per_million(priced.per_hour, both),
+        per_million_good_output_tokens=per_million(priced.per_hour, good_tokens_per_s),
+        output_tokens_per_day=None if output is None else output * 24 * _HOUR_S,
+    )

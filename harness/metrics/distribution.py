@@ -1,9 +1,11 @@
-"""A sample of latencies as the named statistics of summary.json, or null with the reason."""
+"""A sample of latencies as named statistics, or null with the reason."""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
+
+from harness.model import LatencyStats
 
 PERCENTILES = (50, 90, 95, 99)
 
@@ -37,9 +39,7 @@ def upper_rank(percentile: float, samples: int) -> int | None:
     return int(np.searchsorted(np.cumsum(np.exp(logs)), CONFIDENCE)) + 1
 
 
-def describe(
-    values: NDArray[np.float64], *, independent: bool = True
-) -> tuple[dict[str, float | None], dict[str, str]]:
+def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[LatencyStats, dict[str, str]]:
     """Statistics and, for each that is null, why. Infinite values are requests that never got there.
 
     `p99_upper` and the like are one-sided 95 % confidence bounds; they need samples that are `independent`.
@@ -73,4 +73,4 @@ def describe(
             reasons[upper] = never
         else:
             statistics[upper] = float(ordered[rank - 1])
-    return statistics, reasons
+    return LatencyStats(**statistics), reasons

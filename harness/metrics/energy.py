@@ -4,13 +4,11 @@ Idle is the started engine without a request, in the seconds before the first on
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from harness.metrics import series
 from harness.metrics.throughput import Window
+from harness.model import Energy
 from harness.telemetry import Telemetry
-
-Json = dict[str, Any]
 
 # Two seconds, less the last samples before the load: what is interpolated towards it is not idle.
 _IDLE = Window(-2_000_000_000, -200_000_000, "whole")
@@ -38,14 +36,14 @@ def total(values: Iterable[float | None]) -> float | None:
 
 def describe(
     telemetry: Telemetry, gpus: Iterable[int], rates: Mapping[str, float | None], window: Window
-) -> tuple[Json | None, str]:
+) -> tuple[Energy | None, str]:
     """The `energy` object, or why there is none: of the engine's GPUs if it has some, else of the CPUs.
 
     Both parts are given where both are measured. The rest of the machine (fans, losses) is in neither.
     """
     gpu_devices = [f"gpu.{index}" for index in gpus]
     packages = sorted({name.rpartition(".")[0] for name in telemetry.series if name.startswith("cpu.")})
-    parts: Json = {}
+    parts: dict[str, float | None] = {}
     for part, devices in (("gpu", gpu_devices), ("cpu", packages)):
         parts[f"{part}_w"] = total(watts(telemetry, device, window) for device in devices)
         parts[f"{part}_idle_w"] = total(idle_watts(telemetry, device) for device in devices)
@@ -58,16 +56,16 @@ def describe(
         )
     tokens_per_s, requests_per_s = rates["output_tokens_per_s"], rates["requests_per_s"]
     above_w = None if idle_w is None else max(0.0, busy_w - idle_w)
-    return {
-        "scope": scope,
+    return Energy(
+        scope=scope,
         **parts,
-        "window_s": window.seconds,
-        "joules": busy_w * window.seconds,
-        "joules_per_output_token": _per(busy_w, tokens_per_s),
-        "joules_per_output_token_above_idle": _per(above_w, tokens_per_s),
-        "joules_per_request": _per(busy_w, requests_per_s),
-        "output_tokens_per_s_per_watt": _per(tokens_per_s, busy_w),
-    }, ""
+        window_s=window.seconds,
+        joules=busy_w * window.seconds,
+        joules_per_output_token=_per(busy_w, tokens_per_s),
+        joules_per_output_token_above_idle=_per(above_w, tokens_per_s),
+        joules_per_request=_per(busy_w, requests_per_s),
+        output_tokens_per_s_per_watt=_per(tokens_per_s, busy_w),
+    ), ""
 
 
 def _per(amount: float | None, of: float | None) -> float | None:

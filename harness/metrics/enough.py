@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import answered, measured
+from harness.model import Sample
 from harness.record import UNKNOWN
 
 # Where a scenario declares none. 100 answers bound a p95 from above, and not a p99.
@@ -35,14 +36,14 @@ class Amount:
         times = max(self.min_answers / self.answers, self.min_seconds / self.seconds)
         return math.ceil(self.requests * times)
 
-    def as_json(self) -> dict[str, Any]:
-        """`sample` of a cell in summary.json."""
-        return {
-            "seconds": self.seconds,
-            "answers": self.answers,
-            "min_seconds": self.min_seconds,
-            "min_answers": self.min_answers,
-        }
+    @property
+    def sample(self) -> Sample:
+        return Sample(
+            seconds=self.seconds,
+            answers=self.answers,
+            min_seconds=self.min_seconds,
+            min_answers=self.min_answers,
+        )
 
 
 def amount(requests: NDArray[np.void], minimum: Mapping[str, Any] | None) -> Amount:

@@ -1,13 +1,15 @@
 """Requests that kept to the limits of the scenario: how many, at which rate, and whether enough did."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
 from harness.metrics.throughput import Window
+from harness.model import Limit
+from harness.model import Slo as KeptSlo
 from harness.record import UNKNOWN, Outcome, Phase
 
 Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
@@ -31,7 +33,7 @@ _LATENCIES: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
 
 
 class Goodput(NamedTuple):
-    slo: dict[str, Any] | None = None  # the `slo` object of a cell in summary.json
+    slo: KeptSlo | None = None
     requests_per_s: float | None = None
     output_tokens_per_s: float | None = None  # of the good answers
 
@@ -49,22 +51,22 @@ def goodput(requests: NDArray[np.void], slo: Slo, window: Window | None, shares:
     rows, measured = requests[judged], latency.measured(requests)[judged]
     if not slo or not measured.any() or any(np.isnan(found).any() for found in values.values()):
         return Goodput()
-    limits = [
+    limits = tuple(
         _limit(name, share, limit_ms, values[name][measured])
         for name, wanted in slo.items()
         for share, limit_ms in wanted.items()
-    ]
+    )
     good = rows["outcome"] == Outcome.OK
     for name, wanted in slo.items():
         good &= values[name] <= max(wanted.values())
-    made = {
-        "limits": limits,
-        "met": all(limit["met"] for limit in limits),
-        "good": int(good[measured].sum()),
-        "of": int(measured.sum()),
-        "attainment": float(good[measured].mean()),
-        "good_token_share": _token_share(rows[measured], good[measured]),
-    }
+    made = KeptSlo(
+        limits=limits,
+        met=all(limit.met for limit in limits),
+        good=int(good[measured].sum()),
+        of=int(measured.sum()),
+        attainment=float(good[measured].mean()),
+        good_token_share=_token_share(rows[measured], good[measured]),
+    )
     if window is None:
         return Goodput(made)
     counted, tokens = shares[judged] * good, rows["output_tokens"]
@@ -85,12 +87,12 @@ def _token_share(rows: NDArray[np.void], good: NDArray[np.bool_]) -> float | Non
     return float(tokens[good].sum() / tokens[answered].sum())
 
 
-def _limit(name: str, share: str, limit_ms: float, values: Floats) -> dict[str, Any]:
+def _limit(name: str, share: str, limit_ms: float, values: Floats) -> Limit:
     within = float((values <= limit_ms).mean())
-    return {
-        "metric": name,
-        "share": share,
-        "limit_ms": limit_ms,
-        "within": within,
-        "met": within >= (1.0 if share == "max" else float(share.removeprefix("p")) / 100),
-    }
+    return Limit(
+        metric=name,
+        share=share,
+        limit_ms=limit_ms,
+        within=within,
+        met=within >= (1.0 if share == "max" else float(share.removeprefix("p")) / 100),
+    )

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import energy, series
 from harness.metrics.throughput import Window
+from harness.model import Gpu, Range
 from harness.telemetry import Telemetry
 
 Json = dict[str, Any]
@@ -38,7 +39,7 @@ _OWN = (
 )
 
 
-def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> tuple[Json | None, str]:
+def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> tuple[Gpu | None, str]:
     """The `gpu` object, or why there is none.
 
     The engine's GPUs are those on which its processes hold memory; all it was given, where that is not told.
@@ -47,18 +48,21 @@ def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -
     if about is None:
         return None, reason
     devices = [_device(telemetry, device, window) for device in about["devices"]]
-    seen = [device for device in devices if (device["engine_memory_bytes"] or {}).get("max")]
+    seen = [device for device in devices if (held := device["engine_memory_bytes"]) and held.max]
     told = all(device["engine_memory_bytes"] is not None for device in devices)
     used = seen if seen or told else devices
-    return {
-        "chosen": about["chosen"],
-        "engine_gpus": [device["index"] for device in used],
-        "seen_using_them": told,
+    together = {
         **{name: _together(used, name, of=1) for name in _SUMMED},
         **{name: _together(used, name, of=len(used)) for name in _AVERAGED},
-        "idle_utilisation_pct": _highest(device["idle_utilisation_pct"] for device in used),
-        "devices": devices,
-    }, ""
+    }
+    return Gpu(
+        chosen=about["chosen"],
+        engine_gpus=tuple(device["index"] for device in used),
+        seen_using_them=told,
+        idle_utilisation_pct=_highest(device["idle_utilisation_pct"] for device in used),
+        devices=tuple(devices),
+        **together,
+    ), ""
 
 
 def _about(sources: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
@@ -103,11 +107,11 @@ def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
     return {name: share for name, share in shares.items() if share}
 
 
-def _together(devices: Sequence[Json], name: str, of: int) -> series.Range | None:
+def _together(devices: Sequence[Json], name: str, of: int) -> Range | None:
     found = [device[name] for device in devices]
     if not found or None in found:
         return None
-    return {"mean": sum(one["mean"] for one in found) / of, "max": sum(one["max"] for one in found) / of}
+    return Range(mean=sum(one.mean for one in found) / of, max=sum(one.max for one in found) / of)
 
 
 def _highest(values: Iterable[float | None]) -> float | None:

@@ -5,10 +5,11 @@ from numpy.typing import NDArray
 
 from harness.asked import Asked
 from harness.metrics.latency import measured
+from harness.model import TemplateTokens
 from harness.record import UNKNOWN
 
 
-def template_tokens(requests: NDArray[np.void], asked: Asked | None) -> dict[str, int] | None:
+def template_tokens(requests: NDArray[np.void], asked: Asked | None) -> TemplateTokens | None:
     """Prompt tokens beyond the content, least and most, of requests that carry no earlier answers.
 
     Where all have the same messages the two are equal if every text has exactly its length. None where the
@@ -21,4 +22,4 @@ def template_tokens(requests: NDArray[np.void], asked: Asked | None) -> dict[str
     if not len(rows):
         return None
     beyond = rows["prompt_tokens"] - asked.numbers["content_tokens"][rows["seq"]]
-    return {"min": int(beyond.min()), "max": int(beyond.max())}
+    return TemplateTokens(min=int(beyond.min()), max=int(beyond.max()))

@@ -4,10 +4,12 @@ They name what was full, not what would help most; a GPU's counters of its SMs a
 utilisation, which only says that some kernel was running.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-Json = Mapping[str, Any]
+from harness.dotted import number_at
+from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
+
 Numbers = dict[str, float | None]
 
 CLIENT_BUSY = 0.9  # of a core, by the busiest load process
@@ -21,64 +23,68 @@ PROCESS_FULL = 0.9  # of a core, by one process of an engine whose GPU is not bu
 QUEUED = 0.5  # requests, on average
 
 
-def limiter(cell: Json, threads: float | None) -> tuple[dict[str, Any] | None, str]:
-    """`code`, `sentence` and `numbers`, or why it cannot be told.
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the rules are about. `threads`: how many the engine was started with, where that is known."""
 
-    `cell` has the keys load, client, gpu, server and host of summary.json; `threads` is how many the engine
-    was started with, where that is known.
-    """
-    seen = numbers(cell, threads)
+    load: LoadPoint
+    client: ClientStats
+    gpu: Gpu | None
+    server: Server | None
+    host: Host | None
+    threads: float | None
+
+
+def limiter(cell: Watched) -> tuple[Limiter | None, str]:
+    """Or why it cannot be told."""
+    seen = numbers(cell)
     for rule in _RULES:
         for code, sentence in rule(seen, cell):
-            known = {name: value for name, value in seen.items() if value is not None}
-            return {"code": code, "sentence": sentence, "numbers": known}, ""
+            told = {name: value for name, value in seen.items() if value is not None}
+            return Limiter(code=code, sentence=sentence, numbers=told), ""
     return None, "neither the engine's GPUs nor its processes could be watched"
 
 
-def numbers(cell: Json, threads: float | None) -> Numbers:
+def numbers(cell: Watched) -> Numbers:
     """The rules see these and nothing else."""
-    gpu, server, host = cell["gpu"] or {}, cell["server"] or {}, cell["host"] or {}
-
-    def mean(table: Json, name: str) -> float | None:
-        return (table.get(name) or {}).get("mean")
-
-    cpus = host.get("cpus")
+    gpu, server, host = cell.gpu, cell.server, cell.host
+    cpus = host.cpus if host else None
     return {
-        "client_busy": cell["client"]["busy_share"],
-        "gpu_pct": mean(gpu, "utilisation_pct"),
-        "gpu_memory_pct": mean(gpu, "memory_utilisation_pct"),
-        "sm_active_pct": mean(gpu, "sm_active_pct"),
-        "dram_active_pct": mean(gpu, "dram_active_pct"),
-        "kv_use": (server.get("kv_use") or {}).get("max"),
-        "running": mean(server, "running"),
-        "waiting": mean(server, "waiting"),
-        "preemptions": server.get("preemptions"),
+        "client_busy": cell.client.busy_share,
+        "gpu_pct": number_at(gpu, "utilisation_pct.mean"),
+        "gpu_memory_pct": number_at(gpu, "memory_utilisation_pct.mean"),
+        "sm_active_pct": number_at(gpu, "sm_active_pct.mean"),
+        "dram_active_pct": number_at(gpu, "dram_active_pct.mean"),
+        "kv_use": number_at(server, "kv_use.max"),
+        "running": number_at(server, "running.mean"),
+        "waiting": number_at(server, "waiting.mean"),
+        "preemptions": number_at(server, "preemptions"),
         "cpus": cpus,
-        "engine_cores": server.get("cpu_cores"),
-        "engine_cores_limit": min(filter(None, (cpus, threads)), default=None),
-        "busiest_process_cores": (server.get("busiest_process") or {}).get("cores"),
-        "busy_cores": host.get("busy_cores"),
-        "other_cores": host.get("other_cores"),
+        "engine_cores": number_at(server, "cpu_cores"),
+        "engine_cores_limit": min(filter(None, (cpus, cell.threads)), default=None),
+        "busiest_process_cores": number_at(server, "busiest_process.cores"),
+        "busy_cores": host.busy_cores if host else None,
+        "other_cores": host.other_cores if host else None,
     }
 
 
-Rule = Callable[[Numbers, Json], Iterator[tuple[str, str]]]
+Rule = Callable[[Numbers, Watched], Iterator[tuple[str, str]]]
 
 
-def _client(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+def _client(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     busy = seen["client_busy"]
     if busy is not None and busy >= CLIENT_BUSY:
         yield "client", f"the load generator: one of its processes used {busy:.0%} of a core"
 
 
-def _kv_cache(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+def _kv_cache(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     full, waiting, preempted = seen["kv_use"], seen["waiting"] or 0.0, seen["preemptions"] or 0.0
     if full is not None and full >= KV_FULL and (waiting >= QUEUED or preempted):
         lost = f" and {preempted:.0f} were preempted" if preempted else ""
         yield "kv-cache", f"the KV cache: up to {full:.0%} full while {waiting:.1f} requests waited{lost}"
 
 
-def _gpu_inside(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+def _gpu_inside(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     dram, compute, rough = seen["dram_active_pct"], seen["sm_active_pct"], seen["gpu_memory_pct"]
     if dram is not None and dram >= DRAM_FULL_PCT:
         yield "gpu-memory-bandwidth", f"GPU memory bandwidth: {dram:.0f} % of the peak in use"
@@ -91,7 +97,7 @@ def _gpu_inside(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
         )
 
 
-def _cpu(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
+def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     """A GPU that is busy is not held up by the CPU."""
     used, limit, gpu_pct = seen["engine_cores"], seen["engine_cores_limit"], seen["gpu_pct"]
     busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
@@ -110,23 +116,23 @@ def _cpu(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
             f"the CPU, shared: {busy:.1f} of {cpus:g} cores busy, {others:.1f} of them with other work",
         )
     alone = seen["busiest_process_cores"]
-    if gpu_pct is not None and alone is not None and alone >= PROCESS_FULL:
-        process = cell["server"]["busiest_process"]
-        name = process["name"] or f"process {process['pid']}"
+    process = known(cell.server.busiest_process) if cell.server else None
+    if gpu_pct is not None and process and alone is not None and alone >= PROCESS_FULL:
+        name = process.name or f"process {process.pid}"
         yield (
             "engine-process",
             f"the engine's own CPU work: {name} used {alone:.2f} of a core, the GPU was busy {gpu_pct:.0f} %",
         )
 
 
-def _queue(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+def _queue(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     waiting, running = seen["waiting"], seen["running"]
     if waiting is not None and waiting >= QUEUED:
         ran = "" if running is None else f" while {running:.1f} ran"
         yield "queue", f"the engine's queue: {waiting:.1f} requests waited{ran}{_busy(seen)}"
 
 
-def _gpu(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
+def _gpu(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     gpu_pct = seen["gpu_pct"]
     if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
         yield (
@@ -135,11 +141,11 @@ def _gpu(seen: Numbers, _cell: Json) -> Iterator[tuple[str, str]]:
         )
 
 
-def _load(seen: Numbers, cell: Json) -> Iterator[tuple[str, str]]:
+def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     if seen["gpu_pct"] is None and seen["engine_cores"] is None:
         return
-    value = cell["load"]["value"]
-    offered = f"{value:g} in flight" if cell["load"]["kind"] == "concurrency" else f"{value:g} requests/s"
+    value = cell.load.value
+    offered = f"{value:g} in flight" if cell.load.kind == "concurrency" else f"{value:g} requests/s"
     yield "load", f"the load: with {offered} nothing was saturated{_busy(seen)}"
 
 

@@ -12,13 +12,13 @@ doubled; evenly spread slots do not, from four slots on.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import Floats, measured
+from harness.model import Synchrony
 from harness.record import UNKNOWN
 
 # Above it the phases stand within a fifth of a period (standard deviation): bursts, not a steady stream.
@@ -27,19 +27,6 @@ MAX_INDEX = 0.5
 CHANCE_ERRORS = 4.0
 MIN_WAVES = 2
 MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
-
-
-@dataclass(frozen=True, slots=True)
-class Synchrony:
-    index: float  # 0: evenly spread, or random; 1: lockstep
-    limit: float
-    waves: int
-    groups: int  # bursts per period that the index is of: 1, or 2 of half the slots each
-    in_bursts: bool
-    burst: float  # requests in one burst of such groups
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def synchrony(requests: NDArray[np.void], load: Mapping[str, Any]) -> tuple[Synchrony | None, str]:
@@ -60,7 +47,15 @@ def synchrony(requests: NDArray[np.void], load: Mapping[str, Any]) -> tuple[Sync
     of_groups = {groups: _index(phases * groups) for groups in ((1, 2) if slots >= MIN_FOR_GROUPS else (1,))}
     groups = 2 if of_groups[1] <= limit < of_groups.get(2, 0.0) else 1
     index = of_groups[groups]
-    return Synchrony(index, limit, waves, groups, index > limit, slots / groups), ""
+    found = Synchrony(
+        index=index,
+        limit=limit,
+        waves=waves,
+        groups=groups,
+        in_bursts=index > limit,
+        burst=slots / groups,
+    )
+    return found, ""
 
 
 def _phases(sent_ns: NDArray[np.int64], slots: int, waves: int) -> Floats:

@@ -3,44 +3,51 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.metrics import series
 from harness.metrics.throughput import Window
+from harness.model import BusiestProcess, Host, Server, known
 from harness.telemetry import Telemetry
-
-Json = dict[str, Any]
 
 _HOST_RATES = ("disk_read", "disk_written", "net_received", "net_sent")
 _ENGINE_GAUGES = ("running", "waiting", "kv_use", "cache_hit_rate")
 
 
-def host(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> Json | None:
+def host(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> Host | None:
     """The `host` object; None where nothing was sampled. CPU in cores: 1.0 is one core kept busy."""
     busy = series.rate(telemetry.get("host.cpu_busy_s"), window)
     if busy is None:
         return None
     own = [cores(telemetry, name, window) for name in ("server", "client", "sampler")]
-    return {
-        "cpus": sources["system"]["about"]["cpus"],
-        "busy_cores": busy,
-        "server_cores": own[0],
-        "client_cores": own[1],
+    return Host(
+        cpus=sources["system"]["about"]["cpus"],
+        busy_cores=busy,
+        server_cores=own[0],
+        client_cores=own[1],
         # Time that a hypervisor took is among the others'. Nobody's where the engine's own is not known.
-        "other_cores": None if None in own[:2] else max(0.0, busy - sum(filter(None, own))),
-        "stolen_cores": series.rate(telemetry.get("host.cpu_stolen_s"), window),
-        "memory_used_bytes": series.describe(telemetry.get("host.memory_used_bytes"), window),
+        other_cores=None if None in own[:2] else max(0.0, busy - sum(filter(None, own))),
+        stolen_cores=series.rate(telemetry.get("host.cpu_stolen_s"), window),
+        memory_used_bytes=series.describe(telemetry.get("host.memory_used_bytes"), window),
         **{
             f"{name}_bytes_per_s": series.rate(telemetry.get(f"host.{name}_bytes"), window)
             for name in _HOST_RATES
         },
-    }
+    )
 
 
 def cores(telemetry: Telemetry, name: str, window: Window) -> float | None:
     return series.rate(telemetry.get(f"{name}.cpu_s"), window)
 
 
-def server(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> Json:
-    """What the engine's processes used, and the gauges it gives about itself."""
+def server(
+    telemetry: Telemetry,
+    sources: Mapping[str, Any],
+    window: Window,
+    counted: Server,
+    shapes: Mapping[str, Mapping[str, Any]],
+) -> Server:
+    """What the engine counted, what its processes used, and the gauges it gives about itself."""
     names = sources.get("processes", {}).get("about", {}).get("engine_processes", {})
     single = {
         pid: used
@@ -48,20 +55,29 @@ def server(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> 
         if (used := series.rate(samples, window)) is not None
     }
     busiest = max(single, key=single.__getitem__, default=None)
-    return {
-        "cpu_cores": cores(telemetry, "server", window),
-        "busiest_process": None
+    return replace(
+        counted,
+        cpu_cores=cores(telemetry, "server", window),
+        busiest_process=None
         if busiest is None
-        else {"pid": int(busiest), "name": names.get(busiest), "cores": single[busiest]},
-        "rss_bytes": series.describe(telemetry.get("server.rss_bytes"), window),
-        "threads": series.describe(telemetry.get("server.threads"), window),
-        "read_bytes_per_s": series.rate(telemetry.get("server.read_bytes"), window),
-        "written_bytes_per_s": series.rate(telemetry.get("server.written_bytes"), window),
+        else BusiestProcess(pid=int(busiest), name=names.get(busiest), cores=single[busiest]),
+        rss_bytes=series.describe(telemetry.get("server.rss_bytes"), window),
+        threads=series.describe(telemetry.get("server.threads"), window),
+        read_bytes_per_s=series.rate(telemetry.get("server.read_bytes"), window),
+        written_bytes_per_s=series.rate(telemetry.get("server.written_bytes"), window),
         **{name: series.describe(telemetry.get(f"engine.{name}"), window) for name in _ENGINE_GAUGES},
-    }
+        acceptance_rate=_acceptance(counted),
+        histograms=_histograms(shapes),
+    )
 
 
-def histograms(increases: Mapping[str, Mapping[str, Any]]) -> Json:
+def _acceptance(counted: Server) -> float | None:
+    """Of the speculative tokens, those that were kept; None without speculation."""
+    drafts, kept = known(counted.draft_tokens), known(counted.accepted_tokens)
+    return (kept or 0.0) / drafts if drafts else None
+
+
+def _histograms(increases: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
     """Of the engine's own histograms over the cell, in milliseconds; quantiles are linear inside a bucket."""
     return {
         f"{name}_ms": {

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,31 +11,34 @@ from numpy.typing import NDArray
 from harness.asked import Asked, Expected
 from harness.metrics.judging import TRUNCATED, UNJUDGED, VALID, judge
 from harness.metrics.latency import answered, measured, tpot_ms
+from harness.model import Answers, Constraint
 from harness.record import UNKNOWN, Outcome, Records, content
 
 FREE = "free"  # the kind of requests whose expectation the engine was not told of
 REFUSED = "refused"  # a status from 400 to 499, or an error in the stream before any text
 FAILED = "failed"  # no whole answer for another reason
-RATES = {
-    "label": "label_accuracy",
-    "structured": "structured_valid_rate",
-    "tool_call": "tool_call_valid_rate",
-}
-
+CHECKS = ("label", "structured", "tool_call")
 SHAPES = ("json_schema", "json_object", "regex", "choice", "grammar")  # kinds of constrained requests
 _REASONS = 20  # of refusals, the most frequent
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
 
 
-def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -> dict[str, Any]:
+class Quality(NamedTuple):
+    label_accuracy: float | None = None
+    structured_valid_rate: float | None = None
+    tool_call_valid_rate: float | None = None
+    answers: Answers | None = None
+    constraint: Constraint | None = None
+
+
+def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -> Quality:
     """The rates, None where nothing was expected, and `answers`: counts by check and kind of request.
 
     A rate is of the measured answers that were whole, not cut off and could be judged. `unsaid` names as
     `structured.SHAPE` what the engine has no field for: such answers are counted, and enter no rate.
     """
-    found: dict[str, Any] = dict.fromkeys((*RATES.values(), "answers", "constraint"))
     if asked is None or not asked.expectations:
-        return found
+        return Quality()
     untold = {name.removeprefix("structured.") for name in unsaid} | {FREE}
     counts: dict[str, dict[str, Counter[str]]] = {}
     refusals: Counter[str] = Counter()
@@ -43,15 +46,21 @@ def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -
         counts.setdefault(check, {}).setdefault(kind, Counter())[verdict] += 1
         if verdict == REFUSED:
             refusals[_reason(error)] += 1
-    for check, kinds in counts.items():
-        told = sum((count for kind, count in kinds.items() if kind not in untold), Counter[str]())
-        found[RATES[check]] = _rate(told)
-    found["answers"] = {
+    rates = {
+        check: _rate(sum((count for kind, count in kinds.items() if kind not in untold), Counter[str]()))
+        for check, kinds in counts.items()
+    }
+    by_check = {
         check: {kind: _as_json(count, told=kind not in untold) for kind, count in sorted(kinds.items())}
         for check, kinds in counts.items()
-    } | {"refusals": dict(refusals.most_common(_REASONS))}
-    found["constraint"] = _constraint(records, asked, untold)
-    return found
+    }
+    return Quality(
+        rates.get("label"),
+        rates.get("structured"),
+        rates.get("tool_call"),
+        Answers(refusals=dict(refusals.most_common(_REASONS)), **by_check),
+        _constraint(records, asked, untold),
+    )
 
 
 def form_refused(requests: NDArray[np.void], asked: Asked) -> NDArray[np.bool_]:
@@ -79,7 +88,7 @@ def _judged(records: Records, asked: Asked) -> Iterator[tuple[str, str, str, str
         if which < 0:
             continue
         expected: Expected = asked.expectations[which]
-        check = expected.check if expected.check in RATES else "structured"
+        check = expected.check if expected.check in CHECKS else "structured"
         kind = asked.kinds[seq] if check == "structured" else check
         verdict = REFUSED if refused[place] else FAILED
         if rows["outcome"][place] == Outcome.OK or _only_called(records, place):
@@ -110,7 +119,7 @@ def _reason(error: str) -> str:
     return " ".join(_VARYING.sub("…", error).split())[:120]
 
 
-def _constraint(records: Records, asked: Asked, untold: set[str]) -> dict[str, Any] | None:
+def _constraint(records: Records, asked: Asked, untold: set[str]) -> Constraint | None:
     """What constraining costs: the first answer to each schema against later ones, and TPOT against free."""
     rows = records.requests[answered(records.requests)]
     kinds = np.array(asked.kinds, object)[rows["seq"]]
@@ -126,13 +135,13 @@ def _constraint(records: Records, asked: Asked, untold: set[str]) -> dict[str, A
     tpot = {
         name: _median(tpot_ms(rows[mask])) for name, mask in (("free", kinds == FREE), ("on", constrained))
     }
-    return {
-        "first_use_ttft_ms": _median(waits_ms[first]),
-        "later_ttft_ms": _median(waits_ms[~first]),
-        "first_uses": int(first.sum()),
-        "later_uses": int((~first).sum()),
-        "tpot_ratio": tpot["on"] / tpot["free"] if tpot["on"] and tpot["free"] else None,
-    }
+    return Constraint(
+        first_use_ttft_ms=_median(waits_ms[first]),
+        later_ttft_ms=_median(waits_ms[~first]),
+        first_uses=int(first.sum()),
+        later_uses=int((~first).sum()),
+        tpot_ratio=tpot["on"] / tpot["free"] if tpot["on"] and tpot["free"] else None,
+    )
 
 
 def _median(values: Any) -> float | None:

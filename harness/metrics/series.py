@@ -1,19 +1,13 @@
 """Sampled series to figures over a window. A figure needs samples over most of it; else it is unknown."""
 
-from typing import TypedDict
-
 import numpy as np
 
 from harness.metrics.throughput import Window
+from harness.model import Range
 from harness.telemetry import Samples, unbroken
 
 # Of the window, between the first and the last sample inside or around it.
 MIN_COVERED = 0.8
-
-
-class Range(TypedDict):
-    mean: float
-    max: float
 
 
 def describe(samples: Samples, window: Window) -> Range | None:
@@ -23,12 +17,12 @@ def describe(samples: Samples, window: Window) -> Range | None:
         return None
     span = found.at_ns[-1] - found.at_ns[0]
     mean = float(np.trapezoid(found.values, found.at_ns) / span) if span else float(found.values[0])
-    return {"mean": mean, "max": float(found.values.max())}
+    return Range(mean=mean, max=float(found.values.max()))
 
 
 def mean(samples: Samples, window: Window) -> float | None:
     found = describe(samples, window)
-    return found["mean"] if found else None
+    return found.mean if found else None
 
 
 def rate(samples: Samples, window: Window) -> float | None:

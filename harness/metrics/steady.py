@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
+from harness.model import CellResult, LoadPoint, RunWarning, SteadyState
 from harness.record import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
@@ -65,7 +66,7 @@ class Course:
 
 def steady_state(
     records: Records, load: Mapping[str, Any], *, in_stretches: bool = False, cold_misses: bool = False
-) -> dict[str, Any]:
+) -> SteadyState:
     """The cell's `steady_state`: only what it looks like, since every measured request stays in the figures.
 
     A cut of its own would leave a cell with other requests than those it is compared with. `ramp_requests`
@@ -77,39 +78,45 @@ def steady_state(
     requests = records.requests
     chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)
     if not chosen.any():
-        return {"state": "unknown", "why": "no measured request was sent"}
+        return SteadyState(state="unknown", why="no measured request was sent")
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
     if in_stretches or load["kind"] == "trace" or load.get("profile"):
-        return {"state": "not tested", "why": "the load itself changes over time"}
+        return SteadyState(state="not tested", why="the load itself changes over time")
     if load["kind"] == "concurrency" and chosen.sum() <= load["value"]:
-        return {"state": "not tested", "why": "all requests are sent at once"}
+        return SteadyState(state="not tested", why="all requests are sent at once")
     courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
     cuts = {course.name: course.cut() for course in courses}
     start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
     ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
     drifts = {course.name: course.drift(cuts[course.name]) for course in courses}
-    why = f"the first {ramp} of {chosen.sum()} measured requests differ from the rest" if ramp else None
-    return {
-        "fixed_s": begin / 1e9,
-        "start_s": start / 1e9,
-        "end_s": last_send / 1e9,
-        "drained_s": float(requests["end_ns"].max()) / 1e9,
-        "cuts": cuts,
-        "removed": 0,
-        "ramp_requests": ramp,
-        "cold_misses": cold_misses,
-        "drift": drifts,
-        **_state(courses, drifts, why),
-    }
+    ramp_words = (
+        f"the first {ramp} of {chosen.sum()} measured requests differ from the rest" if ramp else None
+    )
+    state, why = _state(courses, drifts, ramp_words)
+    return SteadyState(
+        state=state,
+        why=why,
+        fixed_s=begin / 1e9,
+        start_s=start / 1e9,
+        end_s=last_send / 1e9,
+        drained_s=float(requests["end_ns"].max()) / 1e9,
+        cuts=cuts,
+        removed=0,
+        ramp_requests=ramp,
+        cold_misses=cold_misses,
+        drift=drifts,
+    )
 
 
-def _state(courses: list[Course], drifts: dict[str, float | None], ramp: str | None) -> dict[str, str | None]:
+def _state(
+    courses: list[Course], drifts: dict[str, float | None], ramp: str | None
+) -> tuple[str, str | None]:
     drifting = [f"{name} changes by {share:+.0%} over it" for name, share in drifts.items() if share]
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):
-        return {"state": "unknown", "why": "too few requests to tell"}
+        return "unknown", "too few requests to tell"
     if drifting:
-        return {"state": "not steady", "why": "; ".join(drifting)}
-    return {"state": "ramp kept" if ramp else "steady", "why": ramp}
+        return "not steady", "; ".join(drifting)
+    return ("ramp kept" if ramp else "steady"), ramp
 
 
 def _latency(requests: NDArray[np.void]) -> Course | None:
@@ -143,21 +150,21 @@ def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
     return Course("output_events_per_s", edges[:-1], found / found.mean(), logarithmic=False)
 
 
-def ramp_warnings(cells: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     """One per load point: the warm-up that all of its cells would need, by the cell that needs the most."""
-    ramps: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
+    ramps: dict[LoadPoint, list[CellResult]] = {}
     for cell in cells:
-        if cell["steady_state"].get("state") == "ramp kept":
-            ramps.setdefault((cell["load"]["kind"], cell["load"]["value"]), []).append(cell)
+        if cell.steady_state.state == "ramp kept":
+            ramps.setdefault(cell.point, []).append(cell)
     for found in ramps.values():
-        worst = max(found, key=lambda cell: cell["steady_state"].get("ramp_requests", 0))
-        steady = worst["steady_state"]
-        more = steady.get("ramp_requests")
-        enough = worst["requests"]["warmup"] + more if more else "more"
-        yield {
-            "code": "ramp-kept",
-            "text": f"{worst['cell']}: {steady['why']}; they are in the figures of every cell alike",
-            "hint": "the first requests fill the empty cache, which is part of this scenario"
-            if steady.get("cold_misses")
+        worst = max(found, key=lambda cell: cell.steady_state.ramp_requests or 0)
+        steady = worst.steady_state
+        more = steady.ramp_requests
+        enough = worst.requests.warmup + more if more else "more"
+        yield RunWarning(
+            code="ramp-kept",
+            text=f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
+            hint="the first requests fill the empty cache, which is part of this scenario"
+            if steady.cold_misses
             else f"for the steady part alone: --set load.warmup_requests={enough}",
-        }
+        )

@@ -1,26 +1,40 @@
-"""What a cell used and what that cost: the keys of summary.json that come from telemetry."""
+"""What a cell used and what that cost: the part of a cell that comes from telemetry."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.metrics import cost, energy, gpus, machine
-from harness.metrics.limiter import limiter
+from harness.metrics.limiter import Watched, limiter
 from harness.metrics.throughput import Window
+from harness.model import (
+    UNSET,
+    ClientStats,
+    Cost,
+    Energy,
+    Gpu,
+    Host,
+    Limiter,
+    LoadPoint,
+    Server,
+    SourceHealth,
+    TelemetryHealth,
+    from_json,
+)
 from harness.telemetry import Telemetry
 
-Json = dict[str, Any]
 
-KEYS = (
-    "gpu",
-    "server",
-    "host",
-    "energy",
-    "cost",
-    "limiter",
-    "cost_per_million_output_tokens",
-    "joules_per_output_token",
-    "telemetry",
-)
+class Usage(NamedTuple):
+    """Each as a cell has it."""
+
+    gpu: Gpu | None
+    server: Server | None
+    host: Host | None
+    energy: Energy | None
+    cost: Cost | None
+    limiter: Limiter | None
+    cost_per_million_output_tokens: float | None
+    joules_per_output_token: float | None
+    telemetry: TelemetryHealth
 
 
 def describe(
@@ -29,67 +43,69 @@ def describe(
     rates: Mapping[str, float | None],
     window: Window | None,
     good_tokens_per_s: float | None = None,
-) -> tuple[Json, dict[str, str]]:
-    """The keys and, for each null, why. `server` begins with what the engine counted over the cell.
+) -> tuple[Usage, dict[str, str]]:
+    """The figures and, for each null, why. `server` begins with what the engine counted over the cell.
 
     `good_tokens_per_s`: output tokens of the requests that kept the SLO.
     """
-    found: Json = dict.fromkeys(KEYS)
-    found["server"] = facts["server_counters"]
     watched = facts.get("telemetry") or {
         "wanted": False,
         "problem": "measured without sampling",
         "sources": {},
     }
-    found["telemetry"] = _told(watched)
+    health, counters = _health(watched), facts["server_counters"]
+    server = None if counters is None else from_json(counters, Server)
     if window is None:
-        return found, {key: "no answer to count" for key in KEYS if found[key] is None}
+        nothing = Usage(None, server, None, None, None, None, None, None, health)
+        return nothing, {
+            key: "no answer to count" for key, value in nothing._asdict().items() if value is None
+        }
     sources, nulls = watched["sources"], {}
-    found["gpu"], nulls["gpu"] = gpus.describe(telemetry, sources, window)
-    found["host"] = machine.host(telemetry, sources, window)
+    gpu, nulls["gpu"] = gpus.describe(telemetry, sources, window)
+    host = machine.host(telemetry, sources, window)
     nulls["host"] = watched["problem"] or "too few samples in the window"
     if telemetry.series:
-        found["server"] = {
-            **(facts["server_counters"] or {}),
-            **machine.server(telemetry, sources, window),
-            "acceptance_rate": _acceptance(facts["server_counters"] or {}),
-            "histograms": machine.histograms(facts.get("server_histograms") or {}),
-        }
+        shapes = facts.get("server_histograms") or {}
+        server = machine.server(telemetry, sources, window, server or Server(), shapes)
     else:
         nulls["server"] = "the engine has no metrics and its processes could not be watched"
-    engine_gpus = found["gpu"]["engine_gpus"] if found["gpu"] else ()
-    found["energy"], nulls["energy"] = energy.describe(telemetry, engine_gpus, rates, window)
-    priced, nulls["cost"] = cost.price(facts.get("prices"), found["gpu"])
-    if priced:
-        found["cost"] = cost.describe(priced, rates, good_tokens_per_s)
+    used, nulls["energy"] = energy.describe(telemetry, gpu.engine_gpus if gpu else (), rates, window)
+    price, nulls["cost"] = cost.price(facts.get("prices"), gpu)
+    paid = cost.describe(price, rates, good_tokens_per_s) if price else None
     threads = (facts.get("engine_values") or {}).get("threads")
-    found["limiter"], nulls["limiter"] = limiter(
-        {**found, "load": facts["load"], "client": facts["client"]}, float(threads) if threads else None
+    point = LoadPoint(facts["load"]["kind"], facts["load"]["value"])
+    client = from_json(facts["client"], ClientStats)
+    limited, nulls["limiter"] = limiter(
+        Watched(point, client, gpu, server, host, float(threads) if threads else None)
     )
-    for key, table, name in (
-        ("cost_per_million_output_tokens", "cost", "per_million_output_tokens"),
-        ("joules_per_output_token", "energy", "joules_per_output_token"),
-    ):
-        found[key] = found[table][name] if found[table] else None
-        nulls[key] = nulls[table] or "the server reports no token counts"
-    return found, {key: reason for key, reason in nulls.items() if found[key] is None and reason}
+    nulls["cost_per_million_output_tokens"] = nulls["cost"] or "the server reports no token counts"
+    nulls["joules_per_output_token"] = nulls["energy"] or "the server reports no token counts"
+    found = Usage(
+        gpu,
+        server,
+        host,
+        used,
+        paid,
+        limited,
+        paid.per_million_output_tokens if paid else None,
+        used.joules_per_output_token if used else None,
+        health,
+    )
+    return found, {key: reason for key, reason in nulls.items() if getattr(found, key) is None and reason}
 
 
-def _told(watched: Mapping[str, Any]) -> Json:
+def _health(watched: Mapping[str, Any]) -> TelemetryHealth:
     """How each source fared. What it is, and what it lacks, is in cell.json."""
-    return {
-        **watched,
-        "sources": {
-            name: {
-                **{key: source[key] for key in ("reads", "unavailable", "last_failure", "failing_since_s")},
-                "about": {key: source["about"][key] for key in ("broken", "lost") if key in source["about"]},
-            }
-            for name, source in watched["sources"].items()
-        },
+    sources = {
+        name: SourceHealth(
+            **{key: source[key] for key in ("reads", "unavailable", "last_failure", "failing_since_s")},
+            about={key: source["about"][key] for key in ("broken", "lost") if key in source["about"]},
+        )
+        for name, source in watched["sources"].items()
     }
-
-
-def _acceptance(counted: Mapping[str, float]) -> float | None:
-    """Of the speculative tokens, those that were kept; None without speculation."""
-    drafts = counted.get("draft_tokens")
-    return counted.get("accepted_tokens", 0.0) / drafts if drafts else None
+    return TelemetryHealth(
+        wanted=watched["wanted"],
+        problem=watched["problem"],
+        sources=sources,
+        sampler=watched.get("sampler", UNSET),
+    )

@@ -6,21 +6,21 @@ from typing import Any
 
 from harness.compare.missing import Missing, invalid_words
 from harness.compare.observed import series
+from harness.model import LoadPoint, Summary, from_json
 from harness.nightly.suite import Entry
-from harness.plan import LoadPoint
 
 Json = Mapping[str, Any]
 
 
 def missing(
-    entry: Entry, why: str, history: Iterable[Json], manifest: Json | None, summary: Json | None
+    entry: Entry, why: str, history: Iterable[Json], manifest: Json | None, summary: Summary | None
 ) -> Iterator[Missing]:
     """Of one run of the suite. `history` holds earlier runs only.
 
     `manifest` and `summary` are None where it measured nothing, for the reason `why`. What the suite no
     longer asks for is not missing.
     """
-    name = summary["scenario"] if summary else Path(entry.scenario).stem
+    name = summary.scenario if summary else Path(entry.scenario).stem
     labels = {backend.partition("=")[0] for backend in entry.backends}
     earlier = [one for one in history if one["scenario"] == name and one["label"] in labels]
     if summary is None or manifest is None:
@@ -30,8 +30,8 @@ def missing(
     asked = _asked(manifest)
     places: dict[tuple[str, LoadPoint], list[Json]] = {}
     for one in earlier:
-        if LoadPoint.of(one) in asked:
-            places.setdefault((str(one["label"]), LoadPoint.of(one)), []).append(one)
+        if from_json(one["load"], LoadPoint) in asked:
+            places.setdefault((str(one["label"]), from_json(one["load"], LoadPoint)), []).append(one)
     for (label, load), before in places.items():
         yield from _place(label, load, before, summary)
 
@@ -45,8 +45,8 @@ def _asked(manifest: Json) -> set[LoadPoint]:
     }
 
 
-def _place(label: str, load: LoadPoint, before: Sequence[Json], summary: Json) -> Iterator[Missing]:
-    cells = [cell for cell in summary["cells"] if cell["label"] == label]
+def _place(label: str, load: LoadPoint, before: Sequence[Json], summary: Summary) -> Iterator[Missing]:
+    cells = [cell for cell in summary.cells if cell.label == label]
     tonight = next((one for one in series(cells, load, {}) if one.measured), None)
     if tonight is None:
         yield Missing(label, load, None, "not measured")
@@ -54,8 +54,8 @@ def _place(label: str, load: LoadPoint, before: Sequence[Json], summary: Json) -
     if tonight.invalid and any(not one.get("invalid") for one in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
-        here = [one for one in summary["estimates"] if one["label"] == label and LoadPoint.of(one) == load]
-        known = {one["metric"] for one in here}
+        here = [one for one in summary.estimates if (one.label, one.load) == (label, load)]
+        known = {one.metric for one in here}
         for metric in dict.fromkeys(metric for one in before for metric in one["metrics"]):
-            if metric not in known and metric in summary["verdict_rules"]["metrics"]:
+            if metric not in known and metric in summary.verdict_rules.metrics:
                 yield Missing(label, load, metric, "null in every run")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from harness.compare.history import series
+from harness.model import Summary
 from harness.nightly.night import Night, Step
 from harness.report import trends, verdicts
 from harness.report.measures import measure
@@ -58,7 +58,7 @@ def _drift_lines(night: Night) -> Iterator[str]:
 
 
 def _row(step: Step) -> str:
-    made_up = "SIMULATED" if step.folder and _summary(step.folder).get("simulated") else ""
+    made_up = "SIMULATED" if step.folder and _summary(step.folder).simulated else ""
     why = "; ".join(filter(None, (made_up, step.why)))
     texts = (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", why)
     return f"| {' | '.join(markdown_escaped(plain(text)) for text in texts)} |"
@@ -110,5 +110,5 @@ def _table(step: Step) -> Iterator[str]:
     yield "</details>"
 
 
-def _summary(folder: Path) -> dict[str, Any]:
+def _summary(folder: Path) -> Summary:
     return RunFolder(folder).read_summary()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.model import Summary
 from harness.report.text import NOT_KNOWN, plain
 from harness.report.view import Json
 
@@ -16,16 +17,16 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-def agreement_tables(summary: Json) -> list[Table]:
+def agreement_tables(summary: Summary) -> list[Table]:
     """Empty where the questions were not put."""
-    found = summary.get("agreement")
+    found = summary.agreement
     if not found:
         return []
     tables = [_right(found), _under_load(found)]
     return [*tables, _pairs(found)] if found["pairs"] else tables
 
 
-def agreement_lines(summary: Json) -> Iterator[str]:
+def agreement_lines(summary: Summary) -> Iterator[str]:
     """For a terminal: names to the left, figures to the right."""
     for table in agreement_tables(summary):
         widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]

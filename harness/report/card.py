@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.plan import LoadPoint
+from harness.model import LoadPoint, from_json
 from harness.report.text import counted, number
 from harness.report.view import Json, point_words
 
@@ -12,7 +12,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def card_lines(card: Json) -> Iterator[str]:
     """Of one load point."""
     load, sharing, arrivals = card["load"], card["sharing"], card["arrivals"]
-    place = point_words(LoadPoint.of(card))
+    place = point_words(from_json(card["load"], LoadPoint))
     warmup = f" after {card['warmup_requests']} to warm up" if card["warmup_requests"] else ""
     start = f", slots start {load['start']}" if load.get("start") and load["value"] > 1 else ""
     yield f"{place}: {card['requests']:,} requests{warmup}{start}, sha256 {card['sha256'][:12]}"

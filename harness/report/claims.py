@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from harness.plan import LoadPoint
+from harness.model import LoadPoint, from_json
 from harness.report.text import counted, listing, number, plain
 from harness.report.view import Json
 
@@ -46,7 +46,7 @@ def measured(found: Json, kind: str) -> str:
 
 
 def place(found: Json) -> str:
-    return LoadPoint.of(found).label
+    return from_json(found["load"], LoadPoint).label
 
 
 def terminal(entries: Sequence[Json], width: int) -> str:

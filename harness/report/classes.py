@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from harness.dotted import number_at
+from harness.dotted import number_at, value_at
+from harness.model import Summary, known
 from harness.report.text import NOT_KNOWN, number, plain
-from harness.report.view import Json, Row, groups
+from harness.report.view import Row, groups
 
 _OWN = ("told", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
 _LEFT_OUT = ("truncated", "unjudged", "refused", "failed")
 _TURNS = 6
 
 
-def class_lines(summary: Json) -> Iterator[str]:
+def class_lines(summary: Summary) -> Iterator[str]:
     for group in groups(summary):
         for row in group.rows:
             place = f"{row.label} {group.point.label}"
@@ -25,10 +26,10 @@ def _of(row: Row) -> Iterator[str]:
         yield f"{check.replace('_', ' ')}: {'; '.join(parts)}"
     refusals = Counter[str]()
     for cell in row.usable:
-        refusals.update((cell.get("answers") or {}).get("refusals") or {})
+        refusals.update((known(cell.answers.refusals) if cell.answers else None) or {})
     if refusals:
         yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
-    if any(cell.get("constraint") for cell in row.usable):
+    if any(cell.constraint for cell in row.usable):
         yield _constraint(row)
     yield from _latencies(row, "by_kind", "tpot_ms.p50", "TPOT p50")
     yield from _latencies(row, "by_turn", "ttft_ms.p50", "TTFT p50")
@@ -38,9 +39,7 @@ def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
     """By check and kind, summed over the repeats that count."""
     found: dict[str, dict[str, Counter[str]]] = {}
     for cell in row.usable:
-        for check, kinds in (cell.get("answers") or {}).items():
-            if check == "refusals":
-                continue
+        for check, kinds in (cell.answers.checks if cell.answers else {}).items():
             for kind, told in kinds.items():
                 counts = {key: n for key, n in told.items() if key not in ("told", "rate")}
                 found.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
@@ -62,7 +61,7 @@ def _constraint(row: Row) -> str:
 
 
 def _latencies(row: Row, key: str, path: str, title: str) -> Iterator[str]:
-    names = list(dict.fromkeys(name for cell in row.usable for name in cell.get(key) or ()))
+    names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
     parts = []
     for name in names[:_TURNS]:
         values = [

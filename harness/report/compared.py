@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.plan import LoadPoint
+from harness.model import LoadPoint, from_json
 from harness.report.text import (
     NOT_KNOWN,
     counted,
@@ -53,7 +53,7 @@ def missing_lines(document: Json) -> Iterator[str]:
     """`missing: llamacpp c8: INVALID failed-requests 3 of 5`, what was allowed included."""
     runs = {one["run"] for one in document["missing"]}
     for one in document["missing"]:
-        point = LoadPoint.of(one).label if one["load"] else None
+        point = from_json(one["load"], LoadPoint).label if one["load"] else None
         where = " ".join(filter(None, (one["label"], point, one["metric"])))
         run = f" ({one['run']})" if len(runs) > 1 else ""
         allowed = " (allowed)" if one["allowed"] else ""
@@ -127,7 +127,7 @@ def heads(pair: Json) -> tuple[str, ...]:
 def by_load(pair: Json) -> list[tuple[LoadPoint, list[Json]]]:
     found: dict[LoadPoint, list[Json]] = {}
     for one in pair["findings"]:
-        found.setdefault(LoadPoint.of(one), []).append(one)
+        found.setdefault(from_json(one["load"], LoadPoint), []).append(one)
     return list(found.items())
 
 
@@ -173,7 +173,7 @@ def _speed(document: Json) -> str:
 
 
 def _place(one: Json) -> str:
-    return f"{one['metric']} at {LoadPoint.of(one).label}"
+    return f"{one['metric']} at {from_json(one['load'], LoadPoint).label}"
 
 
 def _difference(one: Json) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness.model import Summary
 from harness.report.text import counted, plain
 from harness.report.view import Json
 
@@ -26,9 +27,8 @@ def machine(host: Json) -> str:
     return plain(", ".join(filter(None, parts)))
 
 
-def model(summary: Json, manifest: Json) -> str:
-    found = manifest.get("model") or summary.get("model") or {}
-    return plain(found.get("title") or found.get("name") or "")
+def model(summary: Summary) -> str:
+    return plain(summary.model.title or summary.model.name) if summary.model else ""
 
 
 def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:

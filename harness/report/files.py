@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+
+from msgspec.structs import replace
 
 from harness.errors import DamagedError, SpecError
+from harness.model import RunWarning, Summary
 from harness.peers import TOOLS, View, recompute
 from harness.record import Records
 from harness.report import plots, table
@@ -28,10 +30,10 @@ def build_all(folder: RunFolder) -> list[Path]:
 
 
 def _build(folder: RunFolder) -> list[Path]:
-    summary = folder.read_json("summary.json")
+    summary = folder.read_summary()
     manifest, problems = _manifest(folder)
     samples, views, unread = _samples(folder, manifest)
-    summary = {**summary, "warnings": [*(summary.get("warnings") or ()), *problems, *unread]}
+    summary = replace(summary, warnings=(*summary.warnings, *problems, *unread))
     written = [
         _write(folder.path / "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
         _write(folder.path / "table.md", table.markdown(summary)),
@@ -45,7 +47,7 @@ def _build(folder: RunFolder) -> list[Path]:
 
 def _pictures(
     folder: RunFolder,
-    summary: Json,
+    summary: Summary,
     manifest: Json,
     samples: Mapping[str, Samples],
     drawn: Sequence[Chart],
@@ -66,12 +68,12 @@ def _pictures(
     return list(zip(shown, texts, strict=True)), files
 
 
-def _caption(summary: Json, manifest: Json) -> plots.Caption:
+def _caption(summary: Summary, manifest: Json) -> plots.Caption:
     return plots.Caption(
-        scenario=plain(summary.get("scenario") or ""),
-        model=model(summary, manifest),
+        scenario=plain(summary.scenario),
+        model=model(summary),
         machine=machine(manifest.get("host") or {}),
-        simulated=bool(summary.get("simulated")),
+        simulated=summary.simulated,
     )
 
 
@@ -93,7 +95,7 @@ def _raw_files(folder: RunFolder) -> list[str]:
     return sorted(path.relative_to(folder.path).as_posix() for path in found)
 
 
-def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
+def _manifest(folder: RunFolder) -> tuple[Json, list[RunWarning]]:
     try:
         manifest = folder.read_manifest()
     except SpecError as error:
@@ -103,7 +105,7 @@ def _manifest(folder: RunFolder) -> tuple[Json, list[Json]]:
 
 def _samples(
     folder: RunFolder, manifest: Json
-) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[Json]]:
+) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[RunWarning]]:
     """Of every cell that can be read, as it is and by tool as others would have it; and what cannot."""
     samples: dict[str, Samples] = {}
     views: dict[str, dict[str, View]] = {name: {} for name in TOOLS}
@@ -128,8 +130,8 @@ def _reader(folder: RunFolder) -> Callable[[str], Records]:
     return lambda cell: folder.read_cell(cell)[0]
 
 
-def _warning(code: str, text: str, hint: str) -> Mapping[str, Any]:
-    return {"code": code, "text": text, "hint": hint}
+def _warning(code: str, text: str, hint: str) -> RunWarning:
+    return RunWarning(code=code, text=text, hint=hint)
 
 
 def _write(path: Path, text: str) -> Path:

@@ -78,9 +78,8 @@ def _cache(row: Row) -> Entry:
 
 def _errors(row: Row) -> Entry:
     """Failed and dropped of all repeats, INVALID ones too: a fault is a fault."""
-    counts = [cell.get("requests") or {} for cell in row.cells]
-    faults = sum(int(count.get(key) or 0) for count in counts for key in ("failed", "dropped"))
-    planned = sum(int(count.get("planned") or 0) for count in counts)
+    faults = sum(cell.requests.failed + cell.requests.dropped for cell in row.cells)
+    planned = sum(cell.requests.planned for cell in row.cells)
     return Entry(f"{faults}/{planned}" if faults else "0")
 
 

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from harness.metrics.enough import MIN_ANSWERS, MIN_SECONDS
-from harness.plan import LoadPoint
+from harness.model import CellResult, LoadPoint, Reason, Summary
 from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known
 from harness.report.stopping import one_start
 from harness.report.text import counted, listing, plain
-from harness.report.view import Group, Json, Row, first_cells, groups, labels, repeats, verdict
+from harness.report.view import Group, Row, first_cells, groups, labels, repeats
 
 MOST_PLACES = 4  # cells that a note names one by one
 SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
@@ -23,7 +22,7 @@ class Note:
     hint: str = ""
 
 
-def notes(summary: Json) -> list[Note]:
+def notes(summary: Summary) -> list[Note]:
     """In the order of how much they change what the table means."""
     return [
         *_state(summary),
@@ -44,58 +43,53 @@ def notes(summary: Json) -> list[Note]:
     ]
 
 
-def banner(summary: Json) -> str:
+def banner(summary: Summary) -> str:
     """The loud line over and under everything; empty for a real measurement."""
     made_up = simulated(summary)
     if not made_up:
-        return SIMULATED if summary.get("simulated") else ""
+        return SIMULATED if summary.simulated else ""
     return (
         SIMULATED if len(made_up) == len(labels(summary)) else f"SIMULATED IN PART: {plain(listing(made_up))}"
     )
 
 
-def simulated(summary: Json) -> list[str]:
+def simulated(summary: Summary) -> list[str]:
     """Backends that are not inference engines."""
-    return [label for label, cell in first_cells(summary).items() if cell.get("simulated")]
+    return [label for label, cell in first_cells(summary).items() if cell.simulated]
 
 
-def warnings(summary: Json) -> Iterator[Note]:
-    for item in summary.get("warnings") or ():
-        yield Note("warning", plain(f"{item.get('code')}: {item.get('text')}"), plain(item.get("hint") or ""))
+def warnings(summary: Summary) -> Iterator[Note]:
+    for item in summary.warnings:
+        yield Note("warning", plain(f"{item.code}: {item.text}"), plain(item.hint or ""))
 
 
-def reason_text(reason: Json) -> str:
-    words = str(reason.get("code") or "unnamed reason")
-    if reason.get("measured") is not None:
-        words += f", measured {_amount(reason['measured'])}"
-    if reason.get("limit") is not None:
-        words += f", limit {_amount(reason['limit'])}"
-    return plain(words)
+def reason_text(reason: Reason) -> str:
+    return plain(f"{reason.code}, measured {reason.measured}, limit {reason.limit}")
 
 
-def place(cell: Json) -> str:
+def place(cell: CellResult) -> str:
     """`vllm c8 r0`: how notes name a cell."""
-    return plain(f"{cell['label']} {LoadPoint.of(cell).label} r{cell.get('repeat', 0)}")
+    return plain(f"{cell.label} {cell.point.label} r{cell.repeat}")
 
 
-def odd_tracks(summary: Json) -> set[str]:
+def odd_tracks(summary: Summary) -> set[str]:
     """Backends that serve other weights than the first one."""
-    tracks = {label: cell.get("track") for label, cell in first_cells(summary).items()}
+    tracks = {label: cell.track for label, cell in first_cells(summary).items()}
     first = next(iter(tracks.values()), None)
     return {label for label, track in tracks.items() if track != first}
 
 
-def same_work(summary: Json) -> bool:
+def same_work(summary: Summary) -> bool:
     """Whether at each load point and repeat every backend got the same bytes."""
-    hashes: dict[tuple[LoadPoint, Any], set[Any]] = {}
-    for cell in summary.get("cells") or ():
-        hashes.setdefault((LoadPoint.of(cell), cell.get("repeat")), set()).add(cell.get("workload_sha256"))
+    hashes: dict[tuple[LoadPoint, int], set[str]] = {}
+    for cell in summary.cells:
+        hashes.setdefault((cell.point, cell.repeat), set()).add(cell.workload_sha256)
     return all(len(found) == 1 for found in hashes.values())
 
 
-def no_verdict(summary: Json) -> str:
+def no_verdict(summary: Summary) -> str:
     """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
-    tested = any(finding.get("ratio") for finding in summary.get("comparison") or ())
+    tested = any(finding.ratio for finding in summary.comparison)
     if len(labels(summary)) < 2 or tested:
         return ""
     return (
@@ -104,12 +98,8 @@ def no_verdict(summary: Json) -> str:
     )
 
 
-def _amount(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _state(summary: Json) -> Iterator[Note]:
-    state = summary.get("state")
+def _state(summary: Summary) -> Iterator[Note]:
+    state = summary.state
     if state == "interrupted":
         yield Note(
             "warning", "the run was interrupted: cells are missing", "`bench resume` measures the rest"
@@ -118,14 +108,14 @@ def _state(summary: Json) -> Iterator[Note]:
         yield Note("warning", f"the state of this run is {plain(state)}")
 
 
-def _work(summary: Json) -> Iterator[Note]:
+def _work(summary: Summary) -> Iterator[Note]:
     if not same_work(summary):
         yield Note(
             "warning", "the backends were not given the same requests: their numbers cannot be compared"
         )
 
 
-def _tracks(summary: Json) -> Iterator[Note]:
+def _tracks(summary: Summary) -> Iterator[Note]:
     if not odd_tracks(summary):
         return
     first = labels(summary)[0]
@@ -135,24 +125,21 @@ def _tracks(summary: Json) -> Iterator[Note]:
     )
 
 
-def _divisions(summary: Json) -> Iterator[Note]:
+def _divisions(summary: Summary) -> Iterator[Note]:
     """Nothing where every engine runs as shipped, or was measured before this was kept."""
-    known = {label: cell.get("division") for label, cell in first_cells(summary).items()}
+    known = {label: cell.division for label, cell in first_cells(summary).items()}
     changed = [f"{label} {division}" for label, division in known.items() if division in ("tuned", "custom")]
     if changed:
         others = " (the others as shipped)" if "default" in known.values() else ""
         yield Note("note", plain(f"divisions: {listing(changed)}{others}"))
 
 
-def _validity(summary: Json) -> Iterator[Note]:
+def _validity(summary: Summary) -> Iterator[Note]:
     """One note per verdict and rule, however many cells it is about; the report has each cell's numbers."""
     where: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-    for cell in summary.get("cells") or ():
-        if verdict(cell) == "VALID":
-            continue
-        reasons = (cell.get("validity") or {}).get("reasons") or [{"code": "no reason was given"}]
-        for reason in reasons:
-            key = (verdict(cell), str(reason.get("code")), plain(reason.get("hint") or ""))
+    for cell in summary.cells:
+        for reason in cell.validity.reasons:
+            key = (cell.validity.verdict, reason.code, plain(reason.hint))
             where.setdefault(key, []).append((place(cell), reason_text(reason)))
     for (found, _, hint), cases in where.items():
         places, texts = [place for place, _ in cases], {text for _, text in cases}
@@ -161,32 +148,30 @@ def _validity(summary: Json) -> Iterator[Note]:
         yield Note("warning", f"{found} {listing(named)}: {cases[0][1]}{others}", hint)
 
 
-def _errors(summary: Json) -> Iterator[Note]:
-    for cell in summary.get("cells") or ():
-        outcomes = (cell.get("requests") or {}).get("outcomes") or {}
-        faults = [
-            f"{count} {name.replace('_', ' ')}" for name, count in outcomes.items() if name != "ok" and count
-        ]
+def _errors(summary: Summary) -> Iterator[Note]:
+    for cell in summary.cells:
+        outcomes = cell.requests.outcomes.items()
+        faults = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes if name != "ok" and count]
         if faults:
             yield Note("note", plain(f"not answered, {place(cell)}: {listing(faults)}"))
 
 
-def _bursts(summary: Json) -> Iterator[Note]:
+def _bursts(summary: Summary) -> Iterator[Note]:
     """Lockstep that the scenario declares is a label, not a doubt."""
     where: dict[str, list[str]] = {}
-    for cell in summary.get("cells") or ():
-        found = cell.get("synchrony") or {}
-        if found.get("in_bursts") and cell["load"].get("start_declared") == "together":
-            where.setdefault(f"{found['burst']:g}", []).append(place(cell))
+    for cell in summary.cells:
+        found = cell.synchrony
+        if found and found.in_bursts and cell.load.start_declared == "together":
+            where.setdefault(f"{found.burst:g}", []).append(place(cell))
     for burst, places in where.items():
         named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
         yield Note("note", f'bursts of {burst}, as declared (start = "together"): {listing(named)}')
 
 
-def _first_look(summary: Json) -> Iterator[Note]:
+def _first_look(summary: Summary) -> Iterator[Note]:
     """Once for the run: what it takes to be enough, where that is less than by default."""
-    samples = [cell["sample"] for cell in summary.get("cells") or () if cell.get("sample")]
-    declared = {(sample["min_answers"], sample["min_seconds"]) for sample in samples}
+    samples = [cell.sample for cell in summary.cells if cell.sample]
+    declared = {(sample.min_answers, sample.min_seconds) for sample in samples}
     for answers, seconds in sorted(declared):
         if answers < MIN_ANSWERS or seconds < MIN_SECONDS:
             yield Note(
@@ -196,23 +181,22 @@ def _first_look(summary: Json) -> Iterator[Note]:
             )
 
 
-def _limits(summary: Json) -> Iterator[Note]:
+def _limits(summary: Summary) -> Iterator[Note]:
     """What limited which cells, by the code of the rule; the report has the sentences with their numbers."""
     where: dict[str, list[str]] = {}
-    for cell in summary.get("cells") or ():
-        if (found := cell.get("limiter")) and verdict(cell) != "INVALID":
-            place = f"{cell['label']} {LoadPoint.of(cell).label}"
-            where.setdefault(str(found["code"]), []).append(place)
+    for cell in summary.cells:
+        if (found := cell.limiter) and cell.validity.verdict != "INVALID":
+            place = f"{cell.label} {cell.point.label}"
+            where.setdefault(found.code, []).append(place)
     parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
     if parts:
         yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
 
 
-def _price(summary: Json) -> Iterator[Note]:
-    prices = [cell["cost"]["price"] for cell in summary.get("cells") or () if cell.get("cost")]
-    for price in {str(sorted(price.items())): price for price in prices}.values():
-        what = f"{price['per_hour']:g} per hour for {price['of']} ({price['source']})"
-        yield Note("note", plain(f"cost in {price['currency']}: {what}"))
+def _price(summary: Summary) -> Iterator[Note]:
+    for price in dict.fromkeys(cell.cost.price for cell in summary.cells if cell.cost):
+        what = f"{price.per_hour:g} per hour for {price.of} ({price.source})"
+        yield Note("note", plain(f"cost in {price.currency}: {what}"))
 
 
 def _pooled(found: list[Group]) -> Iterator[Note]:

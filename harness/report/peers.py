@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from harness.model import Summary
 from harness.peers import Figure, Tool, View
 from harness.report.text import NOT_KNOWN, or_unknown, plain
-from harness.report.view import Json, Row, groups, point_words
+from harness.report.view import Row, groups, point_words
 
 DIFFERS = 0.01  # relative: less is not worth a reason
 GAP = 2
@@ -34,7 +35,7 @@ class Pair:
 
 def pairs(row: Row, views: Views) -> list[Pair]:
     """In the tool's order; empty where no usable cell was read."""
-    seen = [views[cell["cell"]] for cell in row.usable if cell["cell"] in views]
+    seen = [views[cell.cell] for cell in row.usable if cell.cell in views]
     return [_pair(row, figures) for figures in zip(*(view.figures for view in seen), strict=False)]
 
 
@@ -47,13 +48,13 @@ def _pair(row: Row, figures: Sequence[Figure]) -> Pair:
     return Pair(name, first.measure, here.median if here else None, median(there) if there else None)
 
 
-def terminal(summary: Json, tool: Tool, views: Views, width: int) -> str:
+def terminal(summary: Summary, tool: Tool, views: Views, width: int) -> str:
     return "\n".join(_lines(summary, tool, views, width)) + "\n"
 
 
-def _lines(summary: Json, tool: Tool, views: Views, width: int) -> Iterator[str]:
+def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[str]:
     yield from textwrap.wrap(
-        plain(f"{summary.get('scenario')}: the same records as {tool.title} would have reported them"), width
+        plain(f"{summary.scenario}: the same records as {tool.title} would have reported them"), width
     )
     differing: set[str] = set()
     withheld: set[str] = set()
@@ -99,13 +100,13 @@ def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
         yield from textwrap.wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
 
 
-def _evidence(summary: Json, views: Views, width: int) -> Iterator[str]:
+def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
     """Of one cell per backend, at the highest load: causes are of the server, not of the load."""
     found = groups(summary)
     if not found:
         return
     for row in found[-1].rows:
-        view = next((views[cell["cell"]] for cell in row.usable if cell["cell"] in views), None)
+        view = next((views[cell.cell] for cell in row.usable if cell.cell in views), None)
         if view and view.evidence:
             facts = "; ".join(f"{cause} {text}" for cause, text in view.evidence.items())
             yield from textwrap.wrap(
@@ -115,7 +116,7 @@ def _evidence(summary: Json, views: Views, width: int) -> Iterator[str]:
             )
 
 
-def as_json(summary: Json, tool: Tool, views: Views) -> dict[str, object]:
+def as_json(summary: Summary, tool: Tool, views: Views) -> dict[str, object]:
     cells = [
         {
             "load": {"kind": group.point.kind, "value": group.point.value},
@@ -127,4 +128,4 @@ def as_json(summary: Json, tool: Tool, views: Views) -> dict[str, object]:
         for group in groups(summary)
         for row in group.rows
     ]
-    return {"run": summary.get("run"), "tool": tool.title, "why": dict(tool.why), "cells": cells}
+    return {"run": summary.run, "tool": tool.title, "why": dict(tool.why), "cells": cells}

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from harness.model import Stopping, Summary
 from harness.report.measures import measure
 from harness.report.text import counted, listing, plain
-from harness.report.view import Json, repeats
+from harness.report.view import repeats
 
 _LEFT = "memory layout, compiled graphs and clocks of this start are in every repeat"
 ONE_START = {
@@ -13,41 +14,41 @@ ONE_START = {
 }
 
 
-def stopping_lines(summary: Json) -> Iterator[str]:
+def stopping_lines(summary: Summary) -> Iterator[str]:
     """Nothing of a run with a fixed number of repeats."""
-    found = summary.get("stopping")
+    found = summary.stopping
     if not found:
         return
-    looks, level = found["looks"], 100 * found["alpha_per_look"]
-    after = f"after {counted(found['repeats'], 'repeat')}" if found["repeats"] else "before the first look"
+    looks, level = found.looks, 100 * found.alpha_per_look
+    after = f"after {counted(found.repeats, 'repeat')}" if found.repeats else "before the first look"
     planned = f"looks planned after {listing([str(look) for look in looks])} repeats, each at {level:.3g} %"
     yield plain(f"stopped {after}: {_why(summary, found)}; {planned}", 400)
     others = [metric for metric in _metrics(summary) if metric != _primary(summary)]
-    if found["repeats"] and others:
+    if found.repeats and others:
         yield f"the run stops by {measure(_primary(summary)).name} alone: other metrics may stay undecided"
 
 
-def _why(summary: Json, found: Json) -> str:
-    mine = [one for one in summary.get("comparison") or () if one.get("primary")]
-    waiting = sum(one["verdict"] == "not enough runs" for one in mine)
+def _why(summary: Summary, found: Stopping) -> str:
+    mine = [one for one in summary.comparison if one.primary]
+    waiting = sum(one.verdict == "not enough runs" for one in mine)
     left = f"{waiting} of {len(mine)} pairs not decided"
-    if found["reason"] == "decided":
+    if found.reason == "decided":
         return "no pair is left that more repeats could decide"
-    if found["reason"] == "no-figure":
+    if found.reason == "no-figure":
         return f"{left}, for want of a figure that more repeats would not bring"
-    if found["reason"] == "max-repeats":
+    if found.reason == "max-repeats":
         return f"{left} with the most repeats allowed (--max-repeats)"
-    if found["reason"] == "budget":
-        needed = f"; {found['looks'][0]} repeats are needed" if not found["repeats"] else ""
-        return f"{left}, and more repeats would exceed the budget of {found['budget_s']:g} s{needed}"
+    if found.reason == "budget":
+        needed = f"; {found.looks[0]} repeats are needed" if not found.repeats else ""
+        return f"{left}, and more repeats would exceed the budget of {found.budget_s:g} s{needed}"
     return f"{left}; the run did not come to its end"
 
 
-def one_start(summary: Json) -> Iterator[tuple[str, str]]:
+def one_start(summary: Summary) -> Iterator[tuple[str, str]]:
     """Backends whose repeats are not of a start each, and what that leaves uncontrolled."""
     if repeats(summary) < 2:
         return
-    declared = (summary.get("verdict_rules") or {}).get("between_repeats") or {}
+    declared = summary.verdict_rules.between_repeats
     for how, words in ONE_START.items():
         labels = [label for label, one in declared.items() if one == how]
         if labels:
@@ -57,9 +58,9 @@ def one_start(summary: Json) -> Iterator[tuple[str, str]]:
             )
 
 
-def _primary(summary: Json) -> str:
-    return str((summary.get("verdict_rules") or {}).get("primary") or "")
+def _primary(summary: Summary) -> str:
+    return summary.verdict_rules.primary
 
 
-def _metrics(summary: Json) -> list[str]:
-    return list(dict.fromkeys(one["metric"] for one in summary.get("comparison") or ()))
+def _metrics(summary: Summary) -> list[str]:
+    return list(dict.fromkeys(one.metric for one in summary.comparison))

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from harness.model import CellResult, Summary
 from harness.report import verdicts
 from harness.report.agreement import agreement_lines, agreement_tables
 from harness.report.grid import Column, Entry, shown
@@ -14,8 +15,8 @@ from harness.report.notes import (
     odd_tracks,
     simulated,
 )
-from harness.report.text import NOT_KNOWN, counted, markdown_escaped, markdown_row, plain
-from harness.report.view import Group, Json, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.text import counted, markdown_escaped, markdown_row, plain
+from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
 
 GAP = 2
 LABEL_LIMIT = 40
@@ -24,7 +25,7 @@ BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
 VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
 
 
-def terminal(summary: Json, width: int, color: bool) -> str:
+def terminal(summary: Summary, width: int, color: bool) -> str:
     """At most `width` wide from 60 on: a table too wide is broken into blocks that repeat the names."""
     return "\n".join(_lines(summary, width, _Paint(color))) + "\n"
 
@@ -37,7 +38,7 @@ class _Paint:
         return f"\033[{code}m{text}\033[0m" if self._on and code and text.strip() else text
 
 
-def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
+def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
     loud = [paint(line, LOUD) for line in textwrap.wrap(banner(summary), width)]
     yield from loud
     for line in textwrap.wrap(headline(summary, "± largest deviation"), width):
@@ -56,13 +57,13 @@ def _lines(summary: Json, width: int, paint: _Paint) -> Iterator[str]:
     yield from loud
 
 
-def headline(summary: Json, spread: str) -> str:
+def headline(summary: Summary, spread: str) -> str:
     count = repeats(summary)
     pooled = f"; median of {repeats_words(summary)}, {spread}" if count > 1 else ""
-    return plain(f"{summary.get('scenario')}: {counted(len(labels(summary)), 'backend')}{pooled}")
+    return plain(f"{summary.scenario}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 
-def marks(summary: Json) -> dict[str, str]:
+def marks(summary: Summary) -> dict[str, str]:
     """What is appended to a backend's name: `*` other weights; a simulated one among real ones says so."""
     odd, made_up = odd_tracks(summary), simulated(summary)
     found = labels(summary)
@@ -120,7 +121,7 @@ def _block(
             )
 
 
-def _legend(summary: Json, width: int) -> Iterator[str]:
+def _legend(summary: Summary, width: int) -> Iterator[str]:
     marked = marks(summary)
     for label, cell in first_cells(summary).items():
         yield from textwrap.wrap(
@@ -128,17 +129,17 @@ def _legend(summary: Json, width: int) -> Iterator[str]:
         )
 
 
-def engine_words(cell: Json) -> str:
-    version = cell.get("engine_version") or "version not reported"
-    return plain(f"{cell.get('title') or cell['backend']} {version}, {cell.get('track') or 'track unknown'}, "
-                 f"launch {cell.get('launch') or NOT_KNOWN}{_division(cell)}")  # fmt: skip
+def engine_words(cell: CellResult) -> str:
+    version = cell.engine_version or "version not reported"
+    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'track unknown'}, "
+                 f"launch {cell.launch}{_division(cell)}")  # fmt: skip
 
 
-def _division(cell: Json) -> str:
-    return f", division {cell['division']}" if cell.get("division") in ("tuned", "custom") else ""
+def _division(cell: CellResult) -> str:
+    return f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
 
 
-def _verdicts(summary: Json, width: int) -> Iterator[str]:
+def _verdicts(summary: Summary, width: int) -> Iterator[str]:
     for line in verdicts.lines(summary, PAIRS):
         inset = len(line) - len(line.lstrip()) + 2
         yield from textwrap.wrap(line, width, subsequent_indent=" " * inset)
@@ -152,12 +153,12 @@ def _wrapped(note: Note, width: int, paint: _Paint) -> Iterator[str]:
                              initial_indent="  ", subsequent_indent="        ")  # fmt: skip
 
 
-def markdown(summary: Json) -> str:
+def markdown(summary: Summary) -> str:
     """For a pull request or a job page; text from servers and definitions cannot open a tag or a column."""
     return "\n".join(_markdown_lines(summary)) + "\n"
 
 
-def _markdown_lines(summary: Json) -> Iterator[str]:
+def _markdown_lines(summary: Summary) -> Iterator[str]:
     marked = marks(summary)
     loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
     yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 from harness.compare.history import Drift, Series
-from harness.plan import LoadPoint
 from harness.report.text import counted, markdown_escaped, markdown_row, number, plain
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -22,7 +21,7 @@ def markdown(found: Sequence[Series], drifts: Sequence[Drift]) -> str:
 
 
 def _name(one: Series) -> str:
-    return plain(f"{one.scenario} {one.label} {LoadPoint(**one.load).label} {one.metric}")
+    return plain(f"{one.scenario} {one.label} {one.load.label} {one.metric}")
 
 
 def _line(one: Series) -> str:

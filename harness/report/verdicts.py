@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.compare import capacity
-from harness.plan import LoadPoint
+from harness.model import LoadPoint, PairVerdict, Summary
 from harness.report.measures import measure
 from harness.report.stopping import stopping_lines
 from harness.report.text import plain
-from harness.report.view import Json
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
@@ -30,81 +29,78 @@ class Finding:
     primary: bool
 
 
-def primary(summary: Json) -> str:
-    return str((summary.get("verdict_rules") or {}).get("primary") or "")
+def primary(summary: Summary) -> str:
+    return summary.verdict_rules.primary
 
 
-def metrics(summary: Json) -> list[str]:
+def metrics(summary: Summary) -> list[str]:
     """That were compared, the primary one first."""
-    found = dict.fromkeys(one["metric"] for one in summary.get("comparison") or ())
+    found = dict.fromkeys(one.metric for one in summary.comparison)
     return sorted(found, key=lambda metric: metric != primary(summary))
 
 
-def decided(summary: Json) -> bool:
-    return any(one.get("verdict") in DECIDED for one in summary.get("comparison") or ())
+def decided(summary: Summary) -> bool:
+    return any(one.verdict in DECIDED for one in summary.comparison)
 
 
-def rank_lines(summary: Json, metric: str) -> list[tuple[LoadPoint, str]]:
+def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
     """One per load point where the pairs say anything about this metric."""
-    found = [one for one in summary.get("rankings") or () if one["metric"] == metric]
-    told = {
-        LoadPoint.of(one) for one in summary.get("comparison") or () if one["metric"] == metric and _says(one)
-    }
-    return [(LoadPoint.of(one), plain(one["line"], 1000)) for one in found if LoadPoint.of(one) in told]
+    found = [one for one in summary.rankings if one.metric == metric]
+    told = {one.load for one in summary.comparison if one.metric == metric and _says(one)}
+    return [(one.load, plain(one.line, 1000)) for one in found if one.load in told]
 
 
-def _says(entry: Json) -> bool:
+def _says(entry: PairVerdict) -> bool:
     """Runs that failed are said as well."""
-    return entry.get("verdict") in DECIDED or any(entry.get("failed") or ())
+    return entry.verdict in DECIDED or any(entry.failed)
 
 
-def findings(summary: Json, point: LoadPoint) -> list[Finding]:
-    return [_finding(one) for one in summary.get("comparison") or () if LoadPoint.of(one) == point]
+def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
+    return [_finding(one) for one in summary.comparison if one.load == point]
 
 
-def _finding(entry: Json) -> Finding:
+def _finding(entry: PairVerdict) -> Finding:
     return Finding(
-        a=entry["a"],
-        b=entry["b"],
-        metric=entry["metric"],
-        word=str(entry["verdict"]),
+        a=entry.a,
+        b=entry.b,
+        metric=entry.metric,
+        word=entry.verdict,
         times=_times(entry),
-        why=plain(entry.get("why") or ""),
-        primary=bool(entry.get("primary")),
+        why=plain(entry.why),
+        primary=entry.primary,
     )
 
 
-def _times(entry: Json) -> str:
-    if not entry.get("ratio"):
+def _times(entry: PairVerdict) -> str:
+    if entry.ratio is None:
         return ""
-    low, middle, high = entry["ratio"]
-    if entry["verdict"] in ("faster", "slower") and middle < 1:
+    low, middle, high = entry.ratio
+    if entry.verdict in ("faster", "slower") and middle < 1:
         low, middle, high = 1 / high, 1 / middle, 1 / low
     return f"{middle:.3g}× ({low:.3g} to {high:.3g})"
 
 
-def runs(summary: Json) -> str:
+def runs(summary: Summary) -> str:
     """`5 runs`, or how they range; `of one start` where the engines went on between them."""
-    counts = [count for one in summary.get("comparison") or () for count in one.get("runs") or ()]
+    counts = [count for one in summary.comparison for count in one.runs]
     if not counts:
         return ""
     low, high = min(counts), max(counts)
-    unit = (summary.get("verdict_rules") or {}).get("unit")
-    words = "runs of one start" if unit == "runs of one start" else "runs"
+    words = "runs of one start" if summary.verdict_rules.unit == "runs of one start" else "runs"
     return f"{low} {words}" if low == high else f"{low} to {high} {words}"
 
 
-def confidence(summary: Json) -> str:
+def confidence(summary: Summary) -> str:
     """`99 %`: of the intervals beside the words."""
-    return f"{100 * (summary.get('verdict_rules') or {}).get('confidence', 0.95):.4g} %"
+    return f"{100 * summary.verdict_rules.confidence:.4g} %"
 
 
-def tested(summary: Json) -> bool:
+def tested(summary: Summary) -> bool:
     """Whether any pair had runs enough for an interval, or runs that failed."""
-    return any(one.get("ratio") or any(one.get("failed") or ()) for one in summary.get("comparison") or ())
+    return any(one.tested for one in summary.comparison)
 
 
-def lines(summary: Json, most_pairs: int) -> Iterator[str]:
+def lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     """For a terminal: rank lines of the primary metric, its pairs where they are few, the rank lines of the
     others, the noise."""
     yield from capacity_lines(summary)
@@ -114,25 +110,27 @@ def lines(summary: Json, most_pairs: int) -> Iterator[str]:
     yield from noise_lines(summary)
 
 
-def capacity_lines(summary: Json) -> Iterator[str]:
+def capacity_lines(summary: Summary) -> Iterator[str]:
     """Of a search for the highest load that keeps the limits."""
-    for found in summary.get("capacity") or ():
+    for found in summary.capacity or ():
         yield plain(f"capacity {capacity.words(found)}")
 
 
-def noise_lines(summary: Json) -> Iterator[str]:
+def noise_lines(summary: Summary) -> Iterator[str]:
     """Of backends measured against themselves: what equal engines differ by, and what could be found."""
-    for found in summary.get("noise") or ():
-        apart, detectable = (f"{100 * found[key]:.1f} %" for key in ("apart", "smallest_detectable"))
-        what = f"{LoadPoint.of(found).label} {measure(found['metric']).name}: {found['backend']}"
+    for found in summary.noise:
+        apart, detectable = (
+            f"{100 * (share or 0):.1f} %" for share in (found.apart, found.smallest_detectable)
+        )
+        what = f"{found.load.label} {measure(found.metric).name}: {found.backend}"
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
 
 
-def _tested_lines(summary: Json, most_pairs: int) -> Iterator[str]:
+def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     first = primary(summary)
     yield f"verdicts: {measure(first).name}, {confidence(summary)} intervals over {runs(summary)}"
     ranked = dict(rank_lines(summary, first))
-    for point in dict.fromkeys(LoadPoint.of(one) for one in summary.get("comparison") or ()):
+    for point in dict.fromkeys(one.load for one in summary.comparison):
         if point in ranked:
             yield f"  {point.label:<5} {ranked[point]}"
         pairs = [found for found in findings(summary, point) if found.metric == first]

@@ -10,12 +10,10 @@ from statistics import median
 from typing import Any
 
 from harness.dotted import number_at
-from harness.plan import LoadPoint
+from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Summary
 from harness.report.text import counted, number
 
 Json = Mapping[str, Any]
-
-VERDICTS = ("VALID", "SUSPECT", "INVALID")  # from best to worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +31,18 @@ class Row:
     """Every repeat of one backend at one load point."""
 
     label: str
-    cells: tuple[Json, ...]
+    cells: tuple[CellResult, ...]
     # By dotted path, 95 % intervals of percentiles over the requests of all runs, where one is too short.
     pooled: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
-    def usable(self) -> list[Json]:
-        return [cell for cell in self.cells if verdict(cell) != "INVALID"]
+    def usable(self) -> list[CellResult]:
+        return [cell for cell in self.cells if not cell.invalid]
 
     @property
     def validity(self) -> tuple[str, int]:
         """The worst verdict and how many repeats have it."""
-        verdicts = [verdict(cell) for cell in self.cells]
+        verdicts = [cell.validity.verdict for cell in self.cells]
         worst = max(verdicts, key=VERDICTS.index)
         return worst, verdicts.count(worst)
 
@@ -57,7 +55,7 @@ class Row:
         if not self.usable:
             return "withheld, the measurement is INVALID"
         whole = path.partition(".")[0]
-        reasons = (cell.get("nulls") or {} for cell in self.usable)
+        reasons = (cell.nulls for cell in self.usable)
         return next(
             (found for nulls in reasons if (found := nulls.get(path) or nulls.get(whole))), "not reported"
         )
@@ -69,51 +67,47 @@ class Group:
     rows: tuple[Row, ...]
 
 
-def groups(summary: Json) -> list[Group]:
+def groups(summary: Summary) -> list[Group]:
     """By load point, closed loop before open; rows in the order in which the backends were first measured."""
-    cells = summary.get("cells") or ()
-    estimates = [one for one in summary.get("estimates") or () if one.get("method") == "pooled"]
+    estimates = [one for one in summary.estimates if one.method == "pooled"]
     return [
-        Group(point, tuple(_rows(_at(point, cells), _at(point, estimates))))
-        for point in sorted(set(map(LoadPoint.of, cells)))
+        Group(point, tuple(_rows(point, summary.cells, estimates)))
+        for point in sorted({cell.point for cell in summary.cells})
     ]
 
 
-def _at(point: LoadPoint, entries: Sequence[Json]) -> list[Json]:
-    return [one for one in entries if LoadPoint.of(one) == point]
+def _rows(point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Estimate]) -> Iterator[Row]:
+    here = [cell for cell in cells if cell.point == point]
+    for label in dict.fromkeys(cell.label for cell in here):
+        mine = tuple(cell for cell in here if cell.label == label)
+        known = [one for one in estimates if (one.label, one.load) == (label, point) and one.runs > 1]
+        yield Row(label, mine, {one.metric: one.whole for one in known if one.whole is not None})
 
 
-def _rows(cells: Sequence[Json], estimates: Sequence[Json]) -> Iterator[Row]:
-    for label in labels({"cells": cells}):
-        mine = tuple(cell for cell in cells if cell["label"] == label)
-        known = [one for one in estimates if one["label"] == label and None not in one["interval"]]
-        yield Row(label, mine, {one["metric"]: one["interval"] for one in known if one["runs"] > 1})
-
-
-def labels(summary: Json) -> list[str]:
+def labels(summary: Summary) -> list[str]:
     """Every backend once, in the order in which they were first measured."""
-    return list(dict.fromkeys(cell["label"] for cell in summary.get("cells") or ()))
+    return list(dict.fromkeys(cell.label for cell in summary.cells))
 
 
-def first_cells(summary: Json) -> dict[str, Json]:
+def first_cells(summary: Summary) -> dict[str, CellResult]:
     """By label, the cell that says what is the same in all cells of a backend: title, track, version."""
-    found: dict[str, Json] = {}
-    for cell in summary.get("cells") or ():
-        found.setdefault(cell["label"], cell)
+    found: dict[str, CellResult] = {}
+    for cell in summary.cells:
+        found.setdefault(cell.label, cell)
     return found
 
 
-def repeats_words(summary: Json) -> str:
+def repeats_words(summary: Summary) -> str:
     """`3 to 7 repeats`: a run that stops by itself measures less of what is decided early."""
     most = repeats(summary)
-    if not summary.get("stopping"):
+    if not summary.stopping:
         return counted(most, "repeat")
-    counts = Counter((cell["label"], LoadPoint.of(cell)) for cell in summary.get("cells") or ())
+    counts = Counter((cell.label, cell.point) for cell in summary.cells)
     fewest = min(counts.values(), default=most)
     return counted(most, "repeat") if fewest == most else f"{fewest} to {most} repeats"
 
 
-def repeats(summary: Json) -> int:
+def repeats(summary: Summary) -> int:
     """Most repeats that any backend has at one load point."""
     return max((len(row.cells) for group in groups(summary) for row in group.rows), default=0)
 
@@ -128,12 +122,7 @@ def point_words(point: LoadPoint) -> str:
     return f"open loop, {value} requests/s"
 
 
-def cell_name(cell: Json) -> str:
+def cell_name(cell: CellResult) -> str:
     """With its verdict where that is not VALID."""
-    return str(cell["cell"]) if verdict(cell) == "VALID" else f"{cell['cell']} ({verdict(cell)})"
-
-
-def verdict(cell: Json) -> str:
-    """A cell without a verdict was never checked; that is not VALID."""
-    found = (cell.get("validity") or {}).get("verdict")
-    return found if found in VERDICTS else "SUSPECT"
+    verdict = cell.validity.verdict
+    return cell.cell if verdict == "VALID" else f"{cell.cell} ({verdict})"

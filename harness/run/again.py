@@ -1,18 +1,16 @@
 """Cells that are INVALID by no doing of the engine: set aside, and measured again a few times at most."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from harness.findings import blame
+from harness.model import CellResult
 from harness.run.manifest import Manifest
 from harness.store import RunFolder
 
 MOST_AGAIN = 2  # of a cell
 
 
-def set_aside(folder: RunFolder, manifest: Manifest, summary: Mapping[str, Any]) -> str | None:
+def set_aside(folder: RunFolder, manifest: Manifest, cell: CellResult) -> str | None:
     """Why the cell is to be measured again, its files moved and a warning kept; None where it is to stay."""
-    name, reason = summary["cell"], blame(summary["validity"])
+    name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):
         return None
     if folder.times_set_aside(name) >= MOST_AGAIN:

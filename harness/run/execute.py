@@ -9,6 +9,7 @@ from typing import Any
 from harness import agreement
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
+from harness.model import CellResult
 from harness.plan import Block, Cell
 from harness.prompts.workload import Workload
 from harness.run import noise
@@ -53,7 +54,7 @@ class Run(Kept):
             state = "interrupted"
         finally:
             self.manifest.write(state=state)
-            self.folder.write_json("summary.json", self.summary)
+            self.folder.write_summary(self.summary)
 
     def _steps(self) -> None:
         """All blocks; where there are looks, step by step until the rule stops."""
@@ -80,7 +81,7 @@ class Run(Kept):
 
     def _remaining(self, plan: Sequence[Block]) -> list[Block]:
         """Blocks with something to measure or to ask; a search chooses from all the cells of its block."""
-        done = {cell["cell"] for cell in self.cells}
+        done = {cell.cell for cell in self.cells}
         blocks: list[Block] = []
         first = {block.backend: block for block in reversed(self.prepared.plan)}
         for block in plan:
@@ -177,7 +178,7 @@ class Run(Kept):
                 summary, facts = self._measure(cell, workload, engine)
             self.took[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each
-                self.folder.write_json("summary.json", self.summary)
+                self.folder.write_summary(self.summary)
             self.ui.note(cell_line(summary))
             if facts["engine_exited"]:
                 self._died(cell, engine, facts)
@@ -199,7 +200,7 @@ class Run(Kept):
 
     def _measure(
         self, cell: Cell, workload: Workload, engine: EngineSession
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[CellResult, dict[str, Any]]:
         """Its summary and the content of its cell.json, both stored."""
         with self.interrupts.window() as stop:
             done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
@@ -215,7 +216,7 @@ class Run(Kept):
     def _anew(self, block: Block) -> bool:
         """As `again`, of a cell whose cache state only a start of the engine brings about."""
         names = [cell.name for cell in block.cells]
-        return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell["cell"] in names)
+        return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell.cell in names)
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
         """All of them; in a search those that it asks for and does not have, by what was measured."""

@@ -15,7 +15,8 @@ from harness.load.bodies import write_bodies
 from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.load.turns import ANSWER, TOOL
-from harness.plan import Cell, LoadPoint, seed_for, start_of, warmup_requests
+from harness.model import LoadPoint
+from harness.plan import Cell, seed_for, start_of, warmup_requests
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
 from harness.schedule import arrivals, paced, replayed, think_times

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 from harness.asked import Asked
@@ -10,6 +10,7 @@ from harness.compare.sequential import Stand
 from harness.doctor.result import advice
 from harness.errors import DamagedError
 from harness.metrics.pooled import Samples, samples
+from harness.model import CellResult, Summary
 from harness.observe import host
 from harness.plan import load_points
 from harness.record import Records
@@ -32,7 +33,7 @@ class Kept:
     folder: RunFolder
     ui: Ui
     manifest: Manifest
-    cells: list[dict[str, Any]] = field(default_factory=list)  # summaries, in plan order
+    cells: list[CellResult] = field(default_factory=list)  # in plan order
     samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
 
     @classmethod
@@ -77,17 +78,17 @@ class Kept:
                 self.manifest.warn("another-start", text, "measure anew for runs of one start")
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Summary:
         manifest = self.manifest.content
         return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
 
     def keep(
         self, records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry
-    ) -> dict[str, Any]:
-        summary = summarise_cell(records, facts, asked, telemetry)
-        self.cells = sorted([*self.cells, summary], key=itemgetter("cell"))
-        self.samples[summary["cell"]] = samples(records)
-        return summary
+    ) -> CellResult:
+        cell = summarise_cell(records, facts, asked, telemetry)
+        self.cells = sorted([*self.cells, cell], key=attrgetter("cell"))
+        self.samples[cell.cell] = samples(records)
+        return cell
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -98,21 +99,21 @@ class Kept:
         manifest = self.manifest.content
         return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
 
-    def again(self, summary: Mapping[str, Any]) -> bool:
+    def again(self, cell: CellResult) -> bool:
         """Whether this cell was set aside, so that it has to be measured again."""
-        why = set_aside(self.folder, self.manifest, summary)
+        why = set_aside(self.folder, self.manifest, cell)
         if why is not None:
-            self.cells = [cell for cell in self.cells if cell["cell"] != summary["cell"]]
-            del self.samples[summary["cell"]]
+            self.cells = [kept for kept in self.cells if kept.cell != cell.cell]
+            del self.samples[cell.cell]
             self.ui.note(f"warning: {why}")
         return why is not None
 
     def keep_noise(self) -> None:
-        measured = self.summary["noise"]
+        measured = self.summary.noise
         keys = {
             label.partition("#")[0]: backend.get("noise_key")
             for label, backend in self.manifest.content["backends"].items()
         }
         noise.store(
-            {key: [one for one in measured if one["backend"] == name] for name, key in keys.items() if key}
+            {key: [one for one in measured if one.backend == name] for name, key in keys.items() if key}
         )

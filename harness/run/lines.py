@@ -1,19 +1,17 @@
 """Lines that stay on the screen while a run goes on."""
 
-from typing import Any
+from harness.model import CellResult
 
 
-def cell_line(cell: dict[str, Any]) -> str:
+def cell_line(cell: CellResult) -> str:
     """Of a finished cell."""
 
-    def ms(name: str) -> str:
-        value = cell[name]["p50"]
+    def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"
 
-    rate = cell["output_tokens_per_s"]
+    rate = cell.output_tokens_per_s
     speed = "n/a" if rate is None else f"{rate:.1f}"
-    counts = cell["requests"]
     return (
-        f"{cell['cell']}: {counts['ok']}/{counts['planned']} ok, TTFT p50 {ms('ttft_ms')}, "
-        f"TPOT p50 {ms('tpot_ms')}, {speed} tok/s, {cell['validity']['verdict']}"
+        f"{cell.cell}: {cell.requests.ok}/{cell.requests.planned} ok, TTFT p50 {ms(cell.ttft_ms.p50)}, "
+        f"TPOT p50 {ms(cell.tpot_ms.p50)}, {speed} tok/s, {cell.validity.verdict}"
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
+from harness.model import as_json
 from harness.observe import host
 from harness.run import noise
 from harness.run.division import Place, division, elsewhere
@@ -179,7 +180,7 @@ def plan_json(prepared: Prepared) -> dict[str, Any]:
     return {
         "blocks": [
             {"backend": prepared.labels[block.backend], "repeat": block.repeat,
-             "cells": [{"cell": cell.name, "load": cell.load._asdict()} for cell in block.cells]}
+             "cells": [{"cell": cell.name, "load": as_json(cell.load)} for cell in block.cells]}
             for block in prepared.plan
         ]
     }  # fmt: skip

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import paths
+from harness.model import Noise
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
@@ -59,14 +60,14 @@ def stored(name: str) -> Floors:
     return found if isinstance(found, dict) else {}
 
 
-def store(floors: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
+def store(floors: Mapping[str, Iterable[Noise]]) -> None:
     """By `key`, entries of a summary's `noise`; replaces what was known of these loads. StorageError."""
     content = _read()
     for name, entries in floors.items():
         kept = dict(stored(name))
         for one in entries:
-            load = f"{one['load']['kind'][0]}{one['load']['value']:g}"
-            kept[load] = {**kept.get(load, {}), one["metric"]: one["outer"]}
+            load = one.load.label
+            kept[load] = {**kept.get(load, {}), one.metric: one.outer}
         content[name] = kept
     target = path()
     try:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.compare.kept import kept_limits
+from harness.model import CellResult
 from harness.plan import Block, Cell, long_probe
 
 
@@ -71,7 +72,7 @@ def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
     return max((place for place, kept in tried.items() if kept and place < failed), default=-1), failed
 
 
-def probes(block: Block, repeats: int, measured: Callable[[], Sequence[Mapping[str, Any]]]) -> Iterator[Cell]:
+def probes(block: Block, repeats: int, measured: Callable[[], Sequence[CellResult]]) -> Iterator[Cell]:
     """Cells that a search asks for and that are not measured yet; each is looked up once it is asked for
 
     the next. `measured`: summaries of all cells of the run so far.
@@ -82,7 +83,7 @@ def probes(block: Block, repeats: int, measured: Callable[[], Sequence[Mapping[s
         wanted = block.cells[tried.place]
         if tried.long:
             wanted = long_probe(wanted, repeats)
-        if wanted.name not in {cell["cell"] for cell in measured()}:
+        if wanted.name not in {cell.cell for cell in measured()}:
             yield wanted
-        found = next(cell for cell in measured() if cell["cell"] == wanted.name)
+        found = next(cell for cell in measured() if cell.cell == wanted.name)
         search.told(tried, kept=kept_limits(found))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from harness.compare.sequential import Stand
-from harness.plan import Block, Cell, LoadPoint
+from harness.model import LoadPoint
+from harness.plan import Block, Cell
 from harness.run.manifest import Manifest
 from harness.run.options import Ui
 from harness.run.prepare import Prepared

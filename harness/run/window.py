@@ -19,9 +19,10 @@ from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.model import LoadPoint
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.watcher import Watcher
-from harness.plan import Cell, LoadPoint, start_of, warmup_requests
+from harness.plan import Cell, start_of, warmup_requests
 from harness.prompts.structured import FREE
 from harness.prompts.workload import Workload
 from harness.run.cache_state import CacheState, bring_about

@@ -5,8 +5,8 @@ from typing import Literal
 
 from harness.doctor.result import per_worker
 from harness.load.share import workers_for
+from harness.model import LoadPoint
 from harness.observe import host
-from harness.plan import LoadPoint
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.metrics.card import describe
+from harness.model import LoadPoint
 from harness.plan import (
     Cell,
-    LoadPoint,
     Probe,
     all_requests,
     load_points,

@@ -11,16 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model import Interval
 from harness.stats.student import t_cdf, t_quantile
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    low: float
-    estimate: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)

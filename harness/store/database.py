@@ -96,8 +96,8 @@ def _add(connected: "DuckDBPyConnection", folder: RunFolder) -> None:
 
 def _cells(folder: RunFolder) -> list[list[Any]]:
     return [
-        [folder.run_id, cell["cell"], *(value_at(cell, place) for _type, place in _CELLS.values())]
-        for cell in folder.read_summary()["cells"]
+        [folder.run_id, cell.cell, *(value_at(cell, place) for _type, place in _CELLS.values())]
+        for cell in folder.read_summary().cells
     ]
 
 

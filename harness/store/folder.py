@@ -22,6 +22,7 @@ from typing import Any
 from harness import paths
 from harness.asked import Asked
 from harness.errors import SpecError
+from harness.model import Summary, as_json, from_json
 from harness.record import Records
 from harness.store import atomic, columns, samples, schema, seal
 from harness.telemetry import Telemetry
@@ -97,16 +98,27 @@ class RunFolder:
         """Of any origin: SpecError for one that manifest.schema.json does not describe."""
         return self._described("manifest.json", "manifest")
 
-    def read_summary(self) -> dict[str, Any]:
-        """Of any origin: SpecError for one that summary.schema.json does not describe."""
-        return self._described("summary.json", "summary", "`bench report` derives it again from the records")
+    def write_summary(self, summary: Summary) -> None:
+        self.write_json("summary.json", as_json(summary))
 
-    def _described(self, name: str, kind: schema.Document, hint: str | None = None) -> dict[str, Any]:
+    def read_summary(self) -> Summary:
+        """Of any origin: SpecError for one that is not of this type."""
+        document = self.read_json("summary.json")
+        try:
+            return from_json(document, Summary)
+        except ValueError as error:
+            raise SpecError(
+                f"not what this version writes: {error}",
+                where=str(self.path / "summary.json"),
+                hint="`bench report` derives it again from the records",
+            ) from None
+
+    def _described(self, name: str, kind: schema.Document) -> dict[str, Any]:
         document = self.read_json(name)
         found = schema.fault(document, kind)
         if found is not None:
             what = f"not what this version writes: {found}"
-            raise SpecError(what, where=str(self.path / name), hint=hint)
+            raise SpecError(what, where=str(self.path / name))
         return document
 
     def write_asked(self, name: str, asked: Asked) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 from harness.dotted import number_at
 from harness.errors import BenchError, StorageError
 from harness.load.job import Progress
-from harness.plan import Cell, LoadPoint
+from harness.model import LoadPoint
+from harness.plan import Cell
 from harness.run.execute import Run
 from harness.run.options import RunOptions, Ui
 from harness.run.prepare import prepare
@@ -114,12 +115,12 @@ class Trials:
         if not run.cells:
             return None, str(run.failures[0]["error"])
         cell = run.cells[0]
-        self.engine_version = cell["engine_version"] or ""
-        if cell["validity"]["verdict"] == "INVALID":
-            codes = ", ".join(reason["code"] for reason in cell["validity"]["reasons"])
+        self.engine_version = cell.engine_version or ""
+        if cell.invalid:
+            codes = ", ".join(reason.code for reason in cell.validity.reasons)
             return None, f"INVALID: {codes}"
         value = number_at(cell, self.metric)
-        return value, "" if value is not None else cell["nulls"].get(self.metric, "no figure")
+        return value, "" if value is not None else cell.nulls.get(self.metric, "no figure")
 
     def _keep(self, trial: Trial) -> None:
         self.done.append(trial)

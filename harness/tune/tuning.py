@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from harness.engines.command import configured
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import SetupError, SpecError
+from harness.model import LoadPoint, Summary
 from harness.observe import host
-from harness.plan import LoadPoint, load_points
+from harness.plan import load_points
 from harness.run.division import Place
 from harness.run.execute import Run
 from harness.run.interrupts import Interrupts
@@ -230,13 +231,12 @@ class _Session:
             run.execute()
         return run
 
-    def _verdict(self, summary: Mapping[str, Any]) -> tuple[str, str]:
+    def _verdict(self, summary: Summary) -> tuple[str, str]:
         """Of tuned against default."""
-        for found in summary["comparison"]:
-            if found["metric"] == self._trials.metric:
-                word = str(found["verdict"])
-                turned = {"faster": "slower", "slower": "faster"}.get(word, word)
-                return (turned if found["a"] == self._ref.label else word), str(found["why"])
+        for found in summary.comparison:
+            if found.metric == self._trials.metric:
+                turned = {"faster": "slower", "slower": "faster"}.get(found.verdict, found.verdict)
+                return (turned if found.a == self._ref.label else found.verdict), found.why
         return "not comparable", "one of both could not be measured"
 
     def _provenance(self, spent_s: float) -> Provenance:

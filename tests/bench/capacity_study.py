@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from harness.compare.capacity import capacity
 from harness.compare.kept import answers_needed, kept_limits
+from harness.model import CellResult, LoadPoint
 from harness.plan import (
     Cell,
-    LoadPoint,
     Probe,
     capacity_grid,
     load_points,
@@ -142,7 +142,7 @@ def _keeps(server: Server, point: LoadPoint) -> bool:
     return bool((took[LONG // 10 :] * 1e3 <= server.limit_ms).mean() >= share)
 
 
-def cell(server: Server, point: LoadPoint, repeat: int, seed: int, probe: Probe) -> dict:
+def cell(server: Server, point: LoadPoint, repeat: int, seed: int, probe: Probe) -> CellResult:
     """As `bench run` would have measured it."""
     count = measured_requests(server.load, point, probe)
     place = seed_for(seed, "study", server.name, point.label, repeat)
@@ -170,7 +170,7 @@ def cell(server: Server, point: LoadPoint, repeat: int, seed: int, probe: Probe)
     return summarise_cell(records, made, None)
 
 
-def search(server: Server, seed: int, repeat: int, searches: int, probe: Probe) -> list[dict]:
+def search(server: Server, seed: int, repeat: int, searches: int, probe: Probe) -> list[CellResult]:
     """Its cells, as harness.run.execute walks through them."""
     points = load_points(capacity_grid(server.load))
     made, walk = [], Search([point.value for point in points], reserve=points[0].kind == "rate")
@@ -207,8 +207,8 @@ def study(server: Server, runs: int, searches: int, seconds: float) -> Studied:
             made for repeat in range(searches) for made in search(server, number, repeat, searches, probe)
         ]
         (found,) = capacity(cells, searches)
-        answers.append(found["value"] or 0.0)
-        single += [kept or 0.0 for kept in found["kept_by_search"]]
+        answers.append(found.value or 0.0)
+        single += [kept or 0.0 for kept in found.kept_by_search]
         probes += len(cells)
     return Studied(answers, single, probes / runs)
 

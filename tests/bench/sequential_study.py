@@ -9,17 +9,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from harness.compare import Rules
-from harness.compare.finding import Finding
 from harness.compare.observed import loads, series
 from harness.compare.sequential import DECIDED, Rows, find_by_looks, looks_between, stand
 from harness.compare.verdict import find
-from harness.plan import LoadPoint
+from harness.model import CellResult, PairVerdict
 from tests.bench.verdict_study import DECLARED, FALSE_LIMIT, RULES, VARIATIONS, Row, experiment, is_false
 
 LOOKS = looks_between(DECLARED.min_repeats, DECLARED.max_repeats)
@@ -53,20 +51,19 @@ class Tally:
     stops: Counter[int] = field(default_factory=Counter)  # repeats at the last look
 
 
-def rows_of(cells: Sequence[dict[str, Any]]) -> Rows:
+def rows_of(cells: Sequence[CellResult]) -> Rows:
     return {load: series(cells, load, {}) for load in loads(cells)}
 
 
-def _measured(planned: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], int]:
+def _measured(planned: Sequence[CellResult]) -> tuple[list[CellResult], int]:
     """What a run that stops by the rule would have measured of these, and after how many repeats it stops."""
-    cells: list[dict[str, Any]] = []
+    cells: list[CellResult] = []
     begin, needed = 0, None
     for look in LOOKS:
         cells += [
             cell
             for cell in planned
-            if begin <= cell["repeat"] < look
-            and (needed is None or (cell["label"], LoadPoint.of(cell)) in needed)
+            if begin <= cell.repeat < look and (needed is None or (cell.label, cell.point) in needed)
         ]
         begin = look
         needed = stand(rows_of(cells), replace(RULES, looks=LOOKS, looked=look)).needed
@@ -75,11 +72,11 @@ def _measured(planned: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], 
     return cells, begin
 
 
-def _once() -> Callable[[Rows, Rules, float], list[Finding]]:
+def _once() -> Callable[[Rows, Rules, float], list[PairVerdict]]:
     """`find`, asked once for each look of an experiment: what was measured before it stays as it was."""
-    known: dict[tuple[int, tuple[str, ...]], list[Finding]] = {}
+    known: dict[tuple[int, tuple[str, ...]], list[PairVerdict]] = {}
 
-    def asked(rows: Rows, rules: Rules, alpha: float) -> list[Finding]:
+    def asked(rows: Rows, rules: Rules, alpha: float) -> list[PairVerdict]:
         key = sum(row.measured for here in rows.values() for row in here), rules.metrics
         if key not in known:
             known[key] = find(rows, rules, alpha)

@@ -26,7 +26,7 @@ def above(percentile: int, samples: int, times: int, seed: int) -> tuple[float, 
     for _ in range(times):
         found, _ = describe(random.lognormal(0, 1, samples))
         for place, key in enumerate((f"p{percentile}_upper", f"p{percentile}")):
-            value = found[key]
+            value = getattr(found, key)
             assert value is not None
             hits[place] += value >= truth
     return hits[0] / times, hits[1] / times

@@ -26,21 +26,23 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from msgspec.structs import replace
 
 from harness.compare import Rules
-from harness.compare.finding import Finding
 from harness.compare.observed import loads, series
 from harness.compare.verdict import find
+from harness.model import CellResult, Load, PairVerdict, Reason, Unequal, Validity
 from harness.spec.measures import MEASURES
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
+from tests.unit.filled import made
 
 DECLARED = Verdict()
 RULES = Rules(primary=DECLARED.primary, metrics=DECLARED.metrics)
 FALSE_LIMIT = 0.05
 VARIATIONS = (0.01, 0.02, 0.05, 0.1)
-_FAILED = {"verdict": "INVALID", "reasons": [{"code": "failed-requests", "verdict": "INVALID"}]}
-_VALID = {"verdict": "VALID", "reasons": []}
+_FAILED = Validity.of([Reason("failed-requests", "INVALID", "", "", "")])
+_BLANK = made(CellResult, state="saturated")
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ ROWS = (
 )
 
 
-def experiment(random: np.random.Generator, row: Row, variation: float, repeats: int) -> list[dict[str, Any]]:
+def experiment(random: np.random.Generator, row: Row, variation: float, repeats: int) -> list[CellResult]:
     """Cells as summary.json has them."""
     engines, metrics = len(row.speeds), len(RULES.metrics)
     shape = (repeats, row.points, engines)
@@ -99,23 +101,25 @@ def _failing(slow: np.ndarray, share: float) -> np.ndarray:
     return np.argsort(np.argsort(-slow, axis=0), axis=0) < count
 
 
-def _cell(place: tuple[int, int, int], slow: np.ndarray, failed: bool) -> dict[str, Any]:
+def _cell(place: tuple[int, int, int], slow: np.ndarray, failed: bool) -> CellResult:
     engine, point, repeat = place
-    made: dict[str, Any] = {
-        "label": f"e{engine}",
-        "cell": f"e{engine}-{point}-{repeat}",
-        "repeat": repeat,
-        "load": {"kind": "concurrency", "value": 4**point},
-        "state": "saturated",
-        "workload_sha256": f"{point}-{repeat}",
-        "started_unix_ns": 100 * repeat + (engine if repeat % 2 else -engine),
-        "validity": _FAILED if failed else _VALID,
-    }
+    figures: dict[str, Any] = {}
     for metric, value in zip(RULES.metrics, slow, strict=True):
         name, _, statistic = metric.partition(".")
         figure = float(100 * value if MEASURES[metric] == "lower" else 100 / value)
-        made[name] = {**made.get(name, {}), statistic: figure} if statistic else figure
-    return made
+        before = figures.get(name, _BLANK.ttft_ms)
+        figures[name] = replace(before, **{statistic: figure}) if statistic else figure
+    return replace(
+        _BLANK,
+        label=f"e{engine}",
+        cell=f"e{engine}-{point}-{repeat}",
+        repeat=repeat,
+        load=Load(kind="concurrency", value=4**point),
+        workload_sha256=f"{point}-{repeat}",
+        started_unix_ns=100 * repeat + (engine if repeat % 2 else -engine),
+        validity=_FAILED if failed else _BLANK.validity,
+        **figures,
+    )
 
 
 @dataclass
@@ -147,13 +151,13 @@ _FLOOR = math.log1p(RULES.floor) + 1e-9
 _MARGIN = math.log1p(RULES.same_within) - 1e-9
 
 
-def _distance(row: Row, one: Finding) -> float:
+def _distance(row: Row, one: PairVerdict) -> float:
     """Logarithm of how many times as slow a is as b."""
     a, b = (row.speeds[int(label[1:])] for label in (one.a, one.b))
     return abs(math.log(a / b))
 
 
-def is_false(row: Row, one: Finding) -> bool:
+def is_false(row: Row, one: PairVerdict) -> bool:
     a, b = (row.speeds[int(label[1:])] for label in (one.a, one.b))
     distance = _distance(row, one)
     if row.failing and one.verdict in ("same", "faster" if one.a == "e0" else "slower"):
@@ -294,9 +298,9 @@ def _made_up(arguments: argparse.Namespace) -> list[str]:
     return sequential_study.report(arguments.times, chosen(sequential_study.ROWS))
 
 
-def _none_unequal(_cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _none_unequal(_cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
     """No mock, which would keep the cells of every call."""
-    return []
+    return ()
 
 
 def main() -> int:

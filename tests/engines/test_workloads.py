@@ -3,6 +3,7 @@
 import pytest
 from runs import bench_run
 
+from harness.model import as_json
 from harness.record import Outcome
 from harness.summary import summarise_folder
 
@@ -59,7 +60,7 @@ def test_a_later_turn_finds_its_history_in_the_cache(chats, engine):
 def test_what_was_asked_lets_all_be_computed_again(chats, structured):
     for folder, _cells in (chats, structured):
         summary = folder.read_json("summary.json")
-        again = summarise_folder(folder)
+        again = as_json(summarise_folder(folder))
         assert [cell["answers"] for cell in again["cells"]] == [cell["answers"] for cell in summary["cells"]]
         assert [c["prefix_cache_ideal_by_block"] for c in again["cells"]] == [
             c["prefix_cache_ideal_by_block"] for c in summary["cells"]

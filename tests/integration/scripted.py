@@ -96,4 +96,6 @@ def summary():
     run.read_manifest()
     for cell in run.cells():
         assert fault(run.read_json(f"cells/{cell}/cell.json"), "cell") is None
-    return run.read_summary()
+    document = run.read_json("summary.json")
+    assert fault(document, "summary") is None
+    return document

@@ -83,7 +83,7 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
 
     bench("run", "--backends", "dial,dial@tuned", "--concurrency", "2", *WORK, "--repeats", "3", "--no-probe")
     run = next(RunFolder(path) for path in Path("results").iterdir() if not path.name.startswith("tune-"))
-    summary, manifest = run.read_summary(), run.read_manifest()
+    summary, manifest = run.read_json("summary.json"), run.read_manifest()
     assert {cell["label"]: cell["division"] for cell in summary["cells"]} == {
         "dial": "default",
         "dial@tuned": "tuned",

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from harness.load.job import ClientFacts
+from harness.model import Summary
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
 from harness.run.window import client_facts
 from harness.store import RunFolder
 from harness.summary import summarise_folder
+from tests.unit.filled import changed
 
 MS = 1_000_000
 SHA = "5f2b1c9e" * 8
@@ -105,7 +107,7 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
                 folder.write_cell(name, records, _facts(engine, name, load, repeat, shape))
     folder.write_json("manifest.json", _manifest(folder.run_id, shape, order))
     folder.write_json("plan.json", {"blocks": []})
-    folder.write_json("summary.json", summarise_folder(folder))
+    folder.write_summary(summarise_folder(folder))
     return folder
 
 
@@ -278,8 +280,8 @@ def _backend(engine: Engine) -> dict[str, Any]:
     }
 
 
-def edit_summary(folder: RunFolder, **changes: Any) -> dict[str, Any]:
+def edit_summary(folder: RunFolder, **changes: Any) -> Summary:
     """The summary with these top-level keys, on disk and returned."""
-    summary = {**folder.read_json("summary.json"), **changes}
-    folder.write_json("summary.json", summary)
+    summary = changed(folder.read_summary(), **changes)
+    folder.write_summary(summary)
     return summary

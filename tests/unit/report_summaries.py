@@ -3,18 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+from harness.model import CellResult, Summary, Validity
+from tests.unit.filled import made
+
 LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
 
 
 def cell(
     label: str = "llamacpp", load: Mapping[str, Any] | None = None, repeat: int = 0, **changes: Any
-) -> dict[str, Any]:
-    """A VALID cell of 32 answers. `changes` replace top-level keys; `p50=…` sets every median."""
+) -> CellResult:
+    """A VALID cell of 32 answers. `changes`: top-level keys, as JSON has them; `p50=…` sets every median."""
     backend, _, variant = label.partition("@")
     load = load or {"kind": "concurrency", "value": 4}
     p50 = changes.pop("p50", 20.0)
     few = {f"{name}.p99": "32 samples; p99 needs 299" for name in LATENCIES}
-    made = {
+    given = {
         "cell": f"{label}-{load['kind'][0]}{load['value']:g}-r{repeat}",
         "backend": backend,
         "variant": variant or None,
@@ -60,25 +63,23 @@ def cell(
             "loop_lag_ms": {"p50": 0.2, "max": 0.4},
         },
     }
-    return {**made, **changes}
+    return made(CellResult, given, **changes)
 
 
-def summary(*cells: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return {
-        "schema": 1,
+def summary(*cells: CellResult, **changes: Any) -> Summary:
+    given = {
         "run": "20261120T051744Z-shared-prefix-a1b2c3",
         "state": "complete",
         "scenario": "shared-prefix",
         "purpose": "What prefix caching is worth.",
         "workload_sha256": "5f" * 32,
-        "simulated": any(found["simulated"] for found in cells),
+        "simulated": any(found.simulated for found in cells),
         "cells": list(cells),
-        "comparison": [],
-        "ranking": {},
-        "warnings": [],
-        **changes,
+        "verdict_rules": {"confidence": 0.95, "alpha": 0.05, "min_runs": 3},
     }
+    return made(Summary, given, **changes)
 
 
-def verdict(word: str, code: str, measured: str, limit: str, hint: str) -> dict[str, Any]:
-    return {"verdict": word, "reasons": [{"code": code, "measured": measured, "limit": limit, "hint": hint}]}
+def verdict(word: str, code: str, measured: str, limit: str, hint: str) -> Validity:
+    reason = {"code": code, "verdict": word, "measured": measured, "limit": limit, "hint": hint}
+    return made(Validity, verdict=word, reasons=[reason])

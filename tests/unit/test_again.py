@@ -22,8 +22,8 @@ def folder(tmp_path):
 
 def measured(folder, code):
     made = cell("vllm", validity=verdict("INVALID", code, "", "", ""))
-    folder.cell_path(made["cell"]).mkdir()
-    (folder.cell_path(made["cell"]) / "cell.json").write_text("{}")
+    folder.cell_path(made.cell).mkdir()
+    (folder.cell_path(made.cell) / "cell.json").write_text("{}")
     return made
 
 
@@ -31,19 +31,19 @@ def test_twice_and_no_more_and_all_is_kept(folder):
     warnings = Warnings()
     for number in (1, 2):
         made = measured(folder, "client-busy")
-        assert set_aside(folder, warnings, made) == f"{made['cell']} was measured again: client-busy"
+        assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy"
         assert folder.cells() == []
-        assert (folder.path / "set-aside" / f"{made['cell']}.{number}" / "cell.json").is_file()
-        assert warnings.found[-1][2].endswith(f"see set-aside/{made['cell']}.{number}")
+        assert (folder.path / "set-aside" / f"{made.cell}.{number}" / "cell.json").is_file()
+        assert warnings.found[-1][2].endswith(f"see set-aside/{made.cell}.{number}")
     assert set_aside(folder, warnings, measured(folder, "client-busy")) is None
-    assert folder.cells() == [made["cell"]]
+    assert folder.cells() == [made.cell]
 
 
 @pytest.mark.parametrize("code", ["failed-requests", "engine-died", "too-few-samples"])
 def test_what_is_not_the_clients_doing_stays(folder, code):
     made = measured(folder, code)
     assert set_aside(folder, Warnings(), made) is None
-    assert folder.cells() == [made["cell"]]
+    assert folder.cells() == [made.cell]
 
 
 def test_a_valid_cell_stays(folder):

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from harness.agreement import as_json, compare, from_json, interleaved, load_questions, messages_of, warnings
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
+from harness.model import Summary
 from harness.report.agreement import agreement_lines, agreement_tables
+from tests.unit.filled import made
 
 QUESTIONS = load_questions()
 
@@ -204,22 +206,22 @@ def test_backends_are_compared():
     assert pair["prompt_tokens_equal"] == 0
     assert pair["prompt_tokens_difference"] == 3
 
-    told = {warning["code"]: warning["text"] for warning in warnings(found)}
+    told = {warning.code: warning.text for warning in warnings(found)}
     assert told["answers-harmed"] == "a: with 58 questions at once: 8 empty"
     assert told["answers-differ"].startswith("a is right in 46 questions where b is wrong, and wrong in 0")
 
-    text = "\n".join(agreement_lines({"agreement": found}))
+    text = "\n".join(agreement_lines(made(Summary, agreement=found)))
     assert "58/58" in text
     assert "12/58" in text
     assert "a / b" in text
-    assert len(agreement_tables({"agreement": found})) == 3
+    assert len(agreement_tables(made(Summary, agreement=found))) == 3
 
 
 def test_one_backend_has_no_pairs_and_nobody_has_nothing():
     good = {asked: ideal(asked) for asked in QUESTIONS}
-    assert len(agreement_tables({"agreement": compare(QUESTIONS, {"a": stored(good)})})) == 2
+    assert len(agreement_tables(made(Summary, agreement=compare(QUESTIONS, {"a": stored(good)})))) == 2
     assert compare(QUESTIONS, {}) is None
-    assert agreement_tables({"agreement": None}) == []
+    assert agreement_tables(made(Summary, agreement=None)) == []
 
 
 def test_equal_backends_have_no_split_to_judge():

@@ -7,9 +7,9 @@ import pytest
 
 from harness.compare.capacity import capacity, words
 from harness.compare.kept import answers_needed, kept_limits, why_not_kept
+from harness.model import Capacity, CellResult, LoadPoint, Reason, Validity
 from harness.plan import (
     Cell,
-    LoadPoint,
     Probe,
     capacity_grid,
     long_probe,
@@ -24,6 +24,7 @@ from harness.run.prepare import prepare
 from harness.run.search import Search
 from harness.run.workloads import Workloads
 from harness.spec.scenario import Load, load_scenario
+from tests.unit.filled import changed, made
 
 LOADS = capacity_grid(Load(requests=1, rate=(1, 64))).rate
 
@@ -140,21 +141,21 @@ def cell(
     value=20, *, repeat=0, kind="rate", within=1.0, of=600, share="p95", served=None, reasons=(), **queue
 ):
     limit = {"metric": "e2e_ms", "share": share, "limit_ms": 500.0, "within": within, "met": True}
-    verdicts = {reason["verdict"] for reason in reasons}
-    return {
-        "label": "vllm",
-        "load": {"kind": kind, "value": value},
-        "repeat": repeat,
-        "validity": {"verdict": max(verdicts, default="VALID"), "reasons": list(reasons)},
-        "slo": {"limits": [limit], "attainment": within, "of": of},
-        "requests_per_s": value if served is None else served,
-        "backlog": {**QUEUE, **queue} if kind == "rate" else None,
-        "probe": {"seconds": 30.0, "answers": 124},
-    }
+    return made(
+        CellResult,
+        label="vllm",
+        load={"kind": kind, "value": value},
+        repeat=repeat,
+        validity=Validity.of(reasons),
+        slo={"limits": [limit], "attainment": within, "of": of},
+        requests_per_s=value if served is None else served,
+        backlog={**QUEUE, **queue} if kind == "rate" else None,
+        probe={"seconds": 30.0, "answers": 124},
+    )
 
 
 def doubt(code, verdict="SUSPECT"):
-    return {"code": code, "verdict": verdict, "measured": "so much"}
+    return Reason(code, verdict, "so much", "", "")
 
 
 def test_a_cell_that_keeps_up_with_its_load_and_its_limits_is_kept():
@@ -185,7 +186,7 @@ def test_doubts_that_can_only_make_a_load_look_harder_do_not_count():
 
 
 def test_without_the_latency_nothing_is_kept():
-    assert why_not_kept({**cell(), "slo": None}) == ["a latency with a limit is not known"]
+    assert why_not_kept(changed(cell(), slo=None)) == ["a latency with a limit is not known"]
 
 
 def long(value, kept, *, search=0, of=3, **more):
@@ -211,8 +212,8 @@ def three(*answers, kind="rate"):
 
 def test_the_answer_is_a_load_that_kept_the_limits_with_one_above_it():
     found = only(three(19.4, 20.0, 20.0))
-    assert found["kept_by_search"] == [19.4, 20.0, 20.0]
-    assert (found["value"], found["interval"]) == (20.0, [19.4, 20.0, 20.27])
+    assert found.kept_by_search == (19.4, 20.0, 20.0)
+    assert (found.value, found.interval) == (20.0, (19.4, 20.0, 20.27))
     assert words(found) == "vllm: 20 requests/s keep the limits (3 searches: 19.4, 20, 20); 20.3 does not"
 
 
@@ -223,7 +224,7 @@ def test_a_closed_loop_needs_no_reserve():
 
 def test_a_short_probe_alone_decides_nothing():
     found = only([cell(10), cell(20)], searches=1)
-    assert found["value"] is None
+    assert found.value is None
     assert words(found) == "vllm: not decided: 20 requests/s kept the limits for a short time only (1 search)"
 
 
@@ -236,25 +237,25 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
 
 def test_the_lowest_load_needs_no_other_above_it():
     found = only([cell(5), cell(5.1, within=0.5), long(5, True, of=1), long(5.1, False, of=1)], searches=1)
-    assert found["interval"] == [5, 5, 5.1]
+    assert found.interval == (5, 5, 5.1)
 
 
 def test_a_search_without_an_answer_counts_as_the_lowest():
     cells = [*three(19.4, 20.0), long(1, False, search=2), cell(1, repeat=2, within=0.5)]
-    assert only(cells)["kept_by_search"] == [19.4, 20.0, None]
-    assert only(cells)["interval"][:2] == [None, 19.4]
+    assert only(cells).kept_by_search == (19.4, 20.0, None)
+    assert only(cells).interval[:2] == (None, 19.4)
 
 
 def test_what_was_tried_says_why_it_failed():
     found = only([cell(10), cell(20, within=0.5), cell(40, in_system_last=90.0, served=21)], searches=1)
-    assert [(one["kept"], one["runs"]) for one in found["tested"]] == [(1, 1), (0, 1), (0, 1)]
-    assert found["tested"][2]["why"] == "a queue builds: 7 requests in the system early, 90 late"
-    assert found["saturated_from"] == 40
+    assert [(one.kept, one.runs) for one in found.tested] == [(1, 1), (0, 1), (0, 1)]
+    assert found.tested[2].why == "a queue builds: 7 requests in the system early, 90 late"
+    assert found.saturated_from == 40
 
 
 def test_a_closed_loop_whose_doubling_brings_nothing_is_saturated():
     loops = [cell(load, kind="concurrency", served=served) for load, served in ((4, 10), (8, 19), (16, 19.2))]
-    assert only(loops, 1)["saturated_from"] == 16
+    assert only(loops, 1).saturated_from == 16
 
 
 def test_a_summary_from_before_long_probes_is_not_read_as_an_answer():
@@ -265,7 +266,7 @@ def test_a_summary_from_before_long_probes_is_not_read_as_an_answer():
         "searches": 3,
         "saturated_from": None,
     }
-    assert words(old).startswith("a: between 47.8 and 92.6 requests/s, not confirmed")
+    assert words(made(Capacity, old)).startswith("a: between 47.8 and 92.6 requests/s, not confirmed")
 
 
 def test_a_run_walks_through_short_and_long_probes_and_goes_on_where_it_was_cut_off():
@@ -278,12 +279,12 @@ def test_a_run_walks_through_short_and_long_probes_and_goes_on_where_it_was_cut_
     for wanted in run._wanted(block):
         sizes[wanted.repeat] = prepared.probe_of(wanted).seconds
         kept = wanted.load.value <= 20.5
-        made = cell(wanted.load.value, repeat=wanted.repeat, within=1.0 if kept else 0.5)
-        run.cells.append({**made, "cell": wanted.name, "label": "truth"})
-    assert len({cell["cell"] for cell in run.cells}) == len(run.cells) < 20
+        measured = cell(wanted.load.value, repeat=wanted.repeat, within=1.0 if kept else 0.5)
+        run.cells.append(changed(measured, cell=wanted.name, label="truth"))
+    assert len({cell.cell for cell in run.cells}) == len(run.cells) < 20
     assert sizes == {0: 5, 1: 40}
     (found,) = capacity(run.cells, 1)
-    assert 20.5 / 1.023**2 < found["value"] < 20.5 < found["interval"][2] <= 20.5 * 1.023
+    assert 20.5 / 1.023**2 < found.value < 20.5 < found.interval[2] <= 20.5 * 1.023
     assert list(run._wanted(block)) == []
     last = run.cells.pop()
-    assert next(run._wanted(block)).name == last["cell"]
+    assert next(run._wanted(block)).name == last.cell

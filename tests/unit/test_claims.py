@@ -8,7 +8,9 @@ from harness import paths
 from harness.claims import judge, load_book
 from harness.claims.book import read_book
 from harness.errors import SpecError
+from harness.model import CellResult, Estimate, PairVerdict, Summary
 from harness.spec.backend_refs import load_backend
+from tests.unit.filled import made
 
 INF = math.inf
 SOURCES = {
@@ -29,35 +31,33 @@ def book(*claims, conflict=()):
 
 def cell(label, value=1, **changes):
     backend, _, variant = label.partition("@")
-    made = {"label": label, "backend": backend, "variant": variant or None, "simulated": False}
-    return {
-        **made,
-        "load": {"kind": "concurrency", "value": value},
-        "engine_version": "1",
-        "track": "t",
-        **changes,
-    }
+    named = {"label": label, "backend": backend, "variant": variant or None}
+    load = {"kind": "concurrency", "value": value}
+    return made(CellResult, named, **{"load": load, "engine_version": "1", "track": "t", **changes})
 
 
 def estimate(label, low, middle, high, metric="output_tokens_per_s", value=1):
     load = {"kind": "concurrency", "value": value}
-    return {"label": label, "load": load, "metric": metric, "interval": [low, middle, high], "runs": 5}
+    return made(Estimate, label=label, load=load, metric=metric, interval=[low, middle, high], runs=5)
 
 
 def finding(a, b, ratio, verdict="faster", metric="output_tokens_per_s", why="", value=1):
     load = {"kind": "concurrency", "value": value}
-    return {"a": a, "b": b, "load": load, "metric": metric, "ratio": ratio, "verdict": verdict, "why": why}
+    keys = {"a": a, "b": b, "load": load, "metric": metric, "ratio": ratio, "verdict": verdict, "why": why}
+    return made(PairVerdict, keys)
 
 
 def judged(claims, *, cells=None, estimates=(), comparison=(), gpus=None, scenario="shared-prefix"):
     cells = cells or [cell("vllm"), cell("llamacpp")]
-    summary = {
-        "scenario": scenario,
-        "cells": cells,
-        "estimates": list(estimates),
-        "comparison": list(comparison),
-        "model": {"title": "SmolLM2 135M"},
-    }
+    summary = made(
+        Summary,
+        scenario=scenario,
+        cells=cells,
+        estimates=list(estimates),
+        comparison=list(comparison),
+        model={"title": "SmolLM2 135M"},
+        verdict_rules={"min_runs": 3},
+    )
     return judge(summary, {"host": {"gpus": gpus, "system": "Linux"}}, book(*claims))
 
 
@@ -201,7 +201,7 @@ def test_a_crippled_variant_does_not_stand_for_its_engine():
 
 def test_sources_that_contradict_each_other_are_quoted_together():
     clash = {"topic": "one user", "claims": ["A0-000"], "says": "ahead, or behind"}
-    summary = {"cells": [cell("vllm"), cell("llamacpp")]}
+    summary = made(Summary, cells=[cell("vllm"), cell("llamacpp")])
     (entry,) = judge(summary, {}, book(FASTER, conflict=[clash]))
     assert entry["conflicts"] == ["one user (ahead, or behind)"]
 

@@ -12,6 +12,7 @@ from harness.compare.manifests import Side, differences
 from harness.errors import ExitCode, SpecError
 from harness.report import compared
 from harness.store import RunFolder
+from tests.unit.filled import changed
 from tests.unit.report_runs import TWO, Engine, Shape, make_run
 from tests.unit.report_summaries import verdict
 from tests.unit.test_compare_verdict import cells
@@ -266,7 +267,7 @@ def gone(document):
                 *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
                 cells("vllm", 100, load=load(8)),
                 [
-                    one | ({"validity": FAILED} if one["repeat"] < 3 else {})
+                    changed(one, **({"validity": FAILED} if one.repeat < 3 else {}))
                     for one in cells("tgi", 100, load=load(8))
                 ],
             ),
@@ -279,7 +280,7 @@ def gone(document):
                 *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
                 cells("vllm", 100, load=load(8)),
                 [
-                    one | {"output_tokens_per_s": None, "nulls": {"output_tokens_per_s": "no counts"}}
+                    changed(one, output_tokens_per_s=None, nulls={"output_tokens_per_s": "no counts"})
                     for one in cells("tgi", 100, load=load(8))
                 ],
             ),
@@ -306,7 +307,7 @@ def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(new, lacks, 
 
 def test_what_both_lack_is_not_missing():
     def broken(name):
-        bad = [one | {"validity": FAILED} for one in cells("vllm", 100, load=load(8))]
+        bad = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
         return run(name, cells("vllm", 100), bad)
 
     assert compare_runs([broken("base"), broken("new")])["missing"] == []
@@ -332,7 +333,7 @@ def test_a_name_that_can_allow_nothing_is_a_mistake():
 
 def test_a_load_point_that_cannot_be_compared_is_not_passed_over():
     drifting = verdict("SUSPECT", "not-steady", "e2e_ms changes by +43% over it", "20%", "")
-    bad = [one | {"validity": drifting} for one in cells("vllm", 100, load=load(8))]
+    bad = [changed(one, validity=drifting) for one in cells("vllm", 100, load=load(8))]
     document = compare_runs([run("old", *(cells("vllm", 100, load=load(v)) for v in (4, 8))),
                              run("new", cells("vllm", 100), bad)])  # fmt: skip
     assert words(document) == [["same", "not comparable"]]

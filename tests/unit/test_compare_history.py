@@ -10,7 +10,7 @@ from harness.compare.history import drifts, entries, series
 from harness.errors import SpecError
 from harness.report import trends
 from harness.store.history import append_history, history_path, read_history
-from tests.unit.report_summaries import cell
+from tests.unit.report_summaries import cell, summary
 
 METRIC = "ttft_ms.p50"
 HOST = {"cpu": "EPYC", "cpus_usable": 2, "gpus": None, "hostname": "a-new-one-each-night"}
@@ -19,9 +19,9 @@ HOST = {"cpu": "EPYC", "cpus_usable": 2, "gpus": None, "hostname": "a-new-one-ea
 def night(number, p50, *, host=HOST, **changes):
     cells = [cell("vllm", repeat=repeat, p50=p50 + 0.01 * repeat, **changes) for repeat in range(3)]
     rules = Rules(primary=METRIC, metrics=(METRIC,))
-    made = {"run": f"run-{number:02d}", "scenario": "chat", "simulated": False, "cells": cells}
     manifest = {"created_utc": f"2026-11-{number + 1:02d}T03:00:00+00:00", "host": host, "git": None}
-    return entries(manifest, made | compare(cells, rules))
+    named = {"run": f"run-{number:02d}", "scenario": "chat"}
+    return entries(manifest, summary(*cells, **named, **compare(cells, rules)._asdict()))
 
 
 def history(values):

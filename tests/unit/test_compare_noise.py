@@ -6,6 +6,7 @@ from harness.compare import Rules, compare
 from harness.run import noise
 from harness.run.options import RunOptions
 from harness.run.prepare import prepare
+from tests.unit.filled import changed
 from tests.unit.test_compare_verdict import NOISE, cells
 
 METRIC = "ttft_ms.p50"
@@ -15,22 +16,22 @@ HOST = {"machine": "x86_64", "cpu": "EPYC", "cpus_usable": 2, "gpus": None}
 
 def found():
     measured = [*cells("vllm#a", 101), *cells("vllm#b", 100, noise=-NOISE), *cells("tgi#a", 300)]
-    return compare(measured, RULES)["noise"]
+    return compare(measured, RULES).noise
 
 
 def test_only_a_backend_with_itself_is_noise():
     (one,) = found()
-    assert (one["backend"], one["metric"], one["verdict"]) == ("vllm", METRIC, "same")
-    assert one["apart"] == pytest.approx(0.01, abs=1e-4)
-    assert one["smallest_detectable"] > 0.02
-    assert compare([*cells("vllm", 101), *cells("tgi", 100)], RULES)["noise"] == []
+    assert (one.backend, one.metric, one.verdict) == ("vllm", METRIC, "same")
+    assert one.apart == pytest.approx(0.01, abs=1e-4)
+    assert one.smallest_detectable > 0.02
+    assert compare([*cells("vllm", 101), *cells("tgi", 100)], RULES).noise == ()
 
 
 def test_the_floor_is_the_outer_end_of_the_interval():
     (one,) = found()
-    low, _, high = one["ratio"]
-    assert one["outer"] == pytest.approx(max(high, 1 / low) - 1)
-    assert one["outer"] > one["apart"]
+    low, _, high = one.ratio
+    assert one.outer == pytest.approx(max(high, 1 / low) - 1)
+    assert one.outer > one.apart
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_floors_are_kept_by_their_key(cache):
     assert noise.stored("one") == {}
     noise.store({"one": found()})
     assert noise.stored("one")["c4"][METRIC] == pytest.approx(found()[0]["outer"])
-    noise.store({"two": found(), "one": [found()[0] | {"metric": "e2e_ms.p50", "outer": 0.5}]})
+    noise.store({"two": found(), "one": [changed(found()[0], metric="e2e_ms.p50", outer=0.5)]})
     assert set(noise.stored("one")["c4"]) == {METRIC, "e2e_ms.p50"}
     assert METRIC in noise.stored("two")["c4"]
     assert noise.stored("three") == {}

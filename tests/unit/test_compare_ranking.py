@@ -2,9 +2,8 @@
 
 from harness.compare import Rules, compare
 from harness.compare.ranking import rank, weights_of
-from harness.compare.verdict import Finding
-from harness.plan import LoadPoint
-from harness.stats.runs import Interval
+from harness.model import Interval, LoadPoint, PairVerdict
+from tests.unit import filled
 from tests.unit.test_compare_verdict import cells
 
 LOAD = LoadPoint("concurrency", 4)
@@ -13,13 +12,16 @@ RULES = Rules(primary=METRIC, metrics=(METRIC,))
 WORDS = {">": "faster", ">>": "faster", "≈": "same", "?": "not enough runs", "∦": "not comparable"}
 
 
+def pair(a, b, word, ratio):
+    return filled.made(
+        PairVerdict, a=a, b=b, load=LOAD, metric=METRIC, verdict=word, runs=[5, 5], ratio=ratio
+    )
+
+
 def line(estimates, signs):
     """`signs`: {"ab": ">"}, of the first against the second."""
     ratios = {">": Interval(0.85, 0.9, 0.95), ">>": Interval(0.4, 0.5, 0.6)}
-    findings = [
-        Finding(pair[0], pair[1], LOAD, METRIC, WORDS[sign], "", (5, 5), ratio=ratios.get(sign))
-        for pair, sign in signs.items()
-    ]
+    findings = [pair(*labels, WORDS[sign], ratios.get(sign)) for labels, sign in signs.items()]
     found = rank(findings, estimates, LOAD, METRIC, RULES)
     return found and (found.line, ["".join(group) for group in found.groups])
 
@@ -65,12 +67,12 @@ def test_lines_of_every_load_and_the_last_as_the_ranking():
         *cells("llamacpp", 900, load=many), *cells("vllm", 300, load=many),
     ]  # fmt: skip
     found = compare(measured, RULES)
-    assert found["ranking"] == {METRIC: "vllm >> llamacpp"}
-    assert [(made["load"]["value"], made["line"]) for made in found["rankings"]] == [
+    assert found.ranking == {METRIC: "vllm >> llamacpp"}
+    assert [(made.load["value"], made.line) for made in found.rankings] == [
         (1, "llamacpp > vllm"),
         (16, "vllm >> llamacpp"),
     ]
-    assert all(made["primary"] for made in found["rankings"])
+    assert all(made.primary for made in found.rankings)
 
 
 def served(label, p50, track, quantisation):
@@ -80,31 +82,31 @@ def served(label, p50, track, quantisation):
 def test_other_weights_stand_in_the_line():
     llamacpp = served("llamacpp", 300, "gguf-q4_1", "Q4_1")
     found = compare([*served("vllm", 100, "bf16", "bf16"), *llamacpp], RULES)
-    assert found["ranking"] == {METRIC: "vllm[bf16] >> llamacpp[Q4_1] (different weights)"}
-    (made,) = found["rankings"]
-    assert made["weights"] == {"vllm": "bf16", "llamacpp": "Q4_1"}
-    assert made["groups"] == [["vllm"], ["llamacpp"]]
+    assert found.ranking == {METRIC: "vllm[bf16] >> llamacpp[Q4_1] (different weights)"}
+    (made,) = found.rankings
+    assert made.weights == {"vllm": "bf16", "llamacpp": "Q4_1"}
+    assert made.groups == (("vllm",), ("llamacpp",))
     equal = compare([*served("ollama", 100, "gguf-q4_1", "Q4_1"), *llamacpp], RULES)
-    assert equal["ranking"] == {METRIC: "ollama >> llamacpp"}
-    assert equal["rankings"][0]["weights"] is None
+    assert equal.ranking == {METRIC: "ollama >> llamacpp"}
+    assert equal.rankings[0]["weights"] is None
 
 
 def test_weights_of_one_quantisation_and_two_sources_are_told_apart():
     found = compare([*served("a", 100, "bf16", "bf16"), *served("b", 300, "bf16-from-q4_1", "bf16")], RULES)
-    assert found["ranking"] == {METRIC: "a[bf16] >> b[bf16-from-q4_1] (different weights)"}
+    assert found.ranking == {METRIC: "a[bf16] >> b[bf16-from-q4_1] (different weights)"}
 
 
 def test_weights_that_nobody_knows_are_not_taken_for_the_same():
     found = compare([*served("a", 100, "bf16", "bf16"), *served("b", 300, None, None)], RULES)
-    assert found["ranking"] == {METRIC: "a[bf16] >> b[unknown] (different weights)"}
+    assert found.ranking == {METRIC: "a[bf16] >> b[unknown] (different weights)"}
     found = compare([*served("a", 100, None, None), *served("b", 300, None, None)], RULES)
-    assert found["ranking"] == {METRIC: "a >> b"}
+    assert found.ranking == {METRIC: "a >> b"}
 
 
 def test_a_circle_of_other_weights_names_them():
     cells_of = [*served("a", 1, "x", "X"), *served("b", 2, "y", "Y")]
     ratio = Interval(0.85, 0.9, 0.95)
-    found = [Finding("b", "a", LOAD, METRIC, "faster", "", (5, 5), ratio=ratio)]
+    found = [pair("b", "a", "faster", ratio)]
     made = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, weights_of(cells_of))
     assert made.line.startswith("no order of a[X], b[Y]: ")
     assert made.line.endswith(" (different weights)")

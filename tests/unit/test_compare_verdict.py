@@ -7,6 +7,7 @@ from harness.compare import Rules, compare
 from harness.compare.observed import loads, series
 from harness.compare.verdict import find
 from harness.report import table
+from tests.unit.filled import changed
 from tests.unit.report_runs import Engine, Shape, make_run
 from tests.unit.report_summaries import cell, verdict
 
@@ -31,7 +32,7 @@ def cells(label, p50, *, noise=NOISE, repeats=5, load=None, work="w", **changes)
 
 
 def only(found):
-    (one,) = found["comparison"]
+    (one,) = found.comparison
     return one
 
 
@@ -41,66 +42,66 @@ def judged(a, b, rules=ONE):
 
 def test_slower_beyond_the_floor():
     one = judged(cells("a", 110), cells("b", 100, noise=-NOISE))
-    assert one["verdict"] == "slower"
-    low, middle, high = one["ratio"]
+    assert one.verdict == "slower"
+    low, middle, high = one.ratio
     assert middle == pytest.approx(1.1)
     assert 1.09 < low < middle < high < 1.11
-    assert one["difference"][1] == pytest.approx(10)
-    assert one["runs"] == [5, 5]
-    assert one["paired"]
-    assert one["primary"]
-    assert one["p_holm"] < 0.01
-    assert one["why"].startswith("10 % higher (")
-    assert one["why"].endswith("over 5 pairs of runs, beyond the floor of 2 %")
+    assert one.difference.estimate == pytest.approx(10)
+    assert one.runs == (5, 5)
+    assert one.paired
+    assert one.primary
+    assert one.p_holm < 0.01
+    assert one.why.startswith("10 % higher (")
+    assert one.why.endswith("over 5 pairs of runs, beyond the floor of 2 %")
 
 
 def test_of_a_rate_more_is_better():
     rules = Rules(primary="requests_per_s", metrics=("requests_per_s",))
-    a = [made | {"requests_per_s": 11 + 0.01 * i} for i, made in enumerate(cells("a", 1))]
-    b = [made | {"requests_per_s": 10 + 0.01 * i} for i, made in enumerate(cells("b", 1))]
-    assert judged(a, b, rules)["verdict"] == "faster"
-    assert judged(b, a, rules)["verdict"] == "slower"
+    a = [changed(made, requests_per_s=11 + 0.01 * i) for i, made in enumerate(cells("a", 1))]
+    b = [changed(made, requests_per_s=10 + 0.01 * i) for i, made in enumerate(cells("b", 1))]
+    assert judged(a, b, rules).verdict == "faster"
+    assert judged(b, a, rules).verdict == "slower"
 
 
 def test_a_sure_difference_below_the_floor_is_no_finding():
     one = judged(cells("a", 101.5), cells("b", 100))
-    assert one["ratio"][0] > 1.01
-    assert one["verdict"] == "same"
-    assert one["why"].endswith("within 5 %")
+    assert one.ratio.low > 1.01
+    assert one.verdict == "same"
+    assert one.why.endswith("within 5 %")
 
 
 def test_a_wide_interval_is_not_the_same():
     one = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
-    assert one["ratio"][0] < 1 < one["ratio"][2]
-    assert one["verdict"] == "not enough runs"
-    assert "neither beyond 2 % nor within 5 %; about" in one["why"]
+    assert one.ratio.low < 1 < one.ratio.high
+    assert one.verdict == "not enough runs"
+    assert "neither beyond 2 % nor within 5 %; about" in one.why
 
 
 def test_two_runs_are_not_enough_however_far_apart():
     one = judged(cells("a", 900, repeats=2), cells("b", 100, repeats=2))
-    assert (one["verdict"], one["ratio"], one["p_holm"]) == ("not enough runs", None, None)
-    assert one["why"] == "2 and 2 runs, 3 are needed"
+    assert (one.verdict, one.ratio, one.p_holm) == ("not enough runs", None, None)
+    assert one.why == "2 and 2 runs, 3 are needed"
 
 
 def test_invalid_cells_never_enter():
     a, b = cells("a", 110), cells("b", 100)
     bad = verdict("INVALID", "client-busy", "99 %", "90 %", "")
-    a[0] = a[0] | {"validity": bad, "ttft_ms": {"p50": 1e9}}
-    assert judged(a, b)["runs"] == [4, 4]
-    a[1:3] = [made | {"validity": bad} for made in a[1:3]]
+    a[0] = changed(a[0], validity=bad, ttft_ms={"p50": 1e9})
+    assert judged(a, b).runs == (4, 4)
+    a[1:3] = [changed(made, validity=bad) for made in a[1:3]]
     one = judged(a, b)
-    assert one["verdict"] == "not enough runs"
-    assert "3 of a INVALID" in one["why"]
-    labels = {(made["label"], made["runs"]) for made in compare([*a, *b], ONE)["estimates"]}
+    assert one.verdict == "not enough runs"
+    assert "3 of a INVALID" in one.why
+    labels = {(made.label, made.runs) for made in compare([*a, *b], ONE).estimates}
     assert labels == {("a", 2), ("b", 5)}
 
 
 def test_runs_of_other_requests_are_neither_paired_nor_comparable():
     one = judged(cells("a", 110, work="one"), cells("b", 100, work="other"))
-    assert not one["paired"]
-    assert one["ratio"][0] > 1.02
-    assert one["verdict"] == "not comparable"
-    assert one["why"].startswith("the requests: ")
+    assert not one.paired
+    assert one.ratio.low > 1.02
+    assert one.verdict == "not comparable"
+    assert one.why.startswith("the requests: ")
 
 
 def test_what_is_unequal_refuses_the_metrics_it_touches():
@@ -110,35 +111,35 @@ def test_what_is_unequal_refuses_the_metrics_it_touches():
         cells(label, p50, conditions={"output_tokens_mean": mean}, load={"kind": "concurrency", "value": 1})
         for label, p50, mean in (("a", 110, 32.0), ("b", 100, 16.0))
     )
-    found = compare([*a, *b], rules)["comparison"]
-    assert [one["verdict"] for one in found] == ["slower", "not comparable", "not comparable"]
+    found = compare([*a, *b], rules).comparison
+    assert [one.verdict for one in found] == ["slower", "not comparable", "not comparable"]
     assert found[1]["why"].startswith("tokens per answer: 32.0 (a), 16.0 (b)")
     assert found[1]["p_holm"] is None
 
 
 def test_all_of_one_before_all_of_the_other_is_refused():
     a = cells("a", 110)
-    b = [made | {"started_unix_ns": made["started_unix_ns"] + 10_000} for made in cells("b", 100)]
+    b = [changed(made, started_unix_ns=made["started_unix_ns"] + 10_000) for made in cells("b", 100)]
     one = judged(a, b)
-    assert one["verdict"] == "not comparable"
-    assert one["why"] == "all runs of a came before all runs of b: drift is not ruled out"
-    assert one["ratio"] is not None
+    assert one.verdict == "not comparable"
+    assert one.why == "all runs of a came before all runs of b: drift is not ruled out"
+    assert one.ratio is not None
 
 
 def test_a_null_percentile_says_why():
     reason = "16 samples; p90 needs 29"
     rules = Rules(primary="ttft_ms.p90", metrics=("ttft_ms.p90",))
     a, b = (
-        [made | {"ttft_ms": {"p90": None}, "nulls": {"ttft_ms.p90": reason}} for made in cells(label, 1)]
+        [changed(made, ttft_ms={"p90": None}, nulls={"ttft_ms.p90": reason}) for made in cells(label, 1)]
         for label in "ab"
     )
     one = judged(a, b, rules)
-    assert (one["verdict"], one["why"]) == ("not enough runs", f"0 and 0 runs, 3 are needed; {reason}")
+    assert (one.verdict, one.why) == ("not enough runs", f"0 and 0 runs, 3 are needed; {reason}")
 
 
 def test_a_zero_has_no_ratio():
     one = judged(cells("a", 0.0), cells("b", 100))
-    assert (one["verdict"], one["why"]) == ("not enough runs", "a value is 0: there is no ratio")
+    assert (one.verdict, one.why) == ("not enough runs", "a value is 0: there is no ratio")
 
 
 ODD = np.array([1.5, -1.2, 0.9, -1.6, 0.4])
@@ -148,7 +149,7 @@ def test_the_primary_metric_is_a_family_over_all_pairs_and_loads():
     """Shown alone, and not among the 30 comparisons of five backends at three loads. Secondary ones apart."""
     point = {"kind": "concurrency", "value": 4}
     a, b = cells("a", 105, noise=1.5 * ODD, load=point), cells("b", 100, noise=np.zeros(5), load=point)
-    assert judged(a, b)["verdict"] == "slower"
+    assert judged(a, b).verdict == "slower"
     others = [
         made
         for label in "abcde"
@@ -157,13 +158,13 @@ def test_the_primary_metric_is_a_family_over_all_pairs_and_loads():
         for made in cells(label, 100, noise=20 * ODD, load={"kind": "concurrency", "value": value})
     ]
     names = ("ttft_ms.p50", "requests_per_s", "output_tokens_per_s")
-    found = compare([*a, *b, *others], Rules(primary="ttft_ms.p50", metrics=names))["comparison"]
+    found = compare([*a, *b, *others], Rules(primary="ttft_ms.p50", metrics=names)).comparison
     one = next(x for x in found if (x["a"], x["b"], x["load"]["value"], x["primary"]) == ("a", "b", 4, True))
-    assert one["verdict"] == "not enough runs"
-    assert "beyond 2 % by itself, but not as one of 30 comparisons" in one["why"]
-    assert one["family_ratio"][0] < one["ratio"][0]
-    assert one["family_ratio"][0] < 1.02 < one["ratio"][0]
-    alone = compare([*a, *b], Rules(primary="ttft_ms.p50", metrics=names))["comparison"][0]
+    assert one.verdict == "not enough runs"
+    assert "beyond 2 % by itself, but not as one of 30 comparisons" in one.why
+    assert one.family_ratio.low < one.ratio.low
+    assert one.family_ratio.low < 1.02 < one.ratio.low
+    alone = compare([*a, *b], Rules(primary="ttft_ms.p50", metrics=names)).comparison[0]
     assert alone["verdict"] == "slower"
 
 
@@ -171,9 +172,9 @@ def test_same_is_the_whole_interval_of_the_family_within_five_per_cent():
     """Audit 16: the floor of a noisy machine once widened what counted as the same."""
     wide, one = 2.6 * ODD, {"kind": "concurrency", "value": 1}
     a, b = cells("a", 100, noise=wide, load=one), cells("b", 100, noise=np.zeros(5), load=one)
-    assert judged(a, b)["verdict"] == "same"
+    assert judged(a, b).verdict == "same"
     more = [made for label in "ab" for made in cells(label, 100, noise=20 * ODD * (label == "a"))]
-    found = compare([*a, *b, *more], ONE)["comparison"]
+    found = compare([*a, *b, *more], ONE).comparison
     assert found[0]["verdict"] == "not enough runs"
     assert "within 5 % by itself, but not as one of 2 comparisons" in found[0]["why"]
 
@@ -184,10 +185,10 @@ def test_a_measured_floor_only_ever_leaves_it_open():
     quiet = {"kind": "concurrency", "value": 1}
     for p50 in (110, 100.1, 118.9):
         one = judged(cells("a", p50), cells("b", 100), rules)
-        assert one["verdict"] == "not enough runs"
-        assert "not beyond 19 %, by which this machine differs from itself" in one["why"]
-    assert judged(cells("a", 130), cells("b", 100), rules)["verdict"] == "slower"
-    assert judged(cells("a", 110, load=quiet), cells("b", 100, load=quiet), rules)["verdict"] == "slower"
+        assert one.verdict == "not enough runs"
+        assert "not beyond 19 %, by which this machine differs from itself" in one.why
+    assert judged(cells("a", 130), cells("b", 100), rules).verdict == "slower"
+    assert judged(cells("a", 110, load=quiet), cells("b", 100, load=quiet), rules).verdict == "slower"
 
 
 def test_a_smaller_level_asks_for_more():
@@ -203,7 +204,7 @@ BUSY = verdict("INVALID", "client-busy", "99 %", "90 %", "")
 
 
 def struck(made, *repeats, validity=DIED):
-    return [cell | {"validity": validity} if cell["repeat"] in repeats else cell for cell in made]
+    return [changed(one, validity=validity) if one.repeat in repeats else one for one in made]
 
 
 def test_runs_that_failed_speak_against_their_engine():
@@ -211,43 +212,43 @@ def test_runs_that_failed_speak_against_their_engine():
     a, b = struck(cells("a", 80), 1, 3), cells("b", 100)
     found = compare([*a, *b], ONE)
     one = only(found)
-    assert (one["verdict"], one["runs"]) == ("not comparable", [3, 3])
-    assert one["failed"] == [2, 0]
-    assert one["why"] == "a: 2 of 5 failed: the runs that are left speak too well of it"
-    assert found["ranking"] == {"ttft_ms.p50": "b ∦ a (2 of 5 failed)"}
-    assert judged(a, cells("b", 80))["verdict"] == "not comparable"
+    assert (one.verdict, one.runs) == ("not comparable", (3, 3))
+    assert one.failed == (2, 0)
+    assert one.why == "a: 2 of 5 failed: the runs that are left speak too well of it"
+    assert found.ranking == {"ttft_ms.p50": "b ∦ a (2 of 5 failed)"}
+    assert judged(a, cells("b", 80)).verdict == "not comparable"
 
 
 def test_who_is_slower_even_in_what_is_left_is_slower():
     found = compare([*struck(cells("a", 120), 1), *cells("b", 100)], ONE)
-    assert only(found)["verdict"] == "slower"
-    assert only(found)["why"].endswith("; a: 1 of 5 failed")
-    assert found["ranking"] == {"ttft_ms.p50": "b > a (1 of 5 failed)"}
+    assert only(found).verdict == "slower"
+    assert only(found).why.endswith("; a: 1 of 5 failed")
+    assert found.ranking == {"ttft_ms.p50": "b > a (1 of 5 failed)"}
 
 
 def test_an_engine_that_always_failed_stands_at_the_end_of_the_line():
     measured = [*struck(cells("a", 1), 0, 1, 2, 3, 4), *cells("b", 100), *cells("c", 130)]
     found = compare(measured, ONE)
-    assert found["ranking"] == {"ttft_ms.p50": "b >> c ∦ a (5 of 5 failed)"}
-    why = next(one["why"] for one in found["comparison"] if one["a"] == "a")
+    assert found.ranking == {"ttft_ms.p50": "b >> c ∦ a (5 of 5 failed)"}
+    why = next(one.why for one in found.comparison if one.a == "a")
     assert why == "a: 5 of 5 failed; 0 and 5 runs, 3 are needed"
 
 
 def test_what_the_client_spoiled_is_no_evidence():
     one = judged(struck(cells("a", 80), 1, 3, validity=BUSY), cells("b", 100))
-    assert (one["verdict"], one["failed"]) == ("faster", [0, 0])
+    assert (one.verdict, one.failed) == ("faster", (0, 0))
 
 
 def test_a_percentile_that_failures_made_infinite_is_a_failure_in_it():
     rules = Rules(primary="ttft_ms.p99", metrics=("ttft_ms.p99", "ttft_ms.p50"))
     reason = "3 of 400 requests never got there"
-    a, b = ([made | {"ttft_ms": {"p50": 1, "p99": made["ttft_ms"]["p50"]}} for made in cells(*given)]
+    a, b = ([changed(made, ttft_ms={"p50": 1, "p99": made.ttft_ms.p50}) for made in cells(*given)]
             for given in (("a", 80), ("b", 100)))  # fmt: skip
-    a[2] |= {"ttft_ms": {"p50": 1, "p99": None}, "nulls": {"ttft_ms.p99": reason}}
-    found = compare([*a, *b], rules)["comparison"]
-    assert [(one["verdict"], one["failed"]) for one in found] == [
-        ("not comparable", [1, 0]),
-        ("same", [0, 0]),
+    a[2] = changed(a[2], ttft_ms={"p50": 1, "p99": None}, nulls={"ttft_ms.p99": reason})
+    found = compare([*a, *b], rules).comparison
+    assert [(one.verdict, one.failed) for one in found] == [
+        ("not comparable", (1, 0)),
+        ("same", (0, 0)),
     ]
 
 
@@ -256,12 +257,12 @@ RATE = Rules(primary="output_tokens_per_s", metrics=("output_tokens_per_s", "ttf
 
 def rated(label, per_s, **changes):
     return [
-        made | {"output_tokens_per_s": per_s + made["repeat"] * 0.01} for made in cells(label, 20, **changes)
+        changed(made, output_tokens_per_s=per_s + made.repeat * 0.01) for made in cells(label, 20, **changes)
     ]
 
 
 def words_of(a, b, rules=RATE):
-    return [(one["verdict"], one["why"]) for one in compare([*a, *b], rules)["comparison"]]
+    return [(one.verdict, one.why) for one in compare([*a, *b], rules).comparison]
 
 
 def test_a_rate_that_the_load_set_says_nothing_of_the_servers():
@@ -307,14 +308,14 @@ def test_unlike_windows_are_not_compared_in_rates():
 
 
 def test_one_run_has_an_estimate_and_no_interval():
-    (first, *_) = compare(cells("a", 100, repeats=1), ONE)["estimates"]
-    assert (first["metric"], first["runs"]) == ("ttft_ms.mean", 1)
-    assert first["interval"] == [None, pytest.approx(100.2), None]
+    (first, *_) = compare(cells("a", 100, repeats=1), ONE).estimates
+    assert (first.metric, first.runs) == ("ttft_ms.mean", 1)
+    assert first.interval == (None, pytest.approx(100.2), None)
 
 
 def test_nothing_measured_is_nothing_to_compare():
     found = compare([], ONE)
-    assert (found["comparison"], found["ranking"], found["rankings"]) == ([], {}, [])
+    assert (found.comparison, found.ranking, found.rankings) == ((), {}, ())
 
 
 def pooled_p99(a_factor, count=70):
@@ -324,26 +325,26 @@ def pooled_p99(a_factor, count=70):
     measured, samples = [], {}
     for label, factor in (("a", a_factor), ("b", 1.0)):
         for made in cells(label, 100):
-            measured.append(made | {"ttft_ms": {"p99": None}})
-            samples[made["cell"]] = np.sort(factor * np.exp(random.normal(4, 0.2, count)))
+            measured.append(changed(made, ttft_ms={"p99": None}))
+            samples[made.cell] = np.sort(factor * np.exp(random.normal(4, 0.2, count)))
     return compare(measured, rules, {name: {"ttft_ms": values} for name, values in samples.items()})
 
 
 def test_a_percentile_that_no_run_has_is_taken_of_all_their_requests():
     found = pooled_p99(1.5)
     one = only(found)
-    assert (one["verdict"], one["method"], one["runs"]) == ("slower", "pooled", [5, 5])
-    assert one["ratio"][0] < 1.5 < one["ratio"][2]
-    assert one["difference"] is None
-    assert one["why"].endswith("over 5 pairs of runs, requests pooled, beyond the floor of 2 %")
-    estimate = next(made for made in found["estimates"] if made["metric"] == "ttft_ms.p99")
+    assert (one.verdict, one.method, one.runs) == ("slower", "pooled", (5, 5))
+    assert one.ratio.low < 1.5 < one.ratio.high
+    assert one.difference is None
+    assert one.why.endswith("over 5 pairs of runs, requests pooled, beyond the floor of 2 %")
+    estimate = next(made for made in found.estimates if made.metric == "ttft_ms.p99")
     assert estimate["method"] == "pooled"
     assert estimate["interval"][0] < 1.5 * np.exp(4 + 2.326 * 0.2) < estimate["interval"][2]
 
 
 def test_too_few_requests_in_all_runs_have_none():
     one = only(pooled_p99(1.5, count=50))
-    assert (one["verdict"], one["ratio"]) == ("not enough runs", None)
+    assert (one.verdict, one.ratio) == ("not enough runs", None)
 
 
 def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_path):
@@ -354,12 +355,12 @@ def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_pa
     )
     shape = Shape(engines, concurrency=(), rates=(10,), repeats=3, requests=300, output_tokens=50)
     made = make_run(tmp_path, shape).read_summary()
-    assert {cell["state"] for cell in made["cells"]} == {"under load"}
-    found = {one["metric"]: one for one in made["comparison"]}
+    assert {cell.state for cell in made.cells} == {"under load"}
+    found = {one.metric: one for one in made.comparison}
     assert found["output_tokens_per_s"]["verdict"] == "not comparable"
     assert found["output_tokens_per_s"]["why"].startswith("both served all that was sent")
     assert found["tpot_ms.p50"]["verdict"] == "faster"
-    assert "output_tokens_per_s" not in made["ranking"]
+    assert "output_tokens_per_s" not in made.ranking
     printed = table.terminal(made, 100, color=False)
     assert "TPOT" in printed
     assert "Output" not in "".join(line for line in printed.splitlines() if ">>" in line)

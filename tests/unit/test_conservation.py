@@ -10,9 +10,11 @@ from harness.checks import judge
 from harness.metrics import conservation
 from harness.metrics.conservation import Cell, laws
 from harness.metrics.throughput import measured_window, rates, slots_of, work_shares
+from harness.model import Requests
 from harness.record import Outcome
 from harness.summary import summarise_cell
 from harness.telemetry import Samples, Telemetry
+from tests.unit import filled
 
 CLOSED = {"kind": "concurrency", "value": 8, "arrival": None, "over_cap": None}
 OPEN = {"kind": "rate", "value": 10.0, "arrival": "constant", "over_cap": "wait"}
@@ -51,7 +53,7 @@ def cell(made, load=CLOSED, telemetry=None, **changes):
     shares = work_shares(requests, made.events, window, closed_loop=load["kind"] == "concurrency")
     outcomes = {"ok": int((requests["outcome"] == Outcome.OK).sum())}
     outcomes["failed"] = len(requests) - outcomes["ok"]
-    counts = {"planned": len(requests), "unsent": 0, "outcomes": outcomes}
+    counts = filled.made(Requests, planned=len(requests), unsent=0, outcomes=outcomes)
     shown = rates(made, window, shares)
     return Cell(made, facts(load=load, **changes), window, shown, shares, counts, telemetry or Telemetry())
 
@@ -170,9 +172,9 @@ def test_arrivals_that_were_dropped_are_neither():
 def test_a_lost_record_is_missed():
     given = cell(closed_loop())
     assert law(given, "planned").holds
-    found = law(replace(given, counts={**given.counts, "planned": 33}), "planned")
+    found = law(replace(given, counts=filled.changed(given.counts, planned=33)), "planned")
     assert (found.measured, found.expected, found.holds) == (32, 33, False)
-    warm = {"planned": 32, "unsent": 3, "outcomes": {"ok": 31}}
+    warm = filled.made(Requests, planned=32, unsent=3, outcomes={"ok": 31})
     assert law(replace(given, counts=warm), "planned").why == "requests of the warm-up were never due"
 
 

@@ -5,15 +5,18 @@ import pytest
 from harness.asked import NUMBERS, Asked
 from harness.fairness import conditions, unequal
 from harness.fairness.cache import verify
-from tests.unit import made
+from harness.model import CellResult, as_json
+from tests.unit import filled, made
+from tests.unit.filled import changed
 
 
 def cell(label, load=None, repeat=0, facts=None, rows=None, hit_rate=None, **changes):
     known = made.facts(**(facts or {}))
     rows = rows or [{"intended": 0, "texts": [10, 20, 30], "prompt": 110, "tokens": 3}] * 4
     records = made.records(*rows)
-    return {
+    given = {
         "label": label,
+        "backend": label,
         "load": load or {"kind": "concurrency", "value": 4, "arrival": None},
         "repeat": repeat,
         "simulated": False,
@@ -22,12 +25,12 @@ def cell(label, load=None, repeat=0, facts=None, rows=None, hit_rate=None, **cha
         "launch": "process",
         "output_tokens": {"tokens_per_event": 1.0},
         "conditions": conditions(records, known, hit_rate),
-        **changes,
     }
+    return filled.made(CellResult, given, **changes)
 
 
 def codes(*cells):
-    return {entry["code"]: entry["matters"] for entry in unequal(cells)}
+    return {entry.code: entry.matters for entry in unequal(cells)}
 
 
 def rows(**changes):
@@ -35,8 +38,8 @@ def rows(**changes):
 
 
 def test_alike_is_alike():
-    assert unequal([cell("a"), cell("b")]) == []
-    assert unequal([cell("a")]) == []
+    assert unequal([cell("a"), cell("b")]) == ()
+    assert unequal([cell("a")]) == ()
 
 
 def test_other_work_simulation_and_sampling_decide():
@@ -48,7 +51,7 @@ def test_other_work_simulation_and_sampling_decide():
 
 def test_cells_of_different_load_points_are_not_held_against_each_other():
     other = cell("b", load={"kind": "concurrency", "value": 8, "arrival": None}, workload_sha256="b" * 64)
-    assert unequal([cell("a"), other]) == []
+    assert unequal([cell("a"), other]) == ()
 
 
 def test_other_weights_and_a_cache_switched_off_are_told():
@@ -60,8 +63,8 @@ def test_other_weights_and_a_cache_switched_off_are_told():
 @pytest.mark.parametrize(("prompt", "decides"), [(111, False), (140, True)])
 def test_a_template_that_adds_other_tokens_is_found_by_the_prompt_counts(prompt, decides):
     (entry,) = unequal([cell("a"), cell("b", rows=rows(prompt=prompt))])
-    assert (entry["code"], entry["matters"], entry["labels"]) == ("prompt-tokens", decides, ["a", "b"])
-    assert f"{prompt}.0 (b)" in entry["text"]
+    assert (entry.code, entry.matters, entry.labels) == ("prompt-tokens", decides, ("a", "b"))
+    assert f"{prompt}.0 (b)" in entry.text
 
 
 def test_equal_means_do_not_hide_different_chats():
@@ -73,7 +76,7 @@ def test_equal_means_do_not_hide_different_chats():
 def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_both_know():
     first = cell("a", rows=[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}])
     partly = [{"texts": [1], "prompt": 100}, {"outcome": made.Outcome.RESET}]
-    assert unequal([first, cell("b", rows=partly)]) == []
+    assert unequal([first, cell("b", rows=partly)]) == ()
     partly[0]["prompt"] = 101
     assert "prompt-tokens" in codes(first, cell("b", rows=partly))
 
@@ -92,15 +95,15 @@ def test_later_turns_are_not_the_same_chat():
 
 def test_answers_of_other_lengths_decide_what_depends_on_length():
     (entry,) = unequal([cell("a"), cell("b", rows=rows(tokens=2))])
-    assert (entry["code"], entry["matters"]) == ("output-length", True)
-    assert {"e2e_ms", "tpot_ms", "output_tokens_per_s", "ttft_ms"} <= set(entry["metrics"])
+    assert (entry.code, entry.matters) == ("output-length", True)
+    assert {"e2e_ms", "tpot_ms", "output_tokens_per_s", "ttft_ms"} <= set(entry.metrics)
 
 
 def test_alone_a_first_token_waits_for_no_other_answer():
     alone = {"kind": "concurrency", "value": 1, "arrival": None}
     (entry,) = unequal([cell("a", alone), cell("b", alone, rows=rows(tokens=2))])
-    assert "tpot_ms" in entry["metrics"]
-    assert "ttft_ms" not in entry["metrics"]
+    assert "tpot_ms" in entry.metrics
+    assert "ttft_ms" not in entry.metrics
 
 
 def test_sampling_that_one_engine_cannot_be_told_is_told():
@@ -115,26 +118,26 @@ def test_a_length_that_only_some_could_be_made_to_keep_is_told():
     request = {"request": {"exact_output": True}}
     capped = cell("b", facts=request | {"workload__exact_output": False})
     (entry,) = unequal([cell("a", facts=request), capped])
-    assert (entry["code"], entry["matters"]) == ("length-forced", False)
-    assert entry["text"] == "length of answers forced: yes (a), no (b)"
+    assert (entry.code, entry.matters) == ("length-forced", False)
+    assert entry.text == "length of answers forced: yes (a), no (b)"
 
 
 def test_events_of_several_tokens_decide_the_gap_alone():
     (entry,) = unequal([cell("a"), cell("b", output_tokens={"tokens_per_event": 4.0})])
-    assert (entry["code"], entry["matters"], entry["metrics"]) == ("tokens-per-event", True, ["itl_ms"])
+    assert (entry.code, entry.matters, entry.metrics) == ("tokens-per-event", True, ("itl_ms",))
 
 
 def test_what_one_engine_could_not_be_asked_decides():
     deaf = cell("b", facts={"request": {"unsaid": {"structured.regex": "no field", "exact_output": "x"}}})
     (entry,) = unequal([cell("a"), deaf])
-    assert (entry["code"], entry["labels"], entry["matters"]) == ("unsaid-structured.regex", ["b"], True)
-    assert unequal([deaf, deaf | {"label": "c"}]) == []
+    assert (entry.code, entry.labels, entry.matters) == ("unsaid-structured.regex", ("b",), True)
+    assert unequal([deaf, changed(deaf, label="c")]) == ()
 
 
 def test_a_shape_that_one_engine_ignores_decides():
     kept, ignored = ({"structured": {"regex": {"told": True, "rate": rate}}} for rate in (1.0, 0.1))
     assert codes(cell("a", answers=kept), cell("b", answers=ignored)) == {"shape-regex": True}
-    assert unequal([cell("a", answers=kept), cell("b", answers=kept)]) == []
+    assert unequal([cell("a", answers=kept), cell("b", answers=kept)]) == ()
 
 
 def test_fewer_sequences_at_once_decide_only_where_the_load_asks_for_more():
@@ -159,26 +162,25 @@ def test_one_entry_for_all_load_points_and_the_deciding_one_wins():
         cell("b", eight, rows=rows(prompt=140)),
     ]
     (entry,) = unequal(cells)
-    assert entry["matters"]
+    assert entry.matters
 
 
 def test_the_order_of_measuring_makes_no_second_entry():
     cells = [cell("a"), cell("b", quantisation="Q4_1")]
-    again = [one | {"repeat": 1} for one in reversed(cells)]
+    again = [changed(one, repeat=1) for one in reversed(cells)]
     (entry,) = unequal([*cells, *again])
-    assert entry["labels"] == ["a", "b"]
+    assert entry.labels == ("a", "b")
 
 
 def test_reasoning_text_in_one_only_decides():
     one = cell("a")
-    one["conditions"]["thinking"]["seen"] = True
-    assert codes(one, cell("b")) == {"thinking": True}
+    reasoned = {**as_json(one.conditions), "thinking": {"seen": True}}
+    assert codes(changed(one, conditions=reasoned), cell("b")) == {"thinking": True}
 
 
 def test_cells_measured_before_conditions_were_kept_are_taken():
-    old = cell("a")
-    del old["conditions"]
-    assert unequal([old, cell("b")]) == []
+    old = cell("a", conditions={})
+    assert unequal([old, cell("b")]) == ()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from harness import paths
 from harness.compare import Rules, compare
@@ -90,7 +91,7 @@ def between_engines(kind, name, values, labels=("a", "b")):
         if value is not None:
             placed(made, label, kind, name, value)
     both = [cell for label in labels for cell in cells(label, 100)]
-    return {entry["code"]: entry for entry in unequal(with_manifest(both, made))}
+    return {entry.code: entry for entry in unequal(with_manifest(both, made))}
 
 
 def without_argument(kind, name):
@@ -129,12 +130,12 @@ def test_a_change_between_two_engines_refuses_is_told_or_is_declared_harmless(ke
     else:
         assert set(found) == {key.code}
         reached = key.code != "max-sequences"  # 4 in flight, 8 at once
-        assert found[key.code]["matters"] is (key.engines == "refuses" and reached)
-        assert found[key.code]["text"] == f"{key.title}: 16 (a), 8 (b)"
+        assert found[key.code].matters is (key.engines == "refuses" and reached)
+        assert found[key.code].text == f"{key.title}: 16 (a), 8 (b)"
     one_sided = between_engines(kind, name, ("16", None))
     expected = {} if key.engines == "ignored" else {"known-of-some"}
     assert set(one_sided) == set(expected)
-    assert not any(entry["matters"] for entry in one_sided.values())
+    assert not any(entry.matters for entry in one_sided.values())
 
 
 def test_five_conditions_that_changed_unseen():
@@ -156,7 +157,7 @@ def test_five_conditions_that_changed_unseen():
     }
     made["backends"]["a"]["engine"]["values"], made["backends"]["b"]["engine"]["values"] = mine, theirs
     found = unequal(with_manifest([*cells("a", 100), *cells("b", 100)], made))
-    assert {entry["code"]: entry["matters"] for entry in found} == {
+    assert {entry["code"]: entry.matters for entry in found} == {
         "dtype": True,
         "threads": True,
         "tensor-parallel": True,
@@ -179,7 +180,7 @@ def test_what_an_engine_chooses_by_itself_is_not_known():
 
 def test_fewer_sequences_than_the_load_refuse():
     (entry,) = between_engines(VALUE, "max_sequences", ("2", "8")).values()
-    assert entry["matters"]
+    assert entry.matters
 
 
 def test_a_variant_is_told_what_it_was_made_for():
@@ -195,7 +196,7 @@ def test_a_variant_is_told_what_it_was_made_for():
     ]
     found = {entry["code"]: entry for entry in unequal(with_manifest(both, made))}
     assert set(found) == {"dtype", "kv-dtype", "eager"}
-    assert not any(entry["matters"] for entry in found.values())
+    assert not any(entry.matters for entry in found.values())
     assert found["eager"]["text"] == "eager mode: not given (vllm), on (vllm@x)"
 
 
@@ -218,7 +219,7 @@ def test_of_a_row_with_several_sources_each_change_is_told():
 
 def test_what_nobody_classified_is_told():
     found = between_engines(FLAG, "--brand-new", ("1", None))
-    assert {code: entry["text"] for code, entry in found.items()} == {
+    assert {code: entry.text for code, entry in found.items()} == {
         "unclassified flag --brand-new": "flag --brand-new: 1 (a), not given (b)"
     }
     for kind, what in (
@@ -310,18 +311,18 @@ def test_values_that_follow_from_the_workload_are_told_even_of_one_backend():
         made["backends"][label]["engine"]["values"] = {"context_tokens": 512, "max_sequences": 4}
     alone = unequal(with_manifest(cells("a", 100), made))
     (entry,) = alone
-    assert (entry["code"], entry["labels"], entry["matters"]) == ("tuned-to-workload", ["a"], False)
-    assert entry["text"] == (
+    assert (entry.code, entry.labels, entry.matters) == ("tuned-to-workload", ("a",), False)
+    assert entry.text == (
         "tuned to this workload: context per sequence 512 (set by the scenario), "
         "sequences at once 4 (set by the scenario)"
     )
     by_hand = copy.deepcopy(made)
     by_hand["options"]["engine_values"] = {"context_tokens": "512", "max_sequences": "4"}
     (entry,) = unequal(with_manifest(cells("a", 100), by_hand))
-    assert entry["text"] == "tuned to this workload: sequences at once 4 (the highest concurrency)"
+    assert entry.text == "tuned to this workload: sequences at once 4 (the highest concurrency)"
     plain = copy.deepcopy(made)
     del plain["scenario"]["engine_values"]
-    assert unequal(with_manifest(cells("a", 100), plain)) == []
+    assert unequal(with_manifest(cells("a", 100), plain)) == ()
 
 
 def test_a_cache_that_is_known_to_hold_the_prompts_is_told():
@@ -329,7 +330,7 @@ def test_a_cache_that_is_known_to_hold_the_prompts_is_told():
     made["scenario"]["cache"]["state"] = "primed"
     made["backends"]["a"]["engine"]["prefix_cache"] = {"enabled": True, "default": False}
     (entry,) = unequal(with_manifest(cells("a", 100), made))
-    assert entry["text"] == (
+    assert entry.text == (
         "tuned to this workload: prefix cache on (off by default), prefix cache primed at the start"
     )
 
@@ -342,20 +343,20 @@ def disagreeing(track_of_b, run=""):
         manifest("a", "b"),
         {"pairs": [pair]},
     )
-    return [{**cell, "label": run + cell["label"]} for cell in made]
+    return [replace(cell, label=run + cell.label) for cell in made]
 
 
 @pytest.mark.parametrize("run", ["", "run/"])
 def test_answers_that_disagree_refuse_throughput_of_the_same_weights(run):
     (entry,) = unequal(disagreeing("bf16", run))
-    assert (entry["code"], entry["labels"], entry["matters"]) == ("agreement", [f"{run}a", f"{run}b"], True)
-    assert entry["text"] == (
+    assert (entry.code, entry.labels, entry.matters) == ("agreement", (f"{run}a", f"{run}b"), True)
+    assert entry.text == (
         "answers disagree: 30 of 58 are right from one of a and b only; load changes 2 of 58"
     )
-    assert {"output_tokens_per_s", "requests_per_s", "tpot_ms"} <= set(entry["metrics"])
-    assert "ttft_ms" not in entry["metrics"]
+    assert {"output_tokens_per_s", "requests_per_s", "tpot_ms"} <= set(entry.metrics)
+    assert "ttft_ms" not in entry.metrics
     (told,) = unequal(disagreeing("q4", run))
-    assert not told["matters"]
+    assert not told.matters
 
 
 def test_a_verdict_on_throughput_over_disagreeing_answers_needs_force():
@@ -364,7 +365,7 @@ def test_a_verdict_on_throughput_over_disagreeing_answers_needs_force():
     words = {}
     for forced in (False, True):
         rules = Rules(primary="ttft_ms.p50", metrics=metrics, forced=forced)
-        words[forced] = {one["metric"]: one["verdict"] for one in compare(made, rules)["comparison"]}
+        words[forced] = {one.metric: one.verdict for one in compare(made, rules).comparison}
     assert words[False]["ttft_ms.p50"] == words[True]["ttft_ms.p50"] == "faster"
     assert words[False]["tpot_ms.p50"] == "not comparable"
     assert words[True]["tpot_ms.p50"] != "not comparable"

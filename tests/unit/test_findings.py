@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.findings import BLAME, blame
+from harness.model import Reason, Validity
 from tests.unit.report_summaries import verdict
 
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
@@ -13,7 +14,7 @@ HARNESS = Path(__file__).resolve().parents[2] / "harness"
 
 def test_every_code_that_a_check_gives_has_its_blame():
     text = "".join((HARNESS / name).read_text() for name in ("checks.py", "traps.py", "surroundings.py"))
-    given = set(re.findall(r'Finding\(\s*"([a-z-]+)"', text))
+    given = set(re.findall(r'Reason\(\s*"([a-z-]+)"', text))
     assert len(given) > 15
     assert given <= set(BLAME)
 
@@ -30,14 +31,14 @@ def test_every_code_that_a_check_gives_has_its_blame():
     ],
 )
 def test_who_is_to_blame(codes, expected):
-    reasons = [one for code in codes for one in verdict("INVALID", code, "", "", "")["reasons"]]
-    assert blame({"verdict": "INVALID", "reasons": reasons}) == expected
+    reasons = [one for code in codes for one in verdict("INVALID", code, "", "", "").reasons]
+    assert blame(Validity.of(reasons)) == expected
 
 
 def test_doubts_beside_it_do_not_count_and_a_valid_cell_has_no_blame():
     reasons = [
-        {"code": "client-busy", "verdict": "SUSPECT"},
-        {"code": "failed-requests", "verdict": "INVALID"},
+        Reason("client-busy", "SUSPECT", "", "", ""),
+        Reason("failed-requests", "INVALID", "", "", ""),
     ]
-    assert blame({"verdict": "INVALID", "reasons": reasons}) == ("engine", "failed-requests")
-    assert blame({"verdict": "SUSPECT", "reasons": reasons[:1]}) is None
+    assert blame(Validity.of(reasons)) == ("engine", "failed-requests")
+    assert blame(Validity.of(reasons[:1])) is None

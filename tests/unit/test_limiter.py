@@ -1,8 +1,12 @@
 """Each rule from numbers that can be checked by eye, and the order in which they are tried."""
 
+from dataclasses import replace
+
 import pytest
 
-from harness.metrics.limiter import limiter
+from harness.metrics.limiter import Watched, limiter
+from harness.model import ClientStats, Gpu, Host, LoadPoint, Server
+from tests.unit.filled import made
 
 
 def cell(**changes):
@@ -11,7 +15,7 @@ def cell(**changes):
     def steady(value):
         return None if value is None else {"mean": value, "max": value}
 
-    gpu = {
+    gauges = {
         name: steady(changes.get(name, default))
         for name, default in {
             "utilisation_pct": 40.0,
@@ -21,31 +25,29 @@ def cell(**changes):
         }.items()
     }
     alone = {"pid": 7, "name": "EngineCore", "cores": changes.get("alone", 0.5)}
-    return {
-        "load": changes.get("load", {"kind": "concurrency", "value": 8}),
-        "client": {"busy_share": changes.get("client", 0.1)},
-        "gpu": gpu if changes.get("has_gpu", True) else None,
-        "server": {
-            "running": steady(changes.get("running", 8.0)),
-            "waiting": steady(changes.get("waiting", 0.0)),
-            "kv_use": steady(changes.get("kv_use", 0.3)),
-            "preemptions": changes.get("preemptions", 0.0),
-            "cpu_cores": changes.get("cores", 1.2),
-            "busiest_process": alone,
-        },
-        "host": {
-            "cpus": 16,
-            "busy_cores": changes.get("busy", 2.0),
-            "other_cores": changes.get("others", 0.1),
-        },
-    }
+    return Watched(
+        load=changes.get("load", LoadPoint("concurrency", 8)),
+        client=made(ClientStats, busy_share=changes.get("client", 0.1)),
+        gpu=made(Gpu, gauges) if changes.get("has_gpu", True) else None,
+        server=made(
+            Server,
+            running=steady(changes.get("running", 8.0)),
+            waiting=steady(changes.get("waiting", 0.0)),
+            kv_use=steady(changes.get("kv_use", 0.3)),
+            preemptions=changes.get("preemptions", 0.0),
+            cpu_cores=changes.get("cores", 1.2),
+            busiest_process=alone,
+        ),
+        host=made(Host, cpus=16, busy_cores=changes.get("busy", 2.0), other_cores=changes.get("others", 0.1)),
+        threads=changes.get("threads"),
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "code", "words"),
     [
         ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40 %, engine on 1.2 of 16 cores"),
-        ({"load": {"kind": "rate", "value": 2.5}}, "load", "2.5 requests/s"),
+        ({"load": LoadPoint("rate", 2.5)}, "load", "2.5 requests/s"),
         ({"client": 0.97, "kv_use": 1.0, "waiting": 9}, "client", "97% of a core"),
         ({"kv_use": 0.99, "waiting": 5.0}, "kv-cache", "99% full while 5.0 requests waited"),
         ({"kv_use": 0.99, "preemptions": 3.0}, "kv-cache", "3 were preempted"),
@@ -72,21 +74,20 @@ def cell(**changes):
     ],
 )
 def test_a_cell_has_one_limiter_and_its_numbers(changes, code, words):
-    found, reason = limiter(cell(**changes), None)
+    found, reason = limiter(cell(**changes))
     assert reason == ""
-    assert found["code"] == code
-    assert words in found["sentence"]
-    assert None not in found["numbers"].values()
+    assert found.code == code
+    assert words in found.sentence
+    assert None not in found.numbers.values()
 
 
 def test_threads_bound_what_an_engine_can_use():
-    found, _ = limiter(cell(has_gpu=False, cores=0.97), 1.0)
-    assert found["code"] == "cpu"
-    assert "1.0 of 1 cores" in found["sentence"]
+    found, _ = limiter(cell(has_gpu=False, cores=0.97, threads=1.0))
+    assert found.code == "cpu"
+    assert "1.0 of 1 cores" in found.sentence
 
 
 def test_nothing_watched_is_no_limiter():
-    blind = {"load": {"kind": "rate", "value": 1}, "client": {"busy_share": 0.1}, "gpu": None, "server": None}
-    found, reason = limiter({**blind, "host": None}, None)
+    found, reason = limiter(replace(cell(), gpu=None, server=None, host=None))
     assert found is None
     assert "neither" in reason

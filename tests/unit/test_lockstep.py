@@ -6,9 +6,11 @@ from made import facts, records
 
 from harness.checks import judge
 from harness.metrics.lockstep import synchrony
+from harness.model import Summary
 from harness.record import Outcome, empty_requests
 from harness.report.notes import notes
 from harness.summary import summarise_cell
+from tests.unit import filled
 
 NS = 1_000_000_000
 LATE_S = 0.02  # of sends within a burst, of a period of 1 s
@@ -87,13 +89,13 @@ def batches(start):
 def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     """As the published cells of eight in flight: three or four static batches."""
     made, about = batches("spread")
-    (reason,) = judge(made, about, None)["reasons"]
-    assert (reason["code"], reason["verdict"]) == ("lockstep", "SUSPECT")
-    assert reason["measured"] == "synchrony 1.00: sends come in bursts of about 8"
+    (reason,) = judge(made, about, None).reasons
+    assert (reason.code, reason.verdict) == ("lockstep", "SUSPECT")
+    assert reason.measured == "synchrony 1.00: sends come in bursts of about 8"
 
     made, about = batches("together")
     summary = summarise_cell(made, about, None)
-    assert summary["validity"]["verdict"] == "VALID"
-    assert summary["synchrony"]["burst"] == 8
-    said = [note.text for note in notes({"cells": [summary], "state": "complete"})]
+    assert summary.validity.verdict == "VALID"
+    assert summary.synchrony.burst == 8
+    said = [note.text for note in notes(filled.made(Summary, state="complete", cells=[summary]))]
     assert 'bursts of 8, as declared (start = "together"): x c8 r0' in said

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from harness.metrics.steady import Course, ramp_warnings, steady_state
+from harness.model import CellResult
 from harness.summary import summarise_cell
+from tests.unit.filled import made
 from tests.unit.made import facts, records
 
 CLOSED = {"kind": "concurrency", "value": 1}
@@ -78,7 +80,7 @@ def steady(state, ramp=0, **changes):
 
 def cell(name, steady_state, value=8):
     load = {"kind": "concurrency", "value": value}
-    return {"cell": name, "load": load, "requests": {"warmup": 8}, "steady_state": steady_state}
+    return made(CellResult, cell=name, load=load, requests={"warmup": 8}, steady_state=steady_state)
 
 
 def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need():
@@ -89,17 +91,17 @@ def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need(
         cell("003-a-c32-r0", steady("ramp kept", 20, cold_misses=True), 32),
     ]
     at_8, at_32 = ramp_warnings(cells)
-    assert at_8["text"].startswith("002-a-c8-r1: the first 12 of 40 measured requests differ")
-    assert at_8["hint"].endswith("--set load.warmup_requests=20")
-    assert "fill the empty cache" in at_32["hint"]
+    assert at_8.text.startswith("002-a-c8-r1: the first 12 of 40 measured requests differ")
+    assert at_8.hint.endswith("--set load.warmup_requests=20")
+    assert "fill the empty cache" in at_32.hint
 
 
 def test_two_cells_of_a_pair_keep_the_same_requests():
     """One with a ramp, one without: both have figures of all 130."""
     for took in ([400] * 10 + [100, 104, 96] * 40, [100, 104] * 65):
         summary = summarise_cell(one_after_another(took), facts(planned=130), None)
-        assert summary["requests"]["ok"] == summary["requests"]["planned"] == 130
-        assert summary["requests"]["warmup"] == 0
+        assert summary.requests.ok == summary.requests.planned == 130
+        assert summary.requests.warmup == 0
 
 
 def test_the_misses_of_a_cold_cache_are_no_doubt():

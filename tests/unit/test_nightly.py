@@ -114,14 +114,11 @@ def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metri
 
 
 def measured(*cells, metrics=("ttft_ms.p50",)):
-    made = report_summaries.summary(*cells, verdict_rules={"metrics": list(metrics)})
-    usable = [one for one in cells if one["validity"]["verdict"] != "INVALID"]
-    made["estimates"] = [
-        {"label": one["label"], "load": one["load"], "metric": metric}
-        for one in usable
-        for metric in metrics[:1]
+    usable = [one for one in cells if not one.invalid]
+    estimates = [
+        {"label": one.label, "load": one.point, "metric": metric} for one in usable for metric in metrics[:1]
     ]
-    return made
+    return report_summaries.summary(*cells, verdict_rules={"metrics": list(metrics)}, estimates=estimates)
 
 
 MANIFEST = {"scenario": {"load": {"concurrency": [1, 8], "rate": []}}}

@@ -11,6 +11,7 @@ from harness.metrics.judging import judge
 from harness.metrics.lengths import template_tokens
 from harness.metrics.prefix import ideals
 from harness.metrics.quality import form_refused, quality
+from harness.model import Constraint, TemplateTokens
 from harness.prompts.request import ChatRequest
 from harness.prompts.workload import workload
 from harness.record import Outcome, Records
@@ -123,8 +124,8 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
         (ask(None), "", {}),
     )
     found = quality(made, asked)
-    assert found["structured_valid_rate"] == 0.5
-    assert found["answers"]["structured"]["json_schema"] == {
+    assert found.structured_valid_rate == 0.5
+    assert found.answers.structured["json_schema"] == {
         "told": True,
         "asked": 7,
         "rate": 0.5,
@@ -134,9 +135,9 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
         "refused": 3,
         "failed": 1,
     }
-    assert found["answers"]["structured"]["free"] == {"told": False, "asked": 1, "rate": 0.0, "not JSON": 1}
-    assert found["answers"]["refusals"] == {"cannot compile …: bad $ref …": 2, "no such feature": 1}
-    assert found["label_accuracy"] is None
+    assert found.answers.structured["free"] == {"told": False, "asked": 1, "rate": 0.0, "not JSON": 1}
+    assert found.answers.refusals == {"cannot compile …: bad $ref …": 2, "no such feature": 1}
+    assert found.label_accuracy is None
 
 
 def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
@@ -144,9 +145,7 @@ def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
     answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(8)]
     made, asked = cell(*answers, (ask(JSON, "json_schema"), "", refused))
     assert form_refused(made.requests, asked).tolist() == [False] * 8 + [True]
-    codes = {
-        reason["code"]: reason["verdict"] for reason in checks.judge(made, facts(), None, asked)["reasons"]
-    }
+    codes = {reason.code: reason.verdict for reason in checks.judge(made, facts(), None, asked).reasons}
     assert codes["form-refused"] == "SUSPECT"
     assert "failed-requests" not in codes
     made, asked = cell(*answers, (ask(JSON, "free"), "", refused))
@@ -157,8 +156,8 @@ def test_what_an_engine_has_no_field_for_enters_no_rate():
     made, asked = cell(
         (ask(JSON, "json_schema"), "{}", {}), (ask(Expected("choice", ["a"]), "choice"), "a", {})
     )
-    assert quality(made, asked)["structured_valid_rate"] == 0.5
-    assert quality(made, asked, ["structured.json_schema"])["structured_valid_rate"] == 1.0
+    assert quality(made, asked).structured_valid_rate == 0.5
+    assert quality(made, asked, ["structured.json_schema"]).structured_valid_rate == 1.0
 
 
 def test_labels_and_calls_have_rates_of_their_own():
@@ -169,15 +168,15 @@ def test_labels_and_calls_have_rates_of_their_own():
         (ask(CALL), "text", {}),
     )
     found = quality(made, asked)
-    assert (found["label_accuracy"], found["tool_call_valid_rate"]) == (0.5, 0.5)
-    assert found["answers"]["tool_call"]["tool_call"]["no call"] == 1
+    assert (found.label_accuracy, found.tool_call_valid_rate) == (0.5, 0.5)
+    assert found.answers.tool_call["tool_call"]["no call"] == 1
 
 
 def test_reasoning_is_no_part_of_the_answer():
     made, asked = cell((ask(JSON, "json_schema"), 'hm{"n": 1}', {}))
     made.events["text_chars"] = (2, 8)
     made.events["kind"][0] = 2
-    assert quality(made, asked)["structured_valid_rate"] == 1.0
+    assert quality(made, asked).structured_valid_rate == 1.0
 
 
 def test_the_first_answer_to_a_schema_is_looked_at_apart():
@@ -188,19 +187,15 @@ def test_the_first_answer_to_a_schema_is_looked_at_apart():
         (ask(other, "json_schema"), "{}", {"tokens": 2}),
         (ask(JSON, "json_schema"), "{}", {"tokens": 2, "texts": [31, 39]}),
     )
-    assert quality(made, asked)["constraint"] == {
-        "first_use_ttft_ms": 5.0,
-        "later_ttft_ms": 1.0,
-        "first_uses": 2,
-        "later_uses": 1,
-        "tpot_ratio": 2.0,
-    }
+    assert quality(made, asked).constraint == Constraint(
+        first_use_ttft_ms=5.0, later_ttft_ms=1.0, first_uses=2, later_uses=1, tpot_ratio=2.0
+    )
 
 
 def test_nothing_expected_gives_nothing():
     made, asked = cell((ask(), "a", {}))
-    assert set(quality(made, asked).values()) == {None}
-    assert set(quality(made, None).values()) == {None}
+    assert set(quality(made, asked)) == {None}
+    assert set(quality(made, None)) == {None}
 
 
 def test_classes_are_looked_at_alone():
@@ -208,7 +203,7 @@ def test_classes_are_looked_at_alone():
         (ask(kind="a"), "x", {}), (ask(kind="b"), "x", {"texts": [12, 18]}), (ask(kind="a"), "x", {})
     )
     found = by_kind(made, asked)
-    assert {name: (one["requests"], one["ttft_ms"]["mean"]) for name, one in found.items()} == {
+    assert {name: (one.requests, one.ttft_ms.mean) for name, one in found.items()} == {
         "a": (2, 5),
         "b": (1, 2),
     }
@@ -218,7 +213,7 @@ def test_classes_are_looked_at_alone():
         (ask(session=0), "x", {"prompt": 10, "cached": 0}),
         (ask(session=0, turn=1), "x", {"prompt": 20, "cached": 10}),
     )
-    assert {name: one["cached_share"] for name, one in by_turn(made, asked).items()} == {"1": 0.0, "2": 0.5}
+    assert {name: one.cached_share for name, one in by_turn(made, asked).items()} == {"1": 0.0, "2": 0.5}
 
 
 def test_ideals_are_of_the_tokens_that_the_server_counted():
@@ -237,6 +232,6 @@ def test_what_a_prompt_has_beyond_its_content_is_told():
         (ask(session=0, turn=1), "x", {"prompt": 90}),
         (ask(session=1), "x", {"prompt": 37}),
     )
-    assert template_tokens(made.requests, asked) == {"min": 31, "max": 32}
+    assert template_tokens(made.requests, asked) == TemplateTokens(min=31, max=32)
     made.requests["prompt_tokens"] = -1
     assert template_tokens(made.requests, asked) is None

@@ -160,7 +160,7 @@ def test_a_wide_range_is_logarithmic_and_written_out():
 def test_every_chart_of_a_large_run_lies_inside_its_axes(tmp_path):
     folder = make_run(tmp_path, Shape(EIGHT[::2], concurrency=(1, 8), rates=(4,), repeats=2, requests=12))
     samples = {name: take(folder.read_cell(name)[0]) for name in folder.cells()}
-    found = list(charts(folder.read_json("summary.json"), samples))
+    found = list(charts(folder.read_summary(), samples))
     assert {chart.family for chart in found} == {"distribution", "load", "trade-off"}
     assert len({chart.name for chart in found}) == len(found)
     for chart in found:

@@ -1,13 +1,16 @@
+from harness.model import CellResult
 from harness.report.classes import class_lines
+from tests.unit.filled import made
+from tests.unit.report_summaries import summary
 
 
 def cell(repeat=0, **more):
     load = {"kind": "concurrency", "value": 4}
-    return {"label": "x", "load": load, "repeat": repeat, "validity": {"verdict": "VALID"}, **more}
+    return made(CellResult, label="x", load=load, repeat=repeat, **more)
 
 
 def lines(*cells):
-    return list(class_lines({"cells": cells}))
+    return list(class_lines(summary(*cells)))
 
 
 def test_answers_are_summed_over_repeats_and_say_what_is_wrong():
@@ -26,7 +29,7 @@ def test_answers_are_summed_over_repeats_and_say_what_is_wrong():
         },
         "refusals": {"no $ref here": 1},
     }
-    broken = cell(2, answers=answers) | {"validity": {"verdict": "INVALID"}}
+    broken = cell(2, answers=answers, validity={"verdict": "INVALID"})
     assert lines(cell(0, answers=answers), cell(1, answers=answers), broken) == [
         "x c4, structured: free 0 of 8 right (8 not JSON); "
         "json_schema 12 of 16 right (4 schema, 2 truncated, 2 refused)",

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from filled import changed
 from report_summaries import cell, summary, verdict
 
 from harness.compare import compare
@@ -13,7 +14,7 @@ INVALID = verdict("INVALID", "engine-died", "1", "0", "")
 
 
 def opened(*cells, **changes):
-    made = summary(*cells, **changes, **compare(cells, RULES))
+    made = summary(*cells, **changes, **compare(cells, RULES)._asdict())
     return "".join(evidence(SimpleNamespace(summary=made)))
 
 
@@ -49,7 +50,7 @@ def test_values_pairs_interval_p_and_level_are_there():
 
 def test_what_was_unequal_and_what_failed_is_there():
     cells = interleaved((10.0, 11.0, 10.5, 10.0), (20.0, 22.0, 21.0, 21.0))
-    cells[-2] = {**cells[-2], "validity": INVALID}
+    cells[-2] = changed(cells[-2], validity=INVALID)
     found = [{"labels": ["a", "b"], "text": "weights: Q4 (a), bf16 (b)", "matters": True}]
     page = opened(*cells, unequal=found)
     assert "INVALID: engine-died" in page

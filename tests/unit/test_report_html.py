@@ -8,6 +8,7 @@ import pytest
 from report_runs import EIGHT, TWO, Engine, Shape, edit_summary, make_run
 
 from harness.report import build
+from tests.unit.filled import changed
 
 VOID = {"meta", "input", "link", "br"}
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'>&amp;"
@@ -159,11 +160,8 @@ def test_a_backend_that_never_started_is_said_and_not_compared(tmp_path):
     manifest = found.read_json("manifest.json")
     manifest["backends"]["vllm"]["engine"] = None
     found.write_json("manifest.json", manifest)
-    summary = found.read_json("summary.json")
-    summary["warnings"].append(
-        {"code": "not-measured", "text": "vllm: port 8100 is taken", "hint": "free it"}
-    )
-    found.write_json("summary.json", summary)
+    warning = {"code": "not-measured", "text": "vllm: port 8100 is taken", "hint": "free it"}
+    edit_summary(found, warnings=[*found.read_summary().warnings, warning])
     document = Document(page_of(found))
     (table,) = [table for table in document.all("table") if "What is not the same" in table["text"]]
     assert "vllm" not in table["text"]
@@ -180,18 +178,18 @@ def test_hostile_text_stays_text(tmp_path):
     manifest["host"] = {**manifest["host"], "cpu": EVIL, EVIL: EVIL}
     manifest["command"] = [EVIL]
     found.write_json("manifest.json", manifest)
-    cells = found.read_json("summary.json")["cells"]
-    for cell in cells:
-        reason = dict.fromkeys(("code", "measured", "limit", "hint"), EVIL)
-        cell["validity"] = {"verdict": "SUSPECT", "reasons": [reason]}
-        cell["nulls"] = dict.fromkeys(cell["nulls"], EVIL)
+    reason = {**dict.fromkeys(("code", "measured", "limit", "hint"), EVIL), "verdict": "SUSPECT"}
+    suspect = {"verdict": "SUSPECT", "reasons": [reason]}
+    cells = [
+        changed(cell, validity=suspect, nulls=dict.fromkeys(cell.nulls, EVIL))
+        for cell in found.read_summary().cells
+    ]
     edit_summary(
         found,
         cells=cells,
         scenario=EVIL,
         purpose=EVIL,
         run=EVIL,
-        state=EVIL,
         warnings=[{"code": EVIL, "text": EVIL, "hint": EVIL}],
     )
     text = page_of(found)

@@ -19,6 +19,7 @@ from harness.report.plots.lanes import lanes_of
 from harness.report.plots.style import Look
 from harness.report.samples import take
 from harness.telemetry import Samples, Telemetry
+from tests.unit.filled import changed
 
 REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
 
@@ -29,7 +30,7 @@ def drawn(folder, caption=REAL, changes=lambda found: found, wanted=""):
     def read(name):
         return folder.read_cell(name)[0]
 
-    found = changes(folder.read_json("summary.json"))
+    found = changes(folder.read_summary())
     samples = {name: take(read(name)) for name in folder.cells()}
     chosen = [chart for chart in charts(found, samples) if chart.name.startswith(wanted)]
     timelines = {} if wanted else samples
@@ -151,15 +152,15 @@ def test_invalid_cells_are_in_no_picture(tmp_path):
     bad = verdict("INVALID", "client-busy", "97%", "90%", "")
 
     def spoil(found):
-        cells = [{**cell, "validity": bad} if cell["variant"] else cell for cell in found["cells"]]
-        return {**found, "cells": cells}
+        cells = [changed(cell, validity=bad) if cell.variant else cell for cell in found.cells]
+        return changed(found, cells=cells)
 
     drawn(folder, changes=spoil, wanted=("ttft-cdf", "itl-cdf"))
     for name in ("ttft-cdf-c2", "itl-cdf-c2"):
         assert "llamacpp@no-prefix-cache" not in texts(folder.path / "plots" / f"{name}.svg")
 
     def spoil_all(found):
-        return {**found, "cells": [{**cell, "validity": bad} for cell in found["cells"]]}
+        return changed(found, cells=[changed(cell, validity=bad) for cell in found.cells])
 
     assert not any("cdf" in name or "load" in name for name in drawn(folder, changes=spoil_all))
 

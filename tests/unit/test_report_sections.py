@@ -1,10 +1,12 @@
 """Sections that a page has when a run kept what they show, and has not when it did not."""
 
-import json
-
 import pytest
+from msgspec.structs import fields
 from report_runs import TWO, Shape, edit_summary, make_run
 from test_report_html import Document, page_of
+
+from harness.model import CellResult, Summary, as_json
+from tests.unit.filled import changed
 
 FIRST, SECOND = (engine.label for engine in TWO)
 LOAD = {"kind": "concurrency", "value": 2.0}
@@ -27,9 +29,17 @@ def section(folder, identifier):
     return found[0]["text"] if found else None
 
 
+def without_defaults(document, kind):
+    required = {field.name: field for field in fields(kind) if field.required}
+    kept = {key: value for key, value in document.items() if key in required}
+    if kind is Summary:
+        kept["cells"] = [without_defaults(cell, CellResult) for cell in kept["cells"]]
+    return kept
+
+
 def with_cells(folder, **changes):
-    cells = folder.read_json("summary.json")["cells"]
-    return edit_summary(folder, cells=[{**cell, **changes} for cell in cells])
+    cells = folder.read_summary().cells
+    return edit_summary(folder, cells=[changed(cell, **changes) for cell in cells])
 
 
 @pytest.mark.parametrize("identifier", ["agreement", "probe", "claims", "limits"])
@@ -169,11 +179,8 @@ def test_the_state_of_the_cache_is_a_condition(folder):
 
 
 def test_everything_at_once_in_a_folder_of_an_earlier_version(folder):
-    """Only what the first version kept."""
-    summary = folder.read_json("summary.json")
-    kept = ("schema", "run", "state", "scenario", "purpose", "model", "workload_sha256", "simulated", "cells")
-    old = {key: summary[key] for key in kept} | {"comparison": [], "ranking": {}, "warnings": []}
-    (folder.path / "summary.json").write_text(json.dumps(old), encoding="utf-8")
+    """Only what the first version kept: no key that the model has a default for."""
+    folder.write_json("summary.json", without_defaults(as_json(folder.read_summary()), Summary))
     document = Document(page_of(folder))
     assert "No verdict: 1 repeat per backend" in document.all("body")[0]["text"]
     assert len(document.all("figure")) > 10

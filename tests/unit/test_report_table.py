@@ -112,10 +112,6 @@ def test_what_was_tested_and_not_decided_says_what_would_decide():
     assert f"  c4    llamacpp and {OFF}: not enough runs, about 9 runs would decide" in found
 
 
-def test_a_cell_that_was_never_checked_is_not_valid():
-    assert "SUSPECT" in terminal(summary(cell(validity={})), 100, False)
-
-
 def test_columns_appear_with_their_values():
     plain = terminal(summary(cell()), 200, False)
     assert "goodput" not in plain
@@ -134,7 +130,7 @@ def test_columns_appear_with_their_values():
 def test_a_percentile_that_one_repeat_is_too_short_for_is_that_of_all():
     short = {"p50": 14.2, "p90": None, "p99": None}
     cells = [cell(ttft_ms=short, repeat=repeat) for repeat in range(3)]
-    estimate = {"label": "llamacpp", "load": cells[0]["load"], "metric": "ttft_ms.p90", "runs": 3}
+    estimate = {"label": "llamacpp", "load": cells[0].point, "metric": "ttft_ms.p90", "runs": 3}
     told = summary(*cells, estimates=[{**estimate, "interval": [30.5, 33.3, 36.4], "method": "pooled"}])
     found = terminal(told, 100, False)
     assert "33.3" in found
@@ -186,7 +182,6 @@ def test_foreign_text_cannot_reach_the_terminal_or_open_markdown():
             validity=verdict("SUSPECT", evil, evil, evil, evil),
         ),
         scenario=evil,
-        state=evil,
         warnings=[{"code": evil, "text": evil, "hint": evil}],
     )
     for text in (terminal(found, 100, color=False), markdown(found)):

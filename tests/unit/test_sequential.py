@@ -9,6 +9,7 @@ from harness.compare import Rules, compare
 from harness.compare.comparison import rows_of
 from harness.compare.sequential import find_by_looks, looks_between, stand
 from harness.compare.verdict import find
+from tests.unit.filled import changed
 from tests.unit.report_summaries import cell, verdict
 
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), looks=(3, 4, 5, 7, 10))
@@ -36,7 +37,7 @@ WILD = (6.0, -5.0, 4.0, -6.0, 5.0, -4.0, 6.0, -5.0, 4.0, -6.0)
 
 
 def after(repeats, *series, rules=RULES):
-    found = [one for label in series for one in label if one["repeat"] < repeats]
+    found = [one for label in series for one in label if one.repeat < repeats]
     return rows_of(found, {}), replace(rules, looked=repeats)
 
 
@@ -50,7 +51,7 @@ def test_looks_begin_and_end_where_they_are_told_to(least, most, looks):
 
 def test_the_looks_share_the_level():
     assert RULES.look_alpha == pytest.approx(0.01)
-    assert RULES.as_json()["confidence"] == pytest.approx(0.99)
+    assert RULES.record.confidence == pytest.approx(0.99)
     assert replace(RULES, looks=()).look_alpha == 0.05
 
 
@@ -71,7 +72,7 @@ def test_only_what_an_undecided_pair_needs_goes_on():
 
 def test_a_decided_word_stays_with_the_interval_of_its_look():
     a, b = cells("a", 100, CALM), cells("b", 110, CALM[::-1])
-    noisy = [one if one["repeat"] < 3 else one | {"ttft_ms": {"p50": 300.0 * one["repeat"]}} for one in b]
+    noisy = [one if one.repeat < 3 else changed(one, ttft_ms={"p50": 300.0 * one.repeat}) for one in b]
     early = find_by_looks(*after(3, a, noisy))
     late = find_by_looks(*after(5, a, noisy))
     assert [one.verdict for one in early] == ["faster"]
@@ -82,7 +83,7 @@ def test_a_decided_word_stays_with_the_interval_of_its_look():
 
 def test_a_run_that_fails_after_the_word_takes_it_back():
     a, b = cells("a", 100, CALM), cells("b", 110, CALM[::-1])
-    a[4] |= {"validity": DIED}
+    a[4] = changed(a[4], validity=DIED)
     assert find_by_looks(*after(4, a, b))[0].verdict == "faster"
     assert find_by_looks(*after(5, a, b))[0].verdict == "not comparable"
 
@@ -107,19 +108,16 @@ def test_a_look_asks_for_more_than_a_fixed_number_would():
 @pytest.mark.parametrize("p50", [None, 0.0])
 def test_a_pair_without_a_figure_keeps_no_run_going(p50):
     a, b = cells("a", 100, CALM), cells("b", 100, CALM)
-    for one in b:
-        one["ttft_ms"] = {"p50": p50}
+    b = [changed(one, ttft_ms={"p50": p50}) for one in b]
     found = stand(*after(3, a, b))
     assert (found.hopeless, found.undecided) == (1, ())
 
 
 def test_a_percentile_that_runs_are_too_short_for_may_come_with_more():
     rules = replace(RULES, primary="ttft_ms.p99", metrics=("ttft_ms.p99",))
-    made = [cells("a", 100, CALM[:3]), cells("b", 100, CALM[:3])]
-    for one in [*made[0], *made[1]]:
-        one["ttft_ms"] = {"p99": None}
-    samples = {one["cell"]: {"ttft_ms": np.full(30, 100.0)} for both in made for one in both}
-    rows = rows_of([*made[0], *made[1]], samples)
+    both = [*cells("a", 100, CALM[:3]), *cells("b", 100, CALM[:3])]
+    both = [changed(one, ttft_ms={"p99": None}) for one in both]
+    rows = rows_of(both, {one.cell: {"ttft_ms": np.full(30, 100.0)} for one in both})
     assert len(stand(rows, replace(rules, looked=3)).undecided) == 1
 
 
@@ -133,6 +131,6 @@ def test_refused_pairs_keep_no_run_going_and_are_told():
 def test_a_summary_has_the_words_of_its_looks_and_says_at_which_level():
     a, b = cells("a", 100, CALM[:4]), cells("b", 150, CALM[:4])
     found = compare([*a, *b], replace(RULES, looked=4))
-    assert found["comparison"][0]["runs"] == [3, 3]
-    assert found["verdict_rules"]["look_alpha"] == pytest.approx(0.01)
-    assert found["verdict_rules"]["looks"] == (3, 4, 5, 7, 10)
+    assert found.comparison[0].runs == (3, 3)
+    assert found.verdict_rules.look_alpha == pytest.approx(0.01)
+    assert found.verdict_rules.looks == (3, 4, 5, 7, 10)

@@ -7,12 +7,14 @@ import pytest
 from harness.cli.amounts import duration_s, repeats
 from harness.compare.sequential import Stand
 from harness.errors import SpecError
-from harness.plan import LoadPoint, make_plan
+from harness.model import LoadPoint, Summary
+from harness.plan import make_plan
 from harness.report.stopping import one_start, stopping_lines
 from harness.run.options import RunOptions
 from harness.run.prepare import prepare
 from harness.run.stopping import Costs, Stopping, step
 from harness.spec.scenario import Load
+from tests.unit.filled import made
 
 C2, C4 = LoadPoint("concurrency", 2), LoadPoint("concurrency", 4)
 LABELS = ("a", "b", "c")
@@ -206,11 +208,12 @@ LEFT = {
     ],
 )
 def test_why_a_run_stopped(reason, words):
-    (line,) = stopping_lines({**LEFT, "stopping": {**STOPPED, "reason": reason}})
+    stopping = {**STOPPED, "rule": "group-sequential", "reason": reason}
+    (line,) = stopping_lines(made(Summary, LEFT, stopping=stopping))
     assert words in line
     assert line.endswith("looks planned after 3 and 4 repeats, each at 2.5 %")
 
 
 def test_a_fixed_number_and_older_summaries_say_nothing():
-    assert list(stopping_lines({"stopping": None})) == list(stopping_lines({})) == []
-    assert list(one_start({"cells": []})) == []
+    assert list(stopping_lines(made(Summary))) == []
+    assert list(one_start(made(Summary))) == []

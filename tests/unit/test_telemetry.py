@@ -6,6 +6,7 @@ from made import facts, records
 
 from harness.metrics import series
 from harness.metrics.throughput import Window
+from harness.model import as_json
 from harness.store import RunFolder
 from harness.telemetry import Samples, Telemetry, restarts, unbroken
 
@@ -20,7 +21,7 @@ def sampled(*pairs):
 
 def test_a_gauge_is_averaged_over_time_not_over_samples():
     uneven = sampled((0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 10), (10, 10))
-    assert series.describe(uneven, WINDOW) == {"mean": pytest.approx(4.5), "max": 10}
+    assert as_json(series.describe(uneven, WINDOW)) == {"mean": pytest.approx(4.5), "max": 10}
 
 
 def test_what_lies_before_and_after_the_window_is_interpolated_at_its_ends():

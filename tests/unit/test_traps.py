@@ -3,6 +3,7 @@
 import pytest
 
 from harness.checks import judge
+from harness.model import Answers
 from harness.record import EventKind
 from harness.traps import findings
 from tests.unit import made
@@ -13,12 +14,12 @@ ONE = {"tokens_per_event": "one"}
 
 def shape(rate, told=True, truncated=0):
     counts = {"told": told, "asked": 8, "rate": rate, "truncated": truncated}
-    return {"answers": {"structured": {"regex": counts}}}
+    return Answers(structured={"regex": counts})
 
 
 def codes(rows=None, answered=None, **facts):
     records = made.records(*(rows or [ANSWER] * 6))
-    return [finding.code for finding in findings(records, made.facts(**facts), answered or {})]
+    return [finding.code for finding in findings(records, made.facts(**facts), answered)]
 
 
 def test_an_honest_engine_is_not_doubted():
@@ -27,7 +28,7 @@ def test_an_honest_engine_is_not_doubted():
 
 def test_answers_without_usage_are_counted():
     silent = ANSWER | {"tokens": -1}
-    (finding,) = findings(made.records(*[ANSWER] * 4, silent, silent), made.facts(), {})
+    (finding,) = findings(made.records(*[ANSWER] * 4, silent, silent), made.facts(), None)
     assert (finding.code, finding.measured) == ("usage-missing", "2 of 6 answers without a usage block")
 
 

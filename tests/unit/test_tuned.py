@@ -170,7 +170,7 @@ def limits(a, b, of_a, of_b):
              conditions={"settings": {"max-sequences": limit}, "searched": keys if of == "tuned" else []})
         for name, limit, of in (("a", a, of_a), ("b", b, of_b))
     ]  # fmt: skip
-    return [one["matters"] for one in unequal(made) if one["code"] == "max-sequences"]
+    return [one.matters for one in unequal(made) if one.code == "max-sequences"]
 
 
 def test_what_both_were_tuned_in_does_not_forbid_a_comparison():

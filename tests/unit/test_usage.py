@@ -10,12 +10,15 @@ from report_summaries import cell, summary
 from harness.metrics import cost, energy, machine
 from harness.metrics.scaling import scaling
 from harness.metrics.throughput import Window
+from harness.metrics.usage import Usage
+from harness.model import CellResult, Gpu, Host, Price, Server, TelemetryHealth
 from harness.report.html.machine import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.notes import notes
 from harness.summary import summarise_cell
 from harness.surroundings import findings, gaps
 from harness.telemetry import Samples, Telemetry
+from tests.unit import filled
 
 S = 1_000_000_000
 WINDOW = Window(0, 10 * S, "steady")
@@ -35,20 +38,20 @@ def test_energy_comes_from_the_counter_and_idle_power_is_taken_off():
     )
     found, reason = energy.describe(telemetry, [0], RATES, WINDOW)
     assert reason == ""
-    assert found["gpu_w"] == pytest.approx(300)
-    assert found["gpu_idle_w"] == pytest.approx(60)
-    assert found["joules"] == pytest.approx(3000)
-    assert found["joules_per_output_token"] == pytest.approx(6.0)
-    assert found["joules_per_output_token_above_idle"] == pytest.approx(4.8)
-    assert found["joules_per_request"] == pytest.approx(150)
-    assert found["output_tokens_per_s_per_watt"] == pytest.approx(50 / 300)
-    assert found["cpu_w"] is None
+    assert found.gpu_w == pytest.approx(300)
+    assert found.gpu_idle_w == pytest.approx(60)
+    assert found.joules == pytest.approx(3000)
+    assert found.joules_per_output_token == pytest.approx(6.0)
+    assert found.joules_per_output_token_above_idle == pytest.approx(4.8)
+    assert found.joules_per_request == pytest.approx(150)
+    assert found.output_tokens_per_s_per_watt == pytest.approx(50 / 300)
+    assert found.cpu_w is None
 
 
 def test_power_takes_the_place_of_a_counter_and_one_gpu_without_either_makes_the_sum_unknown():
     power = {"gpu.0.power_w": line(-3, 11, 100, 100), "gpu.1.power_w": line(-3, 11, 50, 50)}
     found, _ = energy.describe(Telemetry(power), [0, 1], RATES, WINDOW)
-    assert found["gpu_w"] == pytest.approx(150)
+    assert found.gpu_w == pytest.approx(150)
     found, reason = energy.describe(
         Telemetry({"gpu.0.power_w": line(-3, 11, 100, 100)}), [0, 1], RATES, WINDOW
     )
@@ -59,8 +62,8 @@ def test_power_takes_the_place_of_a_counter_and_one_gpu_without_either_makes_the
 def test_without_a_gpu_the_cpu_packages_count():
     telemetry = Telemetry({"cpu.0.energy_j": line(-3, 11, 0, 700), "cpu.1.energy_j": line(-3, 11, 0, 140)})
     found, _ = energy.describe(telemetry, [], RATES, WINDOW)
-    assert found["scope"] == "cpu"
-    assert found["cpu_w"] == pytest.approx(60)
+    assert found.scope == "cpu"
+    assert found.cpu_w == pytest.approx(60)
 
 
 def test_a_dollar_ninety_nine_at_fifty_tokens_a_second():
@@ -77,30 +80,36 @@ def prices(**given):
 def test_a_cost_charges_the_whole_hour_to_its_own_tokens():
     priced, _ = cost.price(prices(machine_per_hour=1.8), None)
     found = cost.describe(priced, RATES, good_tokens_per_s=RATES["output_tokens_per_s"] / 2)
-    assert found["per_million_output_tokens"] == pytest.approx(10.0)
-    assert found["per_million_input_tokens"] == pytest.approx(10 / 9)
-    assert found["per_million_tokens"] == pytest.approx(1.0)
-    assert found["per_million_good_output_tokens"] == pytest.approx(20.0)
-    assert found["output_tokens_per_day"] == 50 * 86400
+    assert found.per_million_output_tokens == pytest.approx(10.0)
+    assert found.per_million_input_tokens == pytest.approx(10 / 9)
+    assert found.per_million_tokens == pytest.approx(1.0)
+    assert found.per_million_good_output_tokens == pytest.approx(20.0)
+    assert found.output_tokens_per_day == 50 * 86400
 
 
 def test_a_price_is_of_the_gpus_that_were_used_or_not_known():
     names = ["A", "A", "B"]
-    gpu = {"devices": [{"index": i, "name": n} for i, n in enumerate(names)], "engine_gpus": [0, 1]}
+    devices = [{"index": i, "name": n} for i, n in enumerate(names)]
+    gpu = filled.made(Gpu, devices=devices, engine_gpus=[0, 1])
     priced, _ = cost.price(prices(gpu_per_hour={"A": 2.0}), gpu)
-    assert priced == {"per_hour": 4.0, "currency": "USD", "of": "2 × A", "source": "list"}
-    assert cost.price(prices(gpu_per_hour={"*": 1.0}), gpu)[0]["per_hour"] == 2.0
+    assert priced == Price(per_hour=4.0, currency="USD", of="2 × A", source="list")
+    assert cost.price(prices(gpu_per_hour={"*": 1.0}), gpu)[0].per_hour == 2.0
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), gpu) == (None, "no price for A; there is one for B")
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), None)[0] is None
     assert cost.price(None, gpu) == (None, cost.NO_PRICE)
 
 
 def host(others, cpus=2, stolen=0.0):
-    return {"host": {"cpus": cpus, "other_cores": others, "stolen_cores": stolen}}
+    return watched(host=filled.made(Host, cpus=cpus, other_cores=others, stolen_cores=stolen))
 
 
-def found(watched, **changes):
-    return {finding.code: finding for finding in findings(facts(**changes), watched)}
+def watched(**parts):
+    health = filled.made(TelemetryHealth)
+    return Usage(**{**dict.fromkeys(Usage._fields), "telemetry": health, **parts})
+
+
+def found(usage, **changes):
+    return {reason.code: reason for reason in findings(facts(**changes), usage)}
 
 
 def test_other_work_makes_a_cell_suspect_with_its_share():
@@ -120,17 +129,18 @@ def test_a_gpu_that_is_not_ours_alone():
         "engine_gpus": [0],
         "devices": [device],
     }
-    codes = found({"gpu": gpu})
+    codes = found(watched(gpu=filled.made(Gpu, gpu)))
     assert set(codes) == {"gpu-busy", "gpu-shared", "gpu-throttled"}
     assert codes["gpu-busy"].measured == "43 % busy before the first request"
     assert codes["gpu-shared"].measured == "12.0 GiB of GPU memory held by other processes"
     assert codes["gpu-throttled"].measured == "GPU 0: hardware thermal 20%"
     quiet = {**gpu, "idle_utilisation_pct": 0.0, "other_memory_bytes": {"mean": 0.0, "max": 0.0}}
-    assert found({"gpu": {**quiet, "devices": [{**device, "throttled_share": {"power cap": 1.0}}]}}) == {}
+    quiet["devices"] = [{**device, "throttled_share": {"power cap": 1.0}}]
+    assert found(watched(gpu=filled.made(Gpu, quiet))) == {}
 
 
 def test_an_engine_that_began_anew_is_found_out():
-    assert found({}, counter_restarts=1)["engine-restarted"].verdict == "INVALID"
+    assert found(None, counter_restarts=1)["engine-restarted"].verdict == "INVALID"
 
 
 def source(**changes):
@@ -145,19 +155,23 @@ def source(**changes):
 
 
 def gap(one):
-    (warning,) = gaps([{"cell": "0", "telemetry": {"problem": None, "sources": {"nvidia": one}}}])
-    return warning["text"]
+    (warning,) = gaps([sampled("0", nvidia=one)])
+    return warning.text
+
+
+def sampled(name, **sources):
+    return filled.made(CellResult, cell=name, telemetry={"problem": None, "sources": sources})
 
 
 def test_a_dead_exporter_is_a_warning_once_per_reason():
-    dead = {"problem": None, "sources": {"engine": source(failing_since_s=3.2, last_failure="refused")}}
-    warnings = gaps([{"cell": "000-x", "telemetry": dead}, {"cell": "001-x", "telemetry": dead}])
-    assert [warning["text"] for warning in warnings] == [
+    dead = source(failing_since_s=3.2, last_failure="refused")
+    warnings = gaps([sampled("000-x", engine=dead), sampled("001-x", engine=dead)])
+    assert [warning.text for warning in warnings] == [
         "the engine's metrics stopped answering: refused (000-x, 001-x)"
     ]
     assert "mismatch" in gap(source(unavailable="NVML: version mismatch", about={"broken": True}))
     assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
-    assert gaps([{"cell": "0", "telemetry": {"problem": None, "sources": {"engine": source()}}}]) == []
+    assert gaps([sampled("0", engine=source())]) == []
 
 
 def test_whose_cores_were_whose():
@@ -171,35 +185,38 @@ def test_whose_cores_were_whose():
     )
     sources = {"system": source(about={"cpus": 2})}
     made = machine.host(telemetry, sources, WINDOW)
-    assert made["busy_cores"] == pytest.approx(1.5)
-    assert made["server_cores"] == pytest.approx(0.5)
-    assert made["other_cores"] == pytest.approx(1.5 - 0.5 - 0.25 - 0.01)
+    assert made.busy_cores == pytest.approx(1.5)
+    assert made.server_cores == pytest.approx(0.5)
+    assert made.other_cores == pytest.approx(1.5 - 0.5 - 0.25 - 0.01)
     without = {name: samples for name, samples in telemetry.series.items() if name != "server.cpu_s"}
-    assert machine.host(Telemetry(without), sources, WINDOW)["other_cores"] is None, (
-        "whose it is is not known"
-    )
+    assert machine.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
+
+
+def shapes(increases):
+    return machine.server(ALIVE, {}, WINDOW, Server(), increases).histograms
 
 
 def test_a_histogram_of_the_engine_is_read_between_its_buckets():
-    made = machine.histograms(
+    made = shapes(
         {"ttft": {"buckets": [[0.1, 0.0], [0.2, 10.0], [0.4, 20.0], [None, 20.0]], "sum": 4.0, "count": 20.0}}
     )
     approx = {"p50": pytest.approx(200), "p90": pytest.approx(360), "p99": pytest.approx(396)}
     assert made["ttft_ms"] == {"count": 20.0, "mean": 200.0, **approx}
-    beyond = machine.histograms({"e2e": {"buckets": [[0.1, 1.0], [None, 20.0]], "sum": 4.0, "count": 20.0}})
+    beyond = shapes({"e2e": {"buckets": [[0.1, 1.0], [None, 20.0]], "sum": 4.0, "count": 20.0}})
     assert beyond["e2e_ms"]["p90"] is None
 
 
 def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
     def point(load, speed, waiting, memory, verdict="VALID"):
-        return {
-            "label": "x",
-            "load": {"kind": "concurrency", "value": load},
-            "validity": {"verdict": verdict},
-            "output_tokens_per_s": speed,
-            "server": {"waiting": {"mean": waiting, "max": waiting}, "rss_bytes": {"mean": 1, "max": memory}},
-            "gpu": None,
-        }
+        server = {"waiting": {"mean": waiting, "max": waiting}, "rss_bytes": {"mean": 1, "max": memory}}
+        return filled.made(
+            CellResult,
+            label="x",
+            load={"kind": "concurrency", "value": load},
+            validity={"verdict": verdict},
+            output_tokens_per_s=speed,
+            server=server,
+        )
 
     made = scaling(
         [
@@ -209,28 +226,28 @@ def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
             point(64, 999.0, 0.0, 99, "INVALID"),
         ]
     )["x"]
-    assert made["concurrency"] == [1, 8, 32]
-    assert made["speedup"] == [1.0, 3.0, 3.3]
-    assert made["in_flight_before_queueing"] == 8
-    assert made["peak_process_memory_bytes"] == [20, 30, 50]
-    assert made["peak_gpu_memory_bytes"] == [None, None, None]
+    assert made.concurrency == (1, 8, 32)
+    assert made.speedup == (1.0, 3.0, 3.3)
+    assert made.in_flight_before_queueing == 8
+    assert made.peak_process_memory_bytes == (20, 30, 50)
+    assert made.peak_gpu_memory_bytes == (None, None, None)
 
 
 def test_a_cell_without_samples_says_why_in_every_place():
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(), None)
     for key in ("gpu", "host", "energy", "cost", "limiter", "joules_per_output_token"):
-        assert made[key] is None
-        assert made["nulls"][key], key
+        assert getattr(made, key) is None
+        assert made.nulls[key], key
 
 
 def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
     rows = [{"texts": [5, 9, 12]}] * 6 + [{"texts": [500, 505, 510, 515, 520, 525]}]
     given = facts(prices=prices(machine_per_hour=3.6), slo={"ttft_ms": {"p90": 100.0}})
     made = summarise_cell(records(*rows), given, None)
-    assert made["slo"]["good_token_share"] == 18 / 24
-    cost_of = made["cost"]
-    assert cost_of["per_million_good_output_tokens"] == pytest.approx(
-        cost_of["per_million_output_tokens"] * 24 / 18
+    assert made.slo.good_token_share == 18 / 24
+    cost_of = made.cost
+    assert cost_of.per_million_good_output_tokens == pytest.approx(
+        cost_of.per_million_output_tokens * 24 / 18
     )
 
 
@@ -275,7 +292,7 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
 def test_speculation_is_told_by_what_was_kept():
     counted = {"draft_tokens": 40.0, "accepted_tokens": 30.0}
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(server_counters=counted), None, ALIVE)
-    assert made["server"]["acceptance_rate"] == 0.75
+    assert made.server.acceptance_rate == 0.75
     none = facts(server_counters={"draft_tokens": 0.0, "accepted_tokens": 0.0})
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), none, None, ALIVE)
-    assert made["server"]["acceptance_rate"] is None
+    assert made.server.acceptance_rate is None

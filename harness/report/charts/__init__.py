@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 
+from harness.model import Summary
 from harness.report.charts.distribution import distributions
 from harness.report.charts.load import against_load
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.pareto import trade_offs
 from harness.report.charts.values import Values
 from harness.report.samples import Samples
-from harness.report.view import Json, groups, labels
+from harness.report.view import groups, labels
 
 __all__ = ["Axis", "Chart", "Line", "Point", "charts"]
 
 
-def charts(summary: Json, samples: Mapping[str, Samples]) -> Iterator[Chart]:
+def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
     """`samples` by cell name. Charts without a value are left out."""
     found, order, values = groups(summary), labels(summary), Values(summary)
     yield from distributions(found, samples, order)

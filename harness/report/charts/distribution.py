@@ -63,9 +63,7 @@ def _chart(field: str, group: Group, samples: Mapping[str, Samples], order: Sequ
 
 
 def _values(row: Row, samples: Mapping[str, Samples], field: str) -> list[Floats]:
-    found: list[Floats] = [
-        getattr(samples[cell["cell"]], field) for cell in row.usable if cell["cell"] in samples
-    ]
+    found: list[Floats] = [getattr(samples[cell.cell], field) for cell in row.usable if cell.cell in samples]
     return [values for values in found if np.isfinite(values).any()]
 
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import mul
 
 from harness.compare.comparable import state_of
-from harness.plan import LoadPoint
+from harness.model import LoadPoint
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
@@ -99,7 +99,7 @@ def _per_user(
 
 def _gpus(row: Row) -> int:
     """0: not known, or none."""
-    counts = [len((cell.get("gpu") or {}).get("engine_gpus") or ()) for cell in row.usable]
+    counts = [len(cell.gpu.engine_gpus) if cell.gpu else 0 for cell in row.usable]
     return min(counts, default=0)
 
 

@@ -1,13 +1,11 @@
 """One figure of one backend at one load point, with what is known of its spread."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from harness.plan import LoadPoint
+from harness.model import Summary
 from harness.report.measures import Measure
 from harness.report.text import number
-from harness.report.view import Json, Row
+from harness.report.view import Row
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 
@@ -35,19 +33,17 @@ class Value:
 class Values:
     """Of a run: from its estimates where it has them, else from the cells."""
 
-    def __init__(self, summary: Json) -> None:
-        self._estimates: dict[tuple[str, Any, str], Mapping[str, Any]] = {
-            (one["label"], LoadPoint.of(one), one["metric"]): one for one in summary.get("estimates") or ()
-        }
+    def __init__(self, summary: Summary) -> None:
+        self._estimates = {(one.label, one.load, one.metric): one for one in summary.estimates}
 
     def value(self, row: Row, measure: Measure) -> Value | None:
         """Scaled to the measure's unit; None where no usable repeat has it."""
         spread = row.spread(measure.path)
         if spread is None:
             return None
-        estimate = self._estimates.get((row.label, LoadPoint.of(row.cells[0]), measure.path))
-        if estimate and estimate["runs"] >= MIN_RUNS and None not in estimate["interval"]:
-            low, middle, high = (measure.scale * end for end in estimate["interval"])
+        estimate = self._estimates.get((row.label, row.cells[0].point, measure.path))
+        if estimate and estimate.runs >= MIN_RUNS and estimate.whole is not None:
+            low, middle, high = (measure.scale * end for end in estimate.whole)
             return Value(middle, low, high, INTERVAL)
         middle = measure.scale * spread.median
         if spread.repeats < 2:

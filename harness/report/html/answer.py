@@ -41,7 +41,7 @@ def answer(source: Source) -> Html:
 
 
 def _claims(source: Source) -> Iterator[Html]:
-    entries = source.summary.get("claims")
+    entries = source.summary.claims
     if entries:
         yield tag("p", tag("a", claims.counts(entries), href="#claims"))
 
@@ -54,13 +54,11 @@ def _compared(source: Source) -> str:
     work = "requests"
     if len(found) > 1:
         work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
-    where = ", ".join(
-        filter(None, (model(summary, source.manifest), machine(source.manifest.get("host") or {})))
-    )
+    where = ", ".join(filter(None, (model(summary), machine(source.manifest.get("host") or {}))))
     points = counted(len(groups(summary)), "load point")
     return (
         f"{listing(found)} {'was' if len(found) == 1 else 'were'} given {work} of the scenario "
-        f"{summary.get('scenario')}{f' ({where})' if where else ''} at {points}, "
+        f"{summary.scenario}{f' ({where})' if where else ''} at {points}, "
         f"{repeats_words(summary)} each."
     )
 

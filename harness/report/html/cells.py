@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.dotted import number_at
+from harness.dotted import number_at, value_at
+from harness.model import VERDICTS, CellResult, Reason
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.notes import reason_text
 from harness.report.text import NOT_KNOWN, counted, listing, number, plain
-from harness.report.view import VERDICTS, Group, Json, cell_name, groups, labels, point_words, verdict
+from harness.report.view import Group, cell_name, groups, labels, point_words
 
 LATENCIES = {
     "ttft_ms": "TTFT from the intended send (closed loop: from the send)",
@@ -51,10 +52,10 @@ UNFOLDED = 8  # cells
 
 
 def validity(source: Source) -> Html:
-    cells = source.summary.get("cells") or ()
+    cells = source.summary.cells
     head = ["cell", "verdict", "why", "answered", "failed", "dropped", *CLIENT.values()]
-    rows = ([cell["cell"], *_validity_row(cell)] for cell in cells)
-    every = table("Validity of every cell", head, rows, [source.index(cell["label"]) for cell in cells])
+    rows = ([cell.cell, *_validity_row(cell)] for cell in cells)
+    every = table("Validity of every cell", head, rows, [source.index(cell.label) for cell in cells])
     return section(
         "validity",
         "Can the numbers be trusted?",
@@ -64,27 +65,27 @@ def validity(source: Source) -> Html:
     )
 
 
-def _counted(cells: Sequence[Json]) -> str:
-    counts = Counter(verdict(cell) for cell in cells)
+def _counted(cells: Sequence[CellResult]) -> str:
+    counts = Counter(cell.validity.verdict for cell in cells)
     words = listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
     return f"{counted(len(cells), 'cell')}: {words}." if cells else "No cell was measured."
 
 
-def _validity_row(cell: Json) -> Iterator[str]:
-    yield tag("span", verdict(cell), class_=verdict(cell).lower())
-    reasons = (cell.get("validity") or {}).get("reasons") or ()
+def _validity_row(cell: CellResult) -> Iterator[str]:
+    yield tag("span", cell.validity.verdict, class_=cell.validity.verdict.lower())
+    reasons = cell.validity.reasons
     why = items(join([reason_text(reason), _hint(reason)]) for reason in reasons)
     yield why if reasons else "every check passed"
-    counts = cell.get("requests") or {}
-    yield f"{counts.get('ok', NOT_KNOWN)} of {counts.get('planned', NOT_KNOWN)}"
-    yield str(counts.get("failed", NOT_KNOWN))
-    yield str(counts.get("dropped", NOT_KNOWN))
+    counts = cell.requests
+    yield f"{counts.ok} of {counts.planned}"
+    yield str(counts.failed)
+    yield str(counts.dropped)
     for path in CLIENT:
         yield _number(cell, path)
 
 
-def _hint(reason: Json) -> Html:
-    return tag("span", f"Hint: {reason['hint']}", class_="hint") if reason.get("hint") else Html("")
+def _hint(reason: Reason) -> Html:
+    return tag("span", f"Hint: {reason.hint}", class_="hint") if reason.hint else Html("")
 
 
 def _errors(source: Source) -> Html:
@@ -120,26 +121,26 @@ def _group(source: Source, group: Group) -> Html:
     return details(point_words(group.point).capitalize(), *latencies, *bounds, rates, *filter(None, parts))
 
 
-def _by(source: Source, cells: Sequence[Json], field: str, title: str) -> Html | None:
+def _by(source: Source, cells: Sequence[CellResult], field: str, title: str) -> Html | None:
     """TTFT of each turn of a conversation, or of each kind of request; None where there is one only."""
-    kinds = list(dict.fromkeys(kind for cell in cells for kind in cell.get(field) or ()))
+    kinds = list(dict.fromkeys(kind for cell in cells for kind in value_at(cell, field) or ()))
     if len(kinds) < 2:
         return None
     return _values(source, title, cells, {f"{field}.{kind}.ttft_ms.p50": kind for kind in kinds})
 
 
-def _values(source: Source, caption: str, cells: Sequence[Json], paths: Mapping[str, str]) -> Html:
+def _values(source: Source, caption: str, cells: Sequence[CellResult], paths: Mapping[str, str]) -> Html:
     """One row per cell, INVALID ones too, named as such. `paths` gives each column its heading."""
     rows = ([cell_name(cell), *(_number(cell, path) for path in paths)] for cell in cells)
-    owners = [source.index(cell["label"]) for cell in cells]
+    owners = [source.index(cell.label) for cell in cells]
     return table(caption, ["cell", *paths.values()], rows, owners, "numbers")
 
 
-def _number(cell: Json, path: str) -> str:
+def _number(cell: CellResult, path: str) -> str:
     value = number_at(cell, path)
     if value is not None:
         return number(value)
-    reason = (cell.get("nulls") or {}).get(path)
+    reason = cell.nulls.get(path)
     return f"{NOT_KNOWN} ({plain(reason)})" if reason else NOT_KNOWN
 
 

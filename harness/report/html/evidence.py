@@ -28,9 +28,8 @@ PEERS_EXPLAINED = (
 
 
 def claims(source: Source) -> Html | None:
-    """None in runs that were summarised before claims were kept."""
-    entries: Sequence[Json] | None = source.summary.get("claims")
-    if entries is None or (not entries and source.summary.get("simulated")):
+    entries: Sequence[Json] = source.summary.claims
+    if not entries and source.summary.simulated:
         return None
     said = claim_text.here(entries)
     parts = [

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from harness.compare import capacity
 from harness.dotted import number_at
+from harness.model import CellResult, Limit
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, section, table, tag
-from harness.report.text import NOT_KNOWN, number, plain
-from harness.report.view import Json, Row, groups, point_words
+from harness.report.text import NOT_KNOWN, number, or_unknown, plain
+from harness.report.view import Row, groups, point_words
 
 EXPLAINED = "A limit is kept when the share it names was within it; a request without an answer never is."
 
@@ -20,20 +21,20 @@ def limits(source: Source) -> Html | None:
 
 def _capacity(source: Source) -> Iterator[Html]:
     """The highest load that kept to the limits, where it was searched for; every load that was tried."""
-    for found in source.summary.get("capacity") or ():
+    for found in source.summary.capacity or ():
         yield tag("p", tag("strong", f"Capacity: {capacity.words(found)}"))
         rows = (
             [
-                number(one["value"]),
-                f"{one['kept']} of {one['runs']}",
-                number(100 * one["attainment"]),
-                number(one["requests_per_s"]),
-                ": ".join(filter(None, ("saturated" if one["saturated"] else "", one["why"]))),
+                number(one.value),
+                f"{one.kept} of {one.runs}",
+                or_unknown(None if one.attainment is None else 100 * one.attainment),
+                or_unknown(one.requests_per_s),
+                ": ".join(filter(None, ("saturated" if one.saturated else "", one.why))),
             ]
-            for one in found["tested"]
+            for one in found.tested
         )
-        head = [str(found["kind"]), "runs that kept them", "good requests, %", "answers per s", "why not"]
-        caption = f"{found['label']}: every load that was tried"
+        head = [str(found.kind), "runs that kept them", "good requests, %", "answers per s", "why not"]
+        caption = f"{found.label}: every load that was tried"
         yield details(caption, table(caption, head, rows, class_="numbers"))
 
 
@@ -50,17 +51,17 @@ def _kept(source: Source) -> Iterator[Html]:
 
 
 def _limits_of(row: Row) -> Iterator[list[str]]:
-    slo = row.usable[0].get("slo") if row.usable else None
-    for limit in (slo or {}).get("limits") or ():
-        kept = tag("span", "yes", class_="faster") if limit["met"] else tag("span", "no", class_="slower")
-        name = f"{limit['metric'].removesuffix('_ms')} {limit['share']} ≤ {number(limit['limit_ms'])} ms"
-        yield [name, number(100 * limit["within"]), kept, _bound(row.usable[0], limit)]
+    slo = row.usable[0].slo if row.usable else None
+    for limit in slo.limits if slo else ():
+        kept = tag("span", "yes", class_="faster") if limit.met else tag("span", "no", class_="slower")
+        name = f"{limit.metric.removesuffix('_ms')} {limit.share} ≤ {number(limit.limit_ms)} ms"
+        yield [name, number(100 * limit.within), kept, _bound(row.usable[0], limit)]
 
 
-def _bound(cell: Json, limit: Json) -> str:
+def _bound(cell: CellResult, limit: Limit) -> str:
     """Below which the percentile lies with 95 % confidence; why not known, where it is not."""
-    path = f"{limit['metric']}.{limit['share']}_upper"
+    path = f"{limit.metric}.{limit.share}_upper"
     value = number_at(cell, path)
     if value is not None:
         return number(value)
-    return plain((cell.get("nulls") or {}).get(path) or NOT_KNOWN)
+    return plain(cell.nulls.get(path) or NOT_KNOWN)

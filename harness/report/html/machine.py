@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.dotted import number_at
+from harness.model import CellResult
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text import NOT_KNOWN, number, or_unknown, plain
-from harness.report.view import Json, cell_name
+from harness.report.view import cell_name
 
 GIB = 1 << 30
 
@@ -53,27 +54,27 @@ def machine(source: Source) -> Html | None:
 
 
 def _used(source: Source) -> Html | None:
-    cells = [cell for cell in source.summary.get("cells") or () if cell.get("limiter") or cell.get("host")]
+    cells = [cell for cell in source.summary.cells if cell.limiter or cell.host]
     if not cells:
         return None
     paths = [path for path in USED if any(number_at(cell, path) is not None for cell in cells)]
     rows = ([cell_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
     head = ["cell", "limited by", *(USED[path][0] for path in paths)]
-    owners = [source.index(cell["label"]) for cell in cells]
-    on_gpus = any((cell.get("gpu") or {}).get("engine_gpus") for cell in cells)
+    owners = [source.index(cell.label) for cell in cells]
+    on_gpus = any(cell.gpu and cell.gpu.engine_gpus for cell in cells)
     no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
     made = table("What limited each cell, and what it used", head, rows, owners, class_="used")
     return join([tag("p", EXPLAINED), *no_gpu, made])
 
 
-def _limiter(cell: Json) -> str:
-    found = cell.get("limiter")
+def _limiter(cell: CellResult) -> str:
+    found = cell.limiter
     if found:
-        return plain(found["sentence"])
-    return f"{NOT_KNOWN} ({plain((cell.get('nulls') or {}).get('limiter') or 'not reported')})"
+        return plain(found.sentence)
+    return f"{NOT_KNOWN} ({plain(cell.nulls.get('limiter') or 'not reported')})"
 
 
-def _values(cell: Json, paths: Sequence[str]) -> Iterator[str]:
+def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         value = number_at(cell, path)
         yield NOT_KNOWN if value is None else number(value / USED[path][1])
@@ -82,12 +83,12 @@ def _values(cell: Json, paths: Sequence[str]) -> Iterator[str]:
 def _scaling(source: Source) -> Html | None:
     """A row per backend and concurrency; the last column says from where on requests queue."""
     rows, owners = [], []
-    for label, found in (source.summary.get("scaling") or {}).items():
-        for place, load in enumerate(found["concurrency"]):
-            memory = found["peak_gpu_memory_bytes"][place] or found["peak_process_memory_bytes"][place]
-            values = (found["output_tokens_per_s"][place], found["speedup"][place],
-                      memory and memory / GIB, found["running"][place], found["waiting"][place],
-                      found["in_flight_before_queueing"])  # fmt: skip
+    for label, found in source.summary.scaling.items():
+        for place, load in enumerate(found.concurrency):
+            memory = found.peak_gpu_memory_bytes[place] or found.peak_process_memory_bytes[place]
+            values = (found.output_tokens_per_s[place], found.speedup[place],
+                      memory and memory / GIB, found.running[place], found.waiting[place],
+                      found.in_flight_before_queueing)  # fmt: skip
             rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
     if not rows:
@@ -98,15 +99,16 @@ def _scaling(source: Source) -> Html | None:
 
 
 def _costs(source: Source) -> Html | None:
-    cells = [cell for cell in source.summary.get("cells") or () if cell.get("cost")]
-    if not cells:
+    cells = [cell for cell in source.summary.cells if cell.cost]
+    prices = [cell.cost.price for cell in cells if cell.cost]
+    if not prices:
         return None
-    price = cells[0]["cost"]["price"]
-    said = f"{number(price['per_hour'])} {price['currency']} per hour for {price['of']} ({price['source']}). "
+    price = prices[0]
+    said = f"{number(price.per_hour)} {price.currency} per hour for {price.of} ({price.source}). "
     rows = (
         [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
     )
-    head = ["cell", *(f"a million tokens {words}, {price['currency']}" for words in COSTS.values())]
-    owners = [source.index(cell["label"]) for cell in cells]
+    head = ["cell", *(f"a million tokens {words}, {price.currency}" for words in COSTS.values())]
+    owners = [source.index(cell.label) for cell in cells]
     made = table("What a million tokens cost", head, rows, owners, "numbers")
     return join([tag("p", plain(said) + " " + COST_EXPLAINED), made])

@@ -54,13 +54,13 @@ def page(source: Source) -> str:
 
 
 def _title(source: Source) -> str:
-    return f"{source.summary.get('scenario')}: {listing(labels(source.summary)) or 'nothing measured'}"
+    return f"{source.summary.scenario}: {listing(labels(source.summary)) or 'nothing measured'}"
 
 
 def _subtitle(source: Source) -> str:
     summary, manifest = source.summary, source.manifest
-    known = (model(summary, manifest), machine(manifest.get("host") or {}), manifest.get("created_utc"),
-             f"run {summary.get('run')}", str(summary.get("state")))  # fmt: skip
+    known = (model(summary), machine(manifest.get("host") or {}), manifest.get("created_utc"),
+             f"run {summary.run}", summary.state)  # fmt: skip
     return " · ".join(filter(None, known))
 
 

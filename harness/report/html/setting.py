@@ -2,14 +2,15 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote
 
+from harness.model import Unequal
 from harness.report.conditions import NOT_GIVEN, differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
 from harness.report.measures import measure
 from harness.report.text import counted
-from harness.report.view import Json
 
 SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order", "host")
 
@@ -35,7 +36,7 @@ def unequal(source: Source) -> Html:
     )
 
 
-def _known(started: Mapping[str, Json]) -> Iterator[Html]:
+def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
     """What the definitions say of their systems; runs before it was kept have none."""
     rows = [[label, line] for label, entry in started.items() for line in entry["engine"].get("known") or ()]
     if rows:
@@ -46,10 +47,10 @@ def _known(started: Mapping[str, Json]) -> Iterator[Html]:
 
 def _findings(source: Source) -> Iterator[Html]:
     """What was found to differ between cells, and whether it forbids a comparison."""
-    found = source.summary.get("unequal") or ()
+    found = source.summary.unequal
     if not found:
         return
-    told = dict.fromkeys((one["text"], bool(one.get("matters")), _metrics(one)) for one in found)
+    told = dict.fromkeys((one.text, one.matters, _metrics(one)) for one in found)
     rows = (
         [text, tag("span", "forbids a comparison", class_="invalid") if matters else "to be kept in mind", of]
         for text, matters, of in told
@@ -57,8 +58,8 @@ def _findings(source: Source) -> Iterator[Html]:
     yield table("What differs between the cells", ["what", "verdict", "of figures"], rows)
 
 
-def _metrics(found: Json) -> str:
-    return ", ".join(measure(metric).name for metric in found.get("metrics") or ()) or "all"
+def _metrics(found: Unequal) -> str:
+    return ", ".join(measure(metric).name for metric in found.metrics) or "all"
 
 
 def conditions(source: Source) -> Html:
@@ -86,12 +87,12 @@ def _cache_states(source: Source) -> Iterator[Html]:
     cells before it was kept have none.
     """
     rows: dict[tuple[str, ...], str] = {}
-    for cell in source.summary.get("cells") or ():
-        cache = (cell.get("conditions") or {}).get("cache") or {}
+    for cell in source.summary.cells:
+        cache = cell.conditions.cache
         if cache:
-            found = {True: "yes", False: "no", None: "cannot be told"}[cache.get("holds")]
-            told = (cell["label"], cache.get("wanted"), cache.get("means"), found)
-            rows.setdefault(tuple(str(part or NOT_GIVEN) for part in told), str(cache.get("measured") or ""))
+            found = {True: "yes", False: "no", None: "cannot be told"}[cache.holds]
+            told = (cell.label, cache.wanted, cache.means, found)
+            rows.setdefault(tuple(part or NOT_GIVEN for part in told), cache.measured)
     if rows:
         head = ["backend", "state asked", "method", "holds", "example"]
         body = ([source.name(label), *rest, instance] for (label, *rest), instance in rows.items())

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.model import Summary
 from harness.peers import View
 from harness.report.charts import Chart
 from harness.report.html.tags import Html, join, tag
@@ -13,7 +14,7 @@ from harness.report.view import Json, labels
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    summary: Json
+    summary: Summary
     manifest: Json
     samples: Mapping[str, Samples]  # by cell name
     charts: Sequence[Chart]
@@ -32,7 +33,7 @@ class Source:
 
     def samples_of(self, label: str) -> list[Samples]:
         """Of the cells that could be read, in the order in which they were measured."""
-        cells = [cell["cell"] for cell in self.summary.get("cells") or () if cell["label"] == label]
+        cells = [cell.cell for cell in self.summary.cells if cell.label == label]
         return [self.samples[cell] for cell in cells if cell in self.samples]
 
     def name(self, label: str) -> Html:

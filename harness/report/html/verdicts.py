@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.plan import LoadPoint
+from harness.model import LoadPoint
 from harness.report import verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, join, table, tag

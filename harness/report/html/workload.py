@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.model import Arrivals, known
 from harness.report.html.setting import facts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
@@ -17,13 +18,13 @@ ARRIVALS = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispe
 def workload(source: Source) -> Html:
     scenario = source.manifest.get("scenario") or {}
     hashes = {
-        "workload_sha256": source.summary.get("workload_sha256"),
+        "workload_sha256": source.summary.workload_sha256,
         "scenario_sha256": source.manifest.get("scenario_sha256"),
     }
     return section(
         "workload",
         "Workload",
-        tag("p", str(source.summary.get("purpose") or "")),
+        tag("p", source.summary.purpose),
         *_card(source),
         table(
             "As measured, tokens per request (lowest – median – highest)",
@@ -56,7 +57,7 @@ def _span(values: np.ndarray) -> str:
 
 def _card(source: Source) -> Iterator[Html]:
     """What the prompts were made of, by load point; none in runs before it was kept."""
-    card = source.summary.get("workload_card") or {}
+    card = source.summary.workload_card or {}
     if card:
         head = [
             "load",
@@ -108,19 +109,19 @@ def _percent(share: float | None) -> str:
 def _arrivals(source: Source) -> Iterator[Html]:
     """Of open loops: what was sent, compared with the arrival process."""
     rows, owners = [], []
-    for cell in source.summary.get("cells") or ():
-        if found := cell.get("arrivals"):
-            rows.append([cell["cell"], *_arrivals_row(found)])
-            owners.append(source.index(cell["label"]))
+    for cell in source.summary.cells:
+        if found := cell.arrivals:
+            rows.append([cell.cell, *_arrivals_row(found)])
+            owners.append(source.index(cell.label))
     if rows:
         head = ["cell", "tested against", *(f"{name}, asked / sent" for name in ARRIVALS.values()), "verdict"]
         yield table("Arrivals as asked and as sent", head, rows, owners)
 
 
-def _arrivals_row(found: Json) -> Iterator[str]:
-    asked, achieved = found.get("asked") or {}, found.get("achieved") or {}
-    yield str(found.get("against") or NOT_KNOWN)
+def _arrivals_row(found: Arrivals) -> Iterator[str]:
+    asked, achieved = found.asked or {}, found.achieved or {}
+    yield found.against or NOT_KNOWN
     for key in ARRIVALS:
         yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
-    reason = found.get("reason")
-    yield f"{found['verdict']} ({reason})" if reason else str(found["verdict"])
+    reason = known(found.reason)
+    yield f"{found.verdict} ({reason})" if reason else found.verdict

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from harness.model import Summary
 from harness.record import Records
 from harness.report.charts import Chart
 from harness.report.plots import timeline
 from harness.report.plots.draw import draw as draw_chart
 from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Picture
 from harness.report.samples import Samples
-from harness.report.view import Json
 from harness.telemetry import Telemetry
 
 __all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Picture", "draw"]
@@ -20,7 +20,7 @@ def _nothing(_cell: str) -> Telemetry:
 
 
 def draw(
-    summary: Json,
+    summary: Summary,
     charts: Iterable[Chart],
     samples: Mapping[str, Samples],
     read: Callable[[str], Records],
@@ -37,16 +37,16 @@ def draw(
 
 
 def _timelines(
-    summary: Json,
+    summary: Summary,
     samples: Mapping[str, Samples],
     read: Callable[[str], Records],
     caption: Caption,
     folder: Path,
     watched: Callable[[str], Telemetry],
 ) -> Iterator[Picture]:
-    measured = [cell for cell in summary["cells"] if cell["cell"] in samples]
+    measured = [cell for cell in summary.cells if cell.cell in samples]
     for cell in timeline.chosen(measured):
-        name = cell["cell"]
+        name = cell.cell
         picture = timeline.draw(cell, read(name), caption, folder, watched(name))
         if picture is not None:
             yield picture

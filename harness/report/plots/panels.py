@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model import CellResult
 from harness.report.plots.style import MUTED, PALETTE
 from harness.report.text import number
-from harness.report.view import Json
 from harness.telemetry import Samples, Telemetry, unbroken
 
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
@@ -40,15 +40,15 @@ class Panel:
     stacked: bool = False
 
 
-def panels(cell: Json, telemetry: Telemetry, end_s: float) -> Iterator[Panel]:
+def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Panel]:
     """Those for which something was sampled."""
-    gpus = (cell.get("gpu") or {}).get("engine_gpus") or ()
-    host = cell.get("host") or {}
+    gpus = cell.gpu.engine_gpus if cell.gpu else ()
+    cpus = cell.host.cpus if cell.host else None
     found = (
         _queue(telemetry, end_s),
         _kv_cache(telemetry, end_s),
         _gpus(telemetry, gpus, end_s),
-        _cpus(telemetry, host.get("cpus"), end_s),
+        _cpus(telemetry, cpus, end_s),
         _power(telemetry, gpus, end_s),
     )
     return (panel for panel in found if panel is not None)

@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from harness.metrics.throughput import Window, measured_window, slots_of, spread_over_ns
-from harness.plan import LoadPoint
+from harness.metrics.throughput import Window, measured_window
+from harness.model import CellResult
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, legend, save
 from harness.report.text import counted, plain
-from harness.report.view import Json, point_words
+from harness.report.view import point_words
 from harness.telemetry import Telemetry
 
 REQUESTS = 400  # more bars than this cannot be told apart
@@ -27,7 +27,7 @@ NO_TELEMETRY = Telemetry()
 
 
 def draw(
-    cell: Json, records: Records, caption: Caption, folder: Path, telemetry: Telemetry = NO_TELEMETRY
+    cell: CellResult, records: Records, caption: Caption, folder: Path, telemetry: Telemetry = NO_TELEMETRY
 ) -> Picture | None:
     """None where nothing was sent. Without samples there are the requests and their tokens alone."""
     requests = records.requests
@@ -43,7 +43,7 @@ def draw(
         _rate(tokens, records, end_s)
         for axes, panel in zip(rest, below, strict=True):
             _panel(axes, panel)
-        window = measured_window(requests, slots_of(cell["load"]), spread_over_ns(cell))
+        window = measured_window(requests, cell.load.slots, cell.client.spread_over_ns)
         _shade((lanes, tokens, *rest), bars, window, end_s)
         lanes.set_ylabel("requests\nin flight")
         lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -53,8 +53,8 @@ def draw(
         last.set_xlim(0, end_s)
         legend(figure, [patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
-        title = f"Timeline of {plain(cell['label'], 40)}, {point_words(LoadPoint.of(cell))}{cut}"
-        picture = Picture(f"timeline-{cell['cell']}", title, _description(bars, end_s, below), cell["label"])
+        title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{cut}"
+        picture = Picture(f"timeline-{cell.cell}", title, _description(bars, end_s, below), cell.label)
         return save(figure, picture, caption, folder)
 
 
@@ -132,9 +132,9 @@ def _description(bars: NDArray[np.void], end_s: float, below: Sequence[Panel]) -
     return f"{requests}; output tokens per second below{named}."
 
 
-def chosen(cells: Sequence[Json]) -> list[Json]:
+def chosen(cells: Sequence[CellResult]) -> list[CellResult]:
     """One cell per backend: the first repeat at the highest load, where queueing shows."""
-    found: dict[str, Json] = {}
-    for cell in sorted(cells, key=lambda cell: (-float(cell["load"]["value"]), cell.get("repeat", 0))):
-        found.setdefault(cell["label"], cell)
+    found: dict[str, CellResult] = {}
+    for cell in sorted(cells, key=lambda cell: (-cell.load.value, cell.repeat)):
+        found.setdefault(cell.label, cell)
     return list(found.values())

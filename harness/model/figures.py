@@ -1,0 +1,200 @@
+"""The figures of one cell that are more than one number."""
+
+from typing import Annotated, Any, Literal
+
+from harness.model.record import UNSET, Record, UnsetType, doc
+
+Number = int | float
+_UPPER = "One-sided 95 % upper confidence bound of the percentile, by order statistics."
+
+
+class LatencyStats(Record, frozen=True, kw_only=True):
+    """In ms. Null where the sample is too small for the percentile."""
+
+    mean: Annotated[float | None, doc("Of the samples that are finite.")]
+    p50: Annotated[float | None, doc("Median.")]
+    p50_upper: Annotated[float | None, doc(_UPPER)] = None
+    p90: Annotated[float | None, doc("90th percentile.")]
+    p90_upper: Annotated[float | None, doc(_UPPER)] = None
+    p95: Annotated[float | None, doc("95th percentile.")]
+    p95_upper: Annotated[float | None, doc(_UPPER)] = None
+    p99: Annotated[float | None, doc("99th percentile.")]
+    p99_upper: Annotated[float | None, doc(_UPPER)] = None
+
+
+class Requests(Record, frozen=True, kw_only=True):
+    """Counts of the measured phase; warm-up apart."""
+
+    planned: Annotated[int, doc("To be measured.")]
+    unsent: Annotated[int, doc("Never due, of all phases.")]
+    sent: Annotated[int, doc("Left the client.")]
+    ok: Annotated[int, doc("Answered in full.")]
+    failed: Annotated[int, doc("Ended in any way but an answer, a drop or a cancellation.")]
+    dropped: Annotated[int, doc("Over the in-flight cap of an open loop.")]
+    cancelled: Annotated[int, doc("Still in flight when the cell ended.")]
+    resent: Annotated[int | None, doc("Sent more than once; null: attempts were not recorded.")] = None
+    warmup: Annotated[int, doc("Warm-up requests.")]
+    outcomes: Annotated[dict[str, int], doc("Requests by outcome.")]
+
+
+class Arrivals(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Open loop: arrivals as asked and as sent, with limits and a verdict."""
+
+    process: Annotated[str | None, doc("As declared.")]
+    arrivals: Annotated[int, doc("That were sent.")]
+    against: Annotated[str | None, doc("What they were tested against.")] = None
+    asked: Annotated[dict[str, float] | None, doc("rate_per_s, gap_cv, dispersion of the schedule.")] = None
+    achieved: Annotated[dict[str, float] | None, doc("The same as sent, and the KS distance ks.")] = None
+    limits: Annotated[dict[str, list[float]] | None, doc("Lowest and highest that chance leaves.")] = None
+    verdict: Annotated[Literal["kept", "differs", "not tested"], doc("Whether all limits were kept.")]
+    reason: Annotated[str | UnsetType | None, doc("Limits that were not kept, or why there is no test.")] = (
+        UNSET
+    )
+
+
+class Law(Record, frozen=True):
+    """One law between the figures of the cell: docs/metrics.md."""
+
+    law: Annotated[str, doc("In words.")]
+    measured: Annotated[Number | None, doc("One side of the law, in its own unit.")] = None
+    expected: Annotated[Number | None, doc("The other side.")] = None
+    tolerance: Annotated[Number | None, doc("The largest difference that the edges of the window allow.")] = (
+        None
+    )
+    holds: Annotated[bool | None, doc("Null: could not be judged.")] = None
+    why: Annotated[str | None, doc("Why it could not be judged.")] = None
+
+
+class Limit(Record, frozen=True, kw_only=True):
+    """One latency limit of the scenario."""
+
+    metric: Annotated[str, doc("Latency.")]
+    share: Annotated[str, doc("p50 to p99, or max: of the requests.")]
+    limit_ms: Annotated[Number, doc("In ms.")]
+    within: Annotated[float, doc("Share of the requests inside it, 0 to 1.")]
+    met: Annotated[bool, doc("Whether that is the share asked for.")]
+
+
+class Slo(Record, frozen=True, kw_only=True):
+    """Share of good requests, and each limit with what it was kept by."""
+
+    limits: Annotated[tuple[Limit, ...], doc("Of [slo].")]
+    met: Annotated[bool, doc("All of them.")]
+    good: Annotated[int, doc("Requests inside all limits.")]
+    of: Annotated[int, doc("Measured requests.")]
+    attainment: Annotated[float, doc("Good requests among the measured ones, 0 to 1.")]
+    good_token_share: Annotated[
+        float | UnsetType | None, doc("Output tokens of good requests, 0 to 1; null: not counted.")
+    ] = UNSET
+
+
+class SteadyState(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Bounds of ramp, steady part and drain in s from t0."""
+
+    state: Annotated[str, doc("steady, ramp kept, not steady, not tested or unknown.")]
+    why: Annotated[str | None, doc("What it was told from.")]
+    fixed_s: Annotated[float | None, doc("First measured send, s.")] = None
+    start_s: Annotated[float | None, doc("Where the steady part begins, s.")] = None
+    end_s: Annotated[float | None, doc("Last send, s.")] = None
+    drained_s: Annotated[float | None, doc("Last end of a request, s.")] = None
+    cuts: Annotated[dict[str, int] | None, doc("Batches before the steady part, by figure.")] = None
+    removed: Annotated[int | None, doc("0; before 0.2, requests that a rule took for warm-up.")] = None
+    ramp_requests: Annotated[
+        int | None, doc("Measured ones before the steady part, kept in every figure.")
+    ] = None
+    cold_misses: Annotated[bool | None, doc("Requests fill the empty cache as the scenario means it.")] = None
+    drift: Annotated[
+        dict[str, float | None] | None, doc("Change over the steady part, by figure; null: none.")
+    ] = None
+
+
+class Synchrony(Record, frozen=True, kw_only=True):
+    """Closed loop: whether slots send together."""
+
+    index: Annotated[float, doc("0: evenly or by chance; 1: in lockstep.")]
+    limit: Annotated[float, doc("Above it sends come in bursts.")]
+    waves: Annotated[int, doc("As many sends as slots, each.")]
+    groups: Annotated[int, doc("Bursts per period that the index is of.")]
+    in_bursts: Annotated[bool, doc("Whether the index is above the limit.")]
+    burst: Annotated[float, doc("Requests in one burst.")]
+
+
+class Sample(Record, frozen=True, kw_only=True):
+    """What was measured, and the least that the scenario declares to be enough."""
+
+    seconds: Annotated[float, doc("First measured send to the end of the last measured request.")]
+    answers: Annotated[int, doc("Measured ones.")]
+    min_seconds: Annotated[float, doc("As declared.")]
+    min_answers: Annotated[int, doc("As declared.")]
+
+
+class Backlog(Record, frozen=True, kw_only=True):
+    """Of an open loop: arrivals and answers, and requests in the system early and late."""
+
+    probed_s: Annotated[float, doc("First to last measured arrival, s.")]
+    window_s: Annotated[float, doc("Of that, what all else is about: less the fill, s.")]
+    arrivals: Annotated[int, doc("Requests due in the window.")]
+    answered: Annotated[int, doc("Answers in the window.")]
+    in_system_mean: Annotated[float, doc("Requests due and not yet ended.")]
+    in_system_first: Annotated[float, doc("Mean over the first third.")]
+    in_system_last: Annotated[float, doc("Mean over the last third.")]
+
+
+class ProbeSize(Record, frozen=True, kw_only=True):
+    """Of --find-capacity: the least of a cell."""
+
+    seconds: Annotated[float, doc("Of an open loop.")]
+    answers: Annotated[int, doc("So that a share within a limit has a confidence bound.")]
+    waves: Annotated[int | UnsetType, doc("Answers of each slot of a closed loop.")] = UNSET
+
+
+class OutputTokens(Record, frozen=True, kw_only=True):
+    """As the server counts them."""
+
+    total: Annotated[int | None, doc("Of the measured answers.")]
+    source: Annotated[str | None, doc("usage, or null where the server reports none.")]
+    tokens_per_event: Annotated[float | None, doc("Above 1 a gap between events is not one between tokens.")]
+
+
+class TemplateTokens(Record, frozen=True, kw_only=True):
+    """Prompt tokens beyond the content."""
+
+    min: Annotated[int, doc("Least of a request.")]
+    max: Annotated[int, doc("Most of a request.")]
+
+
+class ClassStats(Record, frozen=True, kw_only=True):
+    """Of the requests of one class."""
+
+    requests: Annotated[int, doc("Measured ones.")]
+    ok: Annotated[int, doc("Answered in full.")]
+    ttft_ms: Annotated[LatencyStats, doc("As of the cell.")]
+    itl_ms: Annotated[LatencyStats, doc("As of the cell.")]
+    tpot_ms: Annotated[LatencyStats, doc("As of the cell.")]
+    e2e_ms: Annotated[LatencyStats, doc("As of the cell.")]
+    cached_share: Annotated[float | None, doc("Of the prompt tokens, 0 to 1.")]
+
+
+class Constraint(Record, frozen=True, kw_only=True):
+    """What constraining answers costs."""
+
+    first_use_ttft_ms: Annotated[float | None, doc("Median wait at the first use of a schema.")]
+    later_ttft_ms: Annotated[float | None, doc("Median wait at later uses.")]
+    first_uses: Annotated[int, doc("Schemas.")]
+    later_uses: Annotated[int, doc("Requests.")]
+    tpot_ratio: Annotated[float | None, doc("Constrained TPOT over free TPOT.")]
+
+
+class Answers(Record, frozen=True, kw_only=True):
+    """Right and wrong answers by check and kind of request: told, asked, rate, and counts by verdict."""
+
+    label: Annotated[dict[str, dict[str, Any]] | UnsetType, doc("Labels.")] = UNSET
+    structured: Annotated[dict[str, dict[str, Any]] | UnsetType, doc("Structured output, by shape.")] = UNSET
+    tool_call: Annotated[dict[str, dict[str, Any]] | UnsetType, doc("Tool calls.")] = UNSET
+    refusals: Annotated[dict[str, int] | UnsetType, doc("Why requests were refused, with counts.")] = UNSET
+
+    @property
+    def checks(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """By check and kind of request."""
+        found = {"label": self.label, "structured": self.structured, "tool_call": self.tool_call}
+        return {name: kinds for name, kinds in found.items() if not isinstance(kinds, UnsetType)}

@@ -1,0 +1,54 @@
+"""What every typed document of a run is made of."""
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+__all__ = ["UNSET", "Record", "UnsetType", "as_json", "doc", "from_json", "known"]
+
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Immutable. A key that is UNSET is not written; one with a default may be missing in older files."""
+
+    # While rooms move from dicts to attributes.
+    def __getitem__(self, key: str) -> Any:
+        value = getattr(self, key, UNSET)
+        if value is UNSET:
+            raise KeyError(key)
+        return value
+
+    def get(self, key: str, default: Any = None) -> Any:
+        value = getattr(self, key, UNSET)
+        return default if value is UNSET else value
+
+    def keys(self) -> list[str]:
+        return [name for name in self.__struct_fields__ if getattr(self, name) is not UNSET]
+
+
+def doc(text: str) -> Meta:
+    """What a key means, with its unit where the name has none: for the JSON schema."""
+    return Meta(description=text)
+
+
+def known(value: T | UnsetType) -> T | None:
+    """None where an older version did not write it."""
+    return None if isinstance(value, UnsetType) else value
+
+
+def as_json(value: Any) -> Any:
+    """Dicts, lists and plain values, as they are written."""
+    return msgspec.to_builtins(value, enc_hook=lambda number: number.item())  # of numpy
+
+
+def from_json(document: Any, kind: type[T]) -> T:
+    """ValueError with the path of what is not as it should be; keys that are not known are left out."""
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        where = path.rstrip("`").removeprefix(".")
+        said = what.replace("`", "'")
+        raise ValueError(f"{where}: {said}" if where else said) from None

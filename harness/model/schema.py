@@ -1,0 +1,56 @@
+"""The JSON schemas of the documents, made from their types: `python -m harness.model.schema` writes them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.model.summary import Summary
+
+FOLDER = Path(__file__).parent.parent / "store"
+DOCUMENTS = {"summary": Summary}
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_VERSION = {"const": 1, "description": "Of the format."}
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """With what every key means, and its unit where the name has none."""
+    (made,), components = msgspec.json.schema_components([DOCUMENTS[kind]], ref_template="#/$defs/{name}")
+    root: dict[str, Any] = components.pop(made["$ref"].rpartition("/")[2])
+    defs = {name: _plain(part) for name, part in sorted(components.items())}
+    found = {"$schema": _DIALECT, **_plain(root), "title": f"{kind}.json of a run", "$defs": defs}
+    found["properties"] = {"schema": _VERSION, **found["properties"]}
+    found["required"] = ["schema", *found["required"]]
+    return found
+
+
+def text(kind: str) -> str:
+    return json.dumps(schema(kind), indent=1, ensure_ascii=False) + "\n"
+
+
+def path(kind: str) -> Path:
+    return FOLDER / f"{kind}.schema.json"
+
+
+def _plain(node: Any) -> Any:
+    """Without defaults, which are for files of older versions; `int | float` as a number."""
+    if isinstance(node, list | tuple):
+        return [_plain(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _plain(part) for key, part in node.items() if key != "default"}
+    if isinstance(words := found.get("description"), str):
+        found["description"] = " ".join(words.split())
+    options = found.get("anyOf", ())
+    if options and all(set(one) == {"type"} for one in options):
+        del found["anyOf"]
+        types = [one["type"] for one in options]
+        kinds = [one for one in types if one != "integer" or "number" not in types]
+        found["type"] = kinds[0] if len(kinds) == 1 else kinds
+    return found
+
+
+if __name__ == "__main__":
+    for kind in DOCUMENTS:
+        path(kind).write_text(text(kind), encoding="utf-8")

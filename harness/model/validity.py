@@ -1,0 +1,31 @@
+"""Whether the figures of a cell can be the server's, and why not."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from harness.model.record import Record, doc
+
+Verdict = Literal["VALID", "SUSPECT", "INVALID"]
+VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to worst
+
+
+class Reason(Record, frozen=True):
+    """One reason to doubt a cell."""
+
+    code: Annotated[str, doc("The rule: docs/metrics.md.")]
+    verdict: Annotated[Literal["SUSPECT", "INVALID"], doc("What this reason alone makes of the cell.")]
+    measured: Annotated[str, doc("With its unit.")]
+    limit: Annotated[str, doc("With its unit.")]
+    hint: Annotated[str, doc("What to do.")]
+
+
+class Validity(Record, frozen=True, kw_only=True):
+    """Whether the figures can be the server's: docs/metrics.md."""
+
+    verdict: Annotated[Verdict, doc("The worst of the reasons.")]
+    reasons: Annotated[tuple[Reason, ...], doc("Every rule that was broken.")]
+
+    @classmethod
+    def of(cls, reasons: Sequence[Reason]) -> "Validity":
+        worst = max((reason.verdict for reason in reasons), key=VERDICTS.index, default=VERDICTS[0])
+        return cls(verdict=worst, reasons=tuple(reasons))

@@ -1,0 +1,71 @@
+"""Documents of the model from the few keys that a test is about."""
+
+from functools import cache
+
+from msgspec import inspect
+
+from harness.model import Validity, as_json, from_json
+
+_BLANK = {inspect.StrType: "", inspect.IntType: 0, inspect.FloatType: 0.0, inspect.BoolType: False}
+
+
+def made(kind, given=None, **keys):
+    """A document of this type: `given` and `keys` as JSON has them, what is not given blank or null."""
+    return from_json(_filled(_type(kind), as_json({**(given or {}), **keys})), kind)
+
+
+def changed(document, **keys):
+    """The same with these keys, as JSON has them; what they hold is filled as in `made`."""
+    return made(type(document), as_json(document), **keys)
+
+
+@cache
+def _type(kind):
+    return inspect.type_info(kind)
+
+
+def _filled(kind, given):
+    match kind:
+        case inspect.Metadata():
+            return _filled(kind.type, given)
+        case inspect.UnionType():
+            inner = [one for one in kind.types if _fits(one, given)]
+            return _filled(inner[0], given) if inner else given
+        case inspect.StructType(array_like=False) if isinstance(given, dict):
+            known = {field.name: field for field in kind.fields}
+            blank = {name: _blank(field.type) for name, field in known.items() if field.required}
+            return blank | {k: _filled(known[k].type, v) if k in known else v for k, v in given.items()}
+        case inspect.DictType() if isinstance(given, dict):
+            return {key: _filled(kind.value_type, value) for key, value in given.items()}
+        case inspect.ListType() | inspect.VarTupleType() if isinstance(given, list | tuple):
+            return [_filled(kind.item_type, value) for value in given]
+    return given
+
+
+def _fits(kind, given):
+    if isinstance(kind, inspect.Metadata):
+        return _fits(kind.type, given)
+    lists = inspect.ListType | inspect.VarTupleType
+    return isinstance(kind, inspect.StructType | inspect.DictType if isinstance(given, dict) else lists)
+
+
+def _blank(kind):
+    match kind:
+        case inspect.Metadata():
+            return _blank(kind.type)
+        case inspect.UnionType():
+            nullable = any(isinstance(one, inspect.NoneType) for one in kind.types)
+            return None if nullable else _blank(kind.types[0])
+        case inspect.StructType() if kind.cls is Validity:
+            return {"verdict": "VALID", "reasons": []}
+        case inspect.StructType():
+            return {field.name: _blank(field.type) for field in kind.fields if field.required}
+        case inspect.LiteralType():
+            return kind.values[0]
+        case inspect.DictType():
+            return {}
+        case inspect.ListType() | inspect.VarTupleType():
+            return []
+        case inspect.TupleType():
+            return [_blank(one) for one in kind.item_types]
+    return _BLANK[type(kind)]
