@@ -29,7 +29,7 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     """About `a` against `b` at one load in one metric; ratios and differences are a over b and a minus b."""
 
     a: Annotated[str, doc("Label; the verdict is about it.")]
-    b: Annotated[str, doc("Label it is held against.")]
+    b: Annotated[str, doc("Label it is compared with.")]
     load: Annotated[LoadPoint, doc("Where both were measured.")]
     metric: Annotated[str, doc("Dotted path in a cell.")]
     better: Annotated[Better, doc("Which values of the metric are better.")]

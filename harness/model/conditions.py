@@ -11,7 +11,7 @@ class CacheState(Record, frozen=True, kw_only=True):
     """State asked of the prefix cache, and whether it held."""
 
     wanted: Annotated[str, doc("cold, warm, primed or any.")]
-    means: Annotated[str | None, doc("How it was brought about.")]
+    means: Annotated[str | None, doc("How it was prepared.")]
     holds: Annotated[bool | None, doc("Null: the engine's counts cannot tell.")]
     measured: Annotated[str, doc("What they say.")]
     limit: Annotated[str, doc("What they should say.")]

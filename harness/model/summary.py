@@ -63,4 +63,4 @@ class Summary(Record, frozen=True, kw_only=True):
     workload_card: Annotated[dict[str, Any] | None, doc("What the requests are, by load point.")]
     agreement: Annotated[dict[str, Any] | None, doc("Whether the backends answered alike.")]
     warnings: Annotated[tuple[RunWarning, ...], doc("Of the whole run.")]
-    claims: Annotated[tuple[dict[str, Any], ...], doc("Published claims held against this run.")]
+    claims: Annotated[tuple[dict[str, Any], ...], doc("Published claims, checked with this run.")]

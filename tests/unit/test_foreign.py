@@ -17,6 +17,7 @@ from harness.engines.prometheus import gauge_paths, histogram, read_series
 from harness.engines.server import Server
 from harness.errors import SetupError
 from harness.foreign import BadDocumentError, Secrets, inert, one_line, read_document
+from harness.model import as_json
 from harness.peers.definitions import TOOLS
 from harness.peers.recompute import recompute
 from harness.probe.exchange import _read
@@ -184,7 +185,7 @@ def test_a_cell_of_any_counts_has_figures(counts):
         for i, (tokens, prompt, cached) in enumerate(counts)
     ]
     found = records(*rows)
-    json.dumps(summarise_cell(found, facts(), None), allow_nan=True)
+    json.dumps(as_json(summarise_cell(found, facts(), None)), allow_nan=True)
     recompute(TOOLS.values(), found, facts())
 
 

@@ -19,7 +19,7 @@ def figures(value, place=""):
     if isinstance(value, dict):
         for key, below in value.items():
             yield from figures(below, f"{place}.{key}")
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for number, below in enumerate(value):
             yield from figures(below, f"{place}[{number}]")
     else:

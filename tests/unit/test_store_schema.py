@@ -37,8 +37,9 @@ def undescribed(value, node, where=""):
             else:
                 yield f"{where}.{key}"
     elif isinstance(value, list):
-        for below in value:
-            yield from undescribed(below, node.get("items", {}), f"{where}[]")
+        items = node.get("prefixItems") or [node.get("items", {})] * len(value)
+        for below, item in zip(value, items, strict=True):
+            yield from undescribed(below, item, f"{where}[]")
 
 
 @pytest.mark.parametrize("kind", ["manifest", "summary", "cell"])
