@@ -127,7 +127,7 @@ class Bench:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "harness", *arguments]
 
-    def __call__(self, *arguments: str, code: int | tuple[int, ...] = 0, timeout: float = 180, **env: str):
+    def __call__(self, *arguments: str, code: int | tuple[int, ...] = 0, timeout: float = 420, **env: str):
         done = subprocess.run(
             self.command(*arguments),
             cwd=self.folder,
