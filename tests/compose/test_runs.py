@@ -121,7 +121,8 @@ def test_an_engine_that_runs_out_of_memory_in_mid_cell_is_kept_as_such_and_the_r
 ):
     process = bench.begin(
         *RUN,
-        *("--requests", "500", "--duration", "15", "--backends", "vllm,llamacpp"),
+        *("--requests", "500", "--duration", "20", "--backends", "vllm,llamacpp"),
+        *("--set", "prompts.prefix_tokens=64", "--set", "load.warmup_requests=0"),  # on one slow thread
         BENCH_IMAGE_VLLM=simulator(HABITS="grows"),
         BENCH_IMAGE_LLAMACPP=llamacpp,
         BENCH_MEM_LIMIT="900m",
