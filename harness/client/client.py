@@ -73,6 +73,8 @@ class Client:
         except _NO_ANSWER as error:
             if account.is_over:  # the last step was given what was left, and no more
                 raise SetupError(account.late, where=where) from None
+            if account.head_is_too_long:  # the parser saw it first
+                raise SetupError(account.long_head, where=where) from None
             raise SetupError(f"no answer to {asked}: {_words(error)}", where=host) from error
 
     def _exchange(self, request: httpx.Request, account: Account, where: str) -> Answer:

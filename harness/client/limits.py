@@ -46,9 +46,17 @@ class Account:
     def is_over(self) -> bool:
         return time.monotonic() >= self._deadline
 
+    @property
+    def long_head(self) -> str:
+        return f"the head of the answer is longer than {self.limits.head_bytes} bytes"
+
+    @property
+    def head_is_too_long(self) -> bool:
+        return not self.head_over and self.received_bytes >= self.limits.head_bytes
+
     def receive(self, count: int) -> None:
-        if not self.head_over and self.received_bytes >= self.limits.head_bytes:
-            raise LimitError(f"the head of the answer is longer than {self.limits.head_bytes} bytes")
+        if self.head_is_too_long:
+            raise LimitError(self.long_head)
         self.received_bytes += count
         if self.received_bytes > self.limits.wire_bytes:
             raise LimitError(f"the answer is longer than {self.limits.wire_bytes} bytes")

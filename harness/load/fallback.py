@@ -37,7 +37,8 @@ class AsyncWindow:
         self._bodies, self._seqs, self._limits = bodies, seqs, limits
         self._request = build_request(job.url, job.headers, b"")
         self._http2 = job.http2
-        unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+        kept = None if job.promised.keeps_connection else 0
+        unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
         self._transport = httpx.AsyncHTTPTransport(  # HTTP/2 is spoken or nothing is
             proxy=proxy_for(job.url), limits=unlimited, http1=not job.http2, http2=job.http2
         )

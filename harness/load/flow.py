@@ -26,10 +26,12 @@ class Flow:
         "_heard",
         "_tunnel",
         "answer",
+        "answered",
         "before",
         "deadline",
         "exchange",
         "fd",
+        "freed",
         "opened",
         "receive",
         "refused",
@@ -53,6 +55,8 @@ class Flow:
         self.before: TcpInfo | None = None  # as the request was about to be sent
         self.refused = False  # the kernel took no byte of the request: the connection was closed before
         self.deadline = 0
+        self.answered = False  # a whole answer came on it
+        self.freed = 0  # when it was last put back
         self.warm = False  # it was open and idle before the request on it
 
     def raise_if_refused(self) -> None:

@@ -62,10 +62,11 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """By what this server tells that an answer is whole; a stream with neither sign is UNFINISHED."""
+    """How this server ends an answer; a stream with neither [DONE] nor finish reason is UNFINISHED."""
 
     done: bool = True  # [DONE] at the end of a stream
     finish_reason: bool = False  # in every answer
+    keeps_connection: bool = True  # for the next request, unless its headers say otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,10 @@ from harness.load.flow import Flow, failure_of, transmit, transmit_rest
 from harness.load.http1 import Answer
 from harness.load.look import BATCH, Looks
 from harness.load.pacing import choose_tick
-from harness.load.poller import Poller
 from harness.load.pool import Pool
 from harness.load.settle import Exchange
 from harness.load.stamps import CONTROL_BYTES, StampClock, bound, pack_realtime
 from harness.load.tcp_info import read_tcp_info
-from harness.load.way import Way
 from harness.load.wire import Wire
 from harness.load.work import Work
 from harness.record import UNKNOWN, Outcome
@@ -70,15 +68,14 @@ class Window:
     def __init__(
         self,
         wire: Wire,
-        poller: Poller,
-        way: Way,
+        pool: Pool,
         clock: StampClock | None,
         limits: Limits,
     ) -> None:
         self.counters = Counters()
         self._wire, self._clock, self._limits = wire, clock, limits
-        self._pool = Pool(poller, way, kernel=clock is not None)
-        self._looks = Looks(poller)
+        self._pool = pool
+        self._looks = Looks(pool.poller)
         self.connect_ns = self._pool.connect_ns
         self.open_ahead = self._pool.open_ahead
         self._finished: deque[Exchange] = deque()
@@ -298,7 +295,7 @@ class Window:
             transmit_rest(flow, self._pool.poller)
         elif flow.exchange is None:  # nothing is due here but the close of a server tired of waiting
             if not flow.still_open():
-                self._pool.discard(flow)
+                self._pool.discard_closed(flow)
         elif flow.answer is None:
             exchange = flow.exchange
             try:
@@ -317,6 +314,7 @@ class Window:
         assert exchange is not None
         assert answer is not None
         if not answer.stamps:
+            self._pool.learn_from(flow)
             if flow.warm and flow.surely_unread():
                 answer.close()
                 flow.count_loss(exchange)
@@ -340,6 +338,7 @@ class Window:
         if answer is not None:
             answer.close()
         if answer is not None and answer.reusable() and flow.rest is None:
+            flow.answered = True
             self._pool.release(flow)
         else:
             self._pool.discard(flow)

@@ -9,14 +9,20 @@ from harness.load.way import Way
 
 _AT_ONCE = 64  # below the listen backlog of any server
 _GIVE_UP_NS = 10_000_000_000
+_RIGHT_AFTER_NS = 100_000_000  # after its answer; a server that is tired of waiting takes seconds
 
 
 class Pool:
-    def __init__(self, poller: Poller, way: Way, *, kernel: bool) -> None:
+    """Where `reuse` is False, or a server closes right after an answer, each request has a new connection.
+
+    Such servers (llama.cpp among them) do not say so in their headers, and lose a request that is on its way.
+    """
+
+    def __init__(self, poller: Poller, way: Way, *, kernel: bool, reuse: bool = True) -> None:
         self.poller = poller
         self.flows: dict[int, Flow] = {}  # by descriptor
         self.connect_ns: list[int] = []  # one per connection that was made
-        self._way, self._kernel = way, kernel
+        self._way, self._kernel, self._reuse = way, kernel, reuse
         self._idle: list[Flow] = []
 
     def open(self) -> Flow:
@@ -66,13 +72,26 @@ class Pool:
             flow = self._idle.pop()
             if flow.still_open():
                 return flow
-            self.discard(flow)
+            self.discard_closed(flow)
         return None
 
     def release(self, flow: Flow) -> None:
         """The connection is free; the next request takes it."""
-        flow.warm = True
+        if flow.answered and not self._reuse:
+            self.discard(flow)
+            return
+        flow.warm, flow.freed = True, time.monotonic_ns()
         self._idle.append(flow)
+
+    def discard_closed(self, flow: Flow) -> None:
+        """Closed by the server while idle."""
+        self.learn_from(flow)
+        self.discard(flow)
+
+    def learn_from(self, flow: Flow) -> None:
+        """A connection that the server closed before it began an answer."""
+        if flow.answered and time.monotonic_ns() - flow.freed < _RIGHT_AFTER_NS:
+            self._reuse = False
 
     def busy(self) -> list[Flow]:
         """Those that a request is on, or waits for."""

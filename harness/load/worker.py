@@ -27,6 +27,7 @@ from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.load.loop import CHORE_NS, Limits, Window
 from harness.load.poller import PortablePoller
+from harness.load.pool import Pool
 from harness.load.settle import Exchange, Settled, Settler
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
@@ -211,7 +212,9 @@ def _make_window(
 
         return AsyncWindow(job, bodies, seqs, limits)
     poller = PortablePoller() if share.carrier is Carrier.POLL else select.epoll()
-    return Window(render(job.url, job.headers, bodies, seqs), poller, find_way(job.url), clock, limits)
+    wire, way = render(job.url, job.headers, bodies, seqs), find_way(job.url)
+    pool = Pool(poller, way, kernel=clock is not None, reuse=job.promised.keeps_connection)
+    return Window(wire, pool, clock, limits)
 
 
 def _make_work(job: LoadJob, t0: int) -> Work:

@@ -60,7 +60,9 @@ def make_job(
 
 def promised(engine: EngineSession) -> Promised:
     habits = engine.definition.dialect.habits
-    return Promised(habits.done is not False, habits.finish_reason is True)
+    return Promised(
+        habits.done is not False, habits.finish_reason is True, habits.keeps_connection is not False
+    )
 
 
 def bodies(

@@ -54,6 +54,7 @@ class Habits:
     cached_tokens: bool | None = None  # reported in the usage block
     done: bool | None = None  # `data: [DONE]` ends a stream; not known: expected
     finish_reason: bool | None = None  # every whole answer has one
+    keeps_connection: bool | None = None  # open after a stream; not known: expected
     comments: bool | None = None  # SSE comments keep the connection alive
     reasoning_field: Literal["reasoning", "reasoning_content"] | None = None
 

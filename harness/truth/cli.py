@@ -143,6 +143,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--framing", choices=get_args(Framing), help="framing of streams (default: chunked)")
     add("--gzip", **given, help="compress for clients that accept it")
+    add("--hang-up", **given, help="close the connection after each stream without saying so")
     add("--late-headers", **given, help="send the response head with the first event")
     add("--early-hints", **given, help="send a 103 response first")
     add(

@@ -28,6 +28,7 @@ class Habits:
     usage: Usage = "asked"
     framing: Framing = "chunked"
     gzip: bool = False
+    hang_up: bool = False  # the connection closes after each stream, and no header says so
     late_headers: bool = False  # the response head leaves with the first write of the body
     early_hints: bool = False  # a 103 ahead of the response head
     vocabulary: str = "ascii"

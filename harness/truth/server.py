@@ -182,7 +182,8 @@ class Server:
             raise BadAskError(f"The model `{name}` does not exist.", status, "model")
 
     def _begin(self, connection: Connection, job: Job, admitted_ns: int) -> None:
-        close = job.close or (job.ask.stream and self.options.habits.framing == "close")
+        habits = self.options.habits
+        close = job.close or (job.ask.stream and (habits.hang_up or habits.framing == "close"))
         connection.play(self.engine.writes(job, int(time.time())), admitted_ns, close=close)
 
     def _reset_truth(self) -> bytes:

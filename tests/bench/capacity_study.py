@@ -33,7 +33,8 @@ from harness.plan import (
     seed_for,
 )
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
-from harness.run.prepare import PROBE_SECONDS, SEARCHES
+from harness.run.prepare import PROBE_SECONDS
+from harness.run.repeats import SEARCHES
 from harness.run.search import Search
 from harness.schedule import arrivals, paced
 from harness.spec.scenario import Load

@@ -1,6 +1,7 @@
 """A Docker engine, images made here, and the proof that nothing is left of a test."""
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import images
 import pytest
 
+from harness import paths
 from harness.engines.containers import compose_tool
+from harness.engines.containers.files import MAIN
 from harness.engines.containers.service import VOLUME_PREFIX
 
 HERE = Path(__file__).parent
@@ -53,7 +56,8 @@ def _engine(tmp_path_factory):
 def _caches(_engine):
     """Volumes that outlive engines on purpose: all there at the first test, and as before after the last."""
     there = set(docker("volume", "ls", "--quiet").split())
-    names = {VOLUME_PREFIX + name for name in ("hf-cache", "vllm-cache", "ollama")} - there
+    declared = (paths.shipped("compose") / MAIN).read_text(encoding="utf-8")
+    names = set(re.findall(f'name: "({VOLUME_PREFIX}[^"]+)"', declared)) - there
     for name in names:
         docker("volume", "create", name)
     yield
@@ -107,8 +111,6 @@ def nothing_left():
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     """`bench(...)` in an empty directory, with the weights of the machine's cache and notes of its own."""
-    from harness import paths
-
     models = paths.cache_dir() / "models"
     models.mkdir(parents=True, exist_ok=True)
     cache = tmp_path / "cache"
@@ -125,7 +127,7 @@ class Bench:
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "harness", *arguments]
 
-    def __call__(self, *arguments: str, code: int | tuple[int, ...] = 0, timeout: float = 180, **env: str):
+    def __call__(self, *arguments: str, code: int | tuple[int, ...] = 0, timeout: float = 420, **env: str):
         done = subprocess.run(
             self.command(*arguments),
             cwd=self.folder,

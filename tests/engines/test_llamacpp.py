@@ -23,8 +23,8 @@ pytestmark = pytest.mark.engine
 def test_what_is_recorded_is_what_runs(start):
     with start("llamacpp", context_tokens=1024) as engine:
         facts = engine.facts
-        slots = engine._ask("GET", "/slots").json()
-        props = engine._ask("GET", "/props").json()
+        slots = engine._ask("GET", "/slots").document()
+        props = engine._ask("GET", "/props").document()
     assert facts["command"][facts["command"].index("--threads") + 1] == "1"
     assert len(slots) == facts["values"]["max_sequences"]
     assert {slot["n_ctx"] for slot in slots} == {1024}

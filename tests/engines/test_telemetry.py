@@ -18,7 +18,7 @@ BACKENDS = (VLLM, "llamacpp")
 def folder(tmp_path_factory):
     """Two cells in one life of each engine: what it counted before must not count again."""
     small = ("--repeats", "1", "--concurrency", "1,3", "--requests", "12", "--output-tokens", "8")
-    quiet = ("--engine-set", "threads=1", "--json")
+    quiet = ("--engine-set", "threads=1", "--no-agreement", "--json")
     return bench_run(tmp_path_factory.mktemp("run"), "shared-prefix", BACKENDS, *small, *quiet)[0]
 
 

@@ -33,7 +33,10 @@ def test_vllm_serves_the_same_model(start, ask, long_text):
             "max_tokens": 4,
             "temperature": 0,
         }
-        assert "Paris" in engine._ask("POST", "/v1/completions", json=completion).json()["choices"][0]["text"]
+        assert (
+            "Paris"
+            in engine._ask("POST", "/v1/completions", json=completion).document()["choices"][0]["text"]
+        )
 
         before = engine.counters()
         first, second = (ask(engine, long_text(1), question) for question in ("one", "two"))

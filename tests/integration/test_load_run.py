@@ -17,6 +17,7 @@ from load_server import Peer, Server, serve
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
 from harness.record import UNKNOWN, Outcome, Phase
+from harness.truth import running
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
@@ -530,3 +531,16 @@ def test_progress_is_told() -> None:
 def test_a_job_without_requests() -> None:
     result = run_load(job("http://127.0.0.1:9/", 0))
     assert (len(result.records.requests), result.planned, result.client.workers) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_server_that_hangs_up_after_each_answer_loses_no_request_once_that_is_known(known):
+    """As llama.cpp does: its head says Keep-Alive, and the next request meets the close."""
+    with running(ttft_ms=1, gap_ms=0, hang_up=True) as server:
+        body = b'{"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":2}'
+        url = f"{server.url}/v1/chat/completions"
+        promised = Promised(keeps_connection=not known)
+        result = run_load(LoadJob(url, {}, [body] * 40, ClosedLoop(1), workers=1, promised=promised))
+    lost = [outcome for outcome in outcomes(result) if outcome is not Outcome.OK]
+    assert lost in ([], [] if known else [Outcome.TRUNCATED])
+    assert len(result.client.connect_ns) >= 39

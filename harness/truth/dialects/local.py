@@ -7,6 +7,7 @@ from harness.truth.shape import Shape
 
 LLAMACPP = Dialect(
     name="llamacpp",
+    habits=Habits(hang_up=True),
     shape=Shape(role_delta={"role": "assistant", "content": None}, choice={}, timings=True),
     errors=Errors({"error": {"code": "{code}", "message": "{message}", "type": "invalid_request_error"}}),
     loading="503",
