@@ -71,7 +71,7 @@ def test_a_cache_that_cannot_be_written_does_not_cost_the_figures(tmp_path):
     done = bench("doctor", "--quick", cache=blocked)
     assert done.returncode == ExitCode.SETUP
     assert "TTFT error" in done.stdout
-    assert "the result is not kept" in done.stderr
+    assert "the result could not be stored" in done.stderr
     assert "Traceback" not in done.stderr
 
 
