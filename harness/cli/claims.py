@@ -6,9 +6,9 @@ import json
 import os
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="run folder, or name of a run under --out")
     parser.add_argument("--system", metavar="NAME", help="only claims about this engine")
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_runs_folder(parser)
+    options.add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

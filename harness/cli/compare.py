@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
@@ -15,38 +16,25 @@ Exit codes: 0 success; 1 slower with --fail-on slower, something missing, or a l
 compared; 2 not a run folder."""
 
 
-def add_allow_missing(parser: argparse.ArgumentParser) -> None:
-    """Of every gate."""
-    parser.add_argument(
-        "--allow-missing",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="accept a missing backend, load point (c8), both (vllm/c8) or metric (repeatable)",
-    )
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+    options.add_runs(parser)
     parser.add_argument(
         "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"
     )
-    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 if a metric is slower")
+    options.add_fail_on(parser, "a metric is slower")
     parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
-    add_allow_missing(parser)
+    options.add_allow_missing(parser)
     parser.add_argument(
         "--floor",
         type=float,
         metavar="PERCENT",
         help="smallest difference that counts (default: 2 within a run, 5 between runs)",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
-    )
+    options.add_runs_folder(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
+    options.add_json(form)
+    options.add_markdown(form, "a pull request")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from harness.cli import options
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _HEADS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

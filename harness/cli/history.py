@@ -2,8 +2,8 @@
 
 import argparse
 import json
-from pathlib import Path
 
+from harness.cli import options
 from harness.errors import ExitCode
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
@@ -16,16 +16,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", nargs="*", metavar="RUN", help="runs to add first: folders, or names under --out"
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
-    )
-    parser.add_argument("--fail-on", choices=("slower",), help="exit with 1 if a level became worse")
+    options.add_runs_folder(parser, holds="runs and history")
+    options.add_fail_on(parser, "a level became worse")
     parser.add_argument(
         "--floor", type=float, default=5.0, metavar="PERCENT", help="smallest change that counts (default: 5)"
     )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--markdown", action="store_true", help="print Markdown for a CI job page")
+    options.add_json(form)
+    options.add_markdown(form, "a CI job page")
 
 
 def main(arguments: argparse.Namespace) -> int:

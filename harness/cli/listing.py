@@ -3,10 +3,10 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import paths
+from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -29,15 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="scenarios: also show lengths, prefix sharing and arrivals",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
     parser.add_argument(
         "--markdown",
         action="store_true",
         help="print Markdown (backends: everything the definitions declare; conditions: their table)",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
-    )
+    options.add_runs_folder(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

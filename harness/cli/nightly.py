@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from harness.cli.compare import add_allow_missing
+from harness.cli import options
 from harness.errors import SetupError
 
 EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric has
@@ -23,17 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MINUTES",
         help="skip runs that do not fit (default: the suite's budget)",
     )
-    parser.add_argument(
-        "--engine-set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="engine value of every run, as in `bench run` (repeatable)",
-    )
-    add_allow_missing(parser)
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs and history (default: ./results)"
-    )
+    options.add_engine_set(parser, "engine value of every run")
+    options.add_allow_missing(parser)
+    options.add_runs_folder(parser, holds="runs and history")
     parser.add_argument(
         "--page", type=Path, metavar="FILE", help="append a Markdown summary, such as to $GITHUB_STEP_SUMMARY"
     )

@@ -4,6 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -30,14 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[@VARIANT][=URL]",
         help="backend to check; without =URL it is started and stopped",
     )
-    parser.add_argument(
-        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
-    )
-    parser.add_argument("--model-name", metavar="NAME", help="model name to send to a running server")
-    parser.add_argument(
-        "--launch", choices=("auto", "compose", "process", "attach", "simulate"), default="auto"
-    )
-    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+    options.add_model(parser)
+    options.add_model_name(parser)
+    options.add_launch(parser, *options.LAUNCHES)
+    options.add_api_key_env(parser)
     parser.add_argument(
         "--timeout",
         type=float,
@@ -45,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="time limit of all requests together (default: 120)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

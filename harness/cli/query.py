@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -38,19 +38,13 @@ Row = Sequence[Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("sql", metavar="SQL", help='one SELECT in DuckDB\'s SQL: "select * from cells"')
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("results"),
-        metavar="DIR",
-        help="folder of runs (default: ./results)",
-    )
+    options.add_runs_folder(parser, "--results")
     parser.add_argument(
         "--run", action="append", metavar="RUN", help="only this run (repeatable; default: all in DIR)"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="print CSV with a header; null is empty")
-    form.add_argument("--json", action="store_true", help="print JSON, one object per row")
+    options.add_json(form, "print JSON, one object per row")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -4,10 +4,9 @@ import argparse
 import json
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.cli import prices
+from harness.cli import options, prices
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -24,10 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=TOOLS,
         help="print what this tool would report from the same records, and why it differs; write nothing",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
-    )
-    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
+    options.add_runs_folder(parser)
+    options.add_json(parser, "print summary.json instead of the table")
     prices.add_arguments(parser)
 
 

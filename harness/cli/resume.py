@@ -4,16 +4,14 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from harness.cli.run import add_output_flags
+from harness.cli import options
 from harness.errors import SpecError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of runs (default: ./results)"
-    )
-    add_output_flags(parser)
+    options.add_runs_folder(parser)
+    options.add_run_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

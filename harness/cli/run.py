@@ -3,13 +3,11 @@
 import argparse
 import json
 import sys
-import tomllib
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.cli import amounts, prices
+from harness.cli import amounts, options, prices
 from harness.errors import ExitCode, SpecError
 from harness.observe.job import DEFAULT_HZ
 
@@ -34,10 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="comma-separated NAME[@VARIANT][=URL]; =URL uses a running server, openai=URL any server that "
         "speaks the OpenAI API",
     )
-    parser.add_argument(
-        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
-    )
-    parser.add_argument("--model-name", metavar="NAME", help="model name to send to a running server")
+    options.add_model(parser)
+    options.add_model_name(parser)
     _add_load(parser.add_argument_group("load (overrides the scenario)"))
     _add_engines(parser.add_argument_group("engines"))
     _add_repeats(parser.add_argument_group("repeats and verdicts"))
@@ -45,11 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_measurement(parser.add_argument_group("measurement"))
     prices.add_arguments(parser)
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--out", type=Path, default=None, metavar="DIR", help="folder for run folders (default: ./results)"
-    )
+    options.add_runs_folder(output, holds="runs")
     output.add_argument("--dry-run", action="store_true", help="print the planned cells and exit")
-    add_output_flags(output)
+    options.add_run_output(output)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
 
@@ -73,52 +67,17 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         "--input-tokens", type=int, metavar="N", help="prompt length (fixed-length prompts only)"
     )
     load.add_argument("--output-tokens", type=int, metavar="N", help="tokens to generate per request")
-    load.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="any scenario key, such as prompts.groups=8 (repeatable)",
-    )
-    load.add_argument(
-        "--profile",
-        choices=("auto", "gpu", "cpu"),
-        default="auto",
-        help="scenario sizes (default: auto, gpu if NVML finds one)",
-    )
-    load.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of prompts and arrivals (default: 0)"
-    )
+    options.add_scenario_set(load)
+    options.add_profile(load)
+    options.add_seed(load)
 
 
 def _add_engines(engines: argparse._ArgumentGroup) -> None:
-    engines.add_argument(
-        "--launch",
-        choices=("auto", "compose", "process", "attach", "simulate"),
-        default="auto",
-        help="how to start engines (default: auto); simulate: use the scripted server in each engine's "
-        "dialect",
-    )
-    engines.add_argument(
-        "--device",
-        choices=("auto", "cuda", "rocm", "cpu"),
-        default="auto",
-        help="device of engines in containers (default: what this machine has)",
-    )
-    engines.add_argument(
-        "--gpu-wait",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="seconds to wait for a busy GPU (default: fail)",
-    )
-    engines.add_argument(
-        "--engine-set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="engine value of all backends, such as max_sequences=4 (repeatable)",
-    )
+    simulate = "; simulate: the scripted server in each engine's dialect"
+    options.add_launch(engines, *options.LAUNCHES, note=simulate)
+    options.add_device(engines)
+    options.add_gpu_wait(engines)
+    options.add_engine_set(engines)
     engines.add_argument(
         "--simulate-fault",
         action="append",
@@ -126,7 +85,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         metavar="BACKEND=FAULT",
         help="inject a fault into a simulated engine; see `bench truth --help` (repeatable)",
     )
-    engines.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+    options.add_api_key_env(engines)
     engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
 
 
@@ -193,21 +152,11 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_output_flags(parser: argparse._ActionsContainer) -> None:
-    """Of every command that ends in a run."""
-    parser.add_argument("--json", action="store_true", help="print summary.json instead of the table")
-    parser.add_argument(
-        "--no-report",
-        action="store_true",
-        help="skip report and plots; `bench report RUN` makes them later",
-    )
-
-
 def main(arguments: argparse.Namespace) -> int:
     from harness.run.options import RunOptions
     from harness.run.prepare import prepare
 
-    options = RunOptions(
+    wanted = RunOptions(
         scenario=_scenario(arguments),
         backends=arguments.backends,
         model=arguments.model,
@@ -217,7 +166,7 @@ def main(arguments: argparse.Namespace) -> int:
         gpu_wait_s=arguments.gpu_wait,
         simulate_faults=tuple(arguments.simulate_fault),
         overrides=_overrides(arguments),
-        engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
+        engine_values=options.engine_values(arguments.engine_set),
         profile=arguments.profile,
         agreement=arguments.agreement,
         repeats=arguments.repeats,
@@ -227,7 +176,7 @@ def main(arguments: argparse.Namespace) -> int:
         probe_seconds=arguments.probe_seconds,
         seed=arguments.seed,
         workers=arguments.workers,
-        out=arguments.out or Path("results"),
+        out=arguments.out,
         api_key_env=arguments.api_key_env,
         probe=not arguments.no_probe,
         http2=arguments.http2,
@@ -235,7 +184,7 @@ def main(arguments: argparse.Namespace) -> int:
         prices=prices.given(arguments),
         command=("bench", *sys.argv[1:]),
     )
-    prepared = prepare(options)
+    prepared = prepare(wanted)
     if arguments.dry_run:
         from harness.cli.dry_run import describe
 
@@ -260,10 +209,7 @@ def _scenario(arguments: argparse.Namespace) -> str:
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
     """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
-    overrides: dict[str, Any] = {}
-    for text in arguments.set:
-        key, value = pair(text, "--set")
-        overrides[key] = toml_value(value)
+    overrides = options.scenario_values(arguments.set)
     points = ("concurrency", "rate", "replay_speed")
     if chosen := next((name for name in points if getattr(arguments, name)), None):
         overrides |= {f"load.{name}": getattr(arguments, name) if name == chosen else [] for name in points}
@@ -281,21 +227,6 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
         if getattr(arguments, name) is not None:
             overrides[key] = getattr(arguments, name)
     return overrides
-
-
-def pair(text: str, flag: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
-    return key, value
-
-
-def toml_value(text: str) -> Any:
-    """As it would stand in the file; a bare word is a string."""
-    try:
-        return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _numbers(kind: type[T]) -> Callable[[str], list[T]]:

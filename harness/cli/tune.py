@@ -2,10 +2,10 @@
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli import options
 from harness.cli.amounts import duration_s
 from harness.errors import ExitCode, SpecError
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", required=True, metavar="NAME|FILE", help="workload to tune for")
     parser.add_argument(
         "--budget",
+        type=duration_s,
         required=True,
         metavar="TIME",
         help="search time, such as 90s, 10m, 2h; use the same for all engines",
@@ -41,58 +42,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="repeats of the final comparison (default: the scenario's)",
     )
-    parser.add_argument(
-        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
-    )
-    parser.add_argument(
-        "--launch",
-        choices=("auto", "compose", "process", "simulate"),
-        default="auto",
-        help="how to start the engine (default: auto)",
-    )
-    parser.add_argument(
-        "--device", choices=("auto", "cuda", "rocm", "cpu"), default="auto", help="device of containers"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="scenario key (repeatable)"
-    )
-    parser.add_argument(
-        "--engine-set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="engine value to keep fixed (repeatable)",
-    )
-    parser.add_argument("--profile", choices=("auto", "gpu", "cpu"), default="auto", help="scenario sizes")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of prompts and arrivals")
+    options.add_model(parser)
+    options.add_launch(parser, *(mode for mode in options.LAUNCHES if mode != "attach"))
+    options.add_device(parser)
+    options.add_scenario_set(parser)
+    options.add_engine_set(parser, "engine value to keep fixed")
+    options.add_profile(parser)
+    options.add_seed(parser)
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="file for the tuned variant (default: saved as NAME@tuned)"
     )
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("results"),
-        metavar="DIR",
-        help="folder for the trials (default: ./results)",
-    )
+    options.add_runs_folder(parser, "--results", "the trials")
 
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import progress_display
-    from harness.cli.run import pair, toml_value
     from harness.run.options import RunOptions
     from harness.tune import Settings, tune
 
     if arguments.out is not None and arguments.out.suffix != ".toml":
         raise SpecError("must end in .toml", where=f"--out {arguments.out}")
-    options = RunOptions(
+    wanted = RunOptions(
         scenario=arguments.scenario,
         backends=arguments.backend,
         model=arguments.model,
         launch=arguments.launch,
         device=arguments.device,
-        overrides={key: toml_value(text) for key, text in map(partial(pair, flag="--set"), arguments.set)},
-        engine_values=dict(pair(text, "--engine-set") for text in arguments.engine_set),
+        overrides=options.scenario_values(arguments.set),
+        engine_values=options.engine_values(arguments.engine_set),
         profile=arguments.profile,
         seed=arguments.seed,
         out=arguments.results,
@@ -102,8 +79,8 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         result = tune(
             Settings(
-                options,
-                budget_s=seconds(arguments.budget),
+                wanted,
+                budget_s=arguments.budget,
                 load=arguments.load,
                 metric=arguments.metric,
                 repeats=arguments.repeats,
@@ -114,14 +91,6 @@ def main(arguments: argparse.Namespace) -> int:
     finally:
         ui.close()
     return _show(result, arguments)
-
-
-def seconds(text: str) -> float:
-    """`90s`, `10m`, `1.5h`; SpecError for anything else."""
-    try:
-        return duration_s(text)
-    except argparse.ArgumentTypeError:
-        raise SpecError(f"'{text}' is not a time", where="--budget", hint="such as 90s, 10m or 2h") from None
 
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from harness.cli.run import pair
+from harness.cli import options
 from harness.errors import ExitCode, SetupError, SpecError
 
 _POLL_S = 0.5
@@ -11,31 +11,16 @@ _POLL_S = 0.5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("backend", metavar="NAME[@VARIANT]", help="name from `bench list backends`")
-    parser.add_argument(
-        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
+    options.add_model(parser)
+    options.add_launch(
+        parser,
+        *("auto", "compose", "process"),
+        note="; a process runs until Ctrl-C, a container until `bench down`",
     )
-    parser.add_argument(
-        "--launch",
-        choices=("auto", "compose", "process"),
-        default="auto",
-        help="a process runs until Ctrl-C, a container until `bench down`",
-    )
-    parser.add_argument("--device", choices=("auto", "cuda", "rocm", "cpu"), default="auto")
-    parser.add_argument(
-        "--gpu-wait",
-        type=float,
-        default=0.0,
-        metavar="S",
-        help="seconds to wait for a busy GPU (default: fail)",
-    )
+    options.add_device(parser)
+    options.add_gpu_wait(parser)
     parser.add_argument("--port", type=int, metavar="N", help="port on 127.0.0.1 (default: a free one)")
-    parser.add_argument(
-        "--engine-set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="engine value, such as max_sequences=4 (repeatable)",
-    )
+    options.add_engine_set(parser, "engine value")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -56,7 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     choice = resolve_launch(ref, arguments.launch, arguments.device)
     if choice.mode == "compose":
         _refuse_twice(ref.label)
-    values = dict(pair(text, "--engine-set") for text in arguments.engine_set)
+    values = options.engine_values(arguments.engine_set)
     if arguments.port is not None:
         values["port"] = str(arguments.port)
     model_name, model = find_model(arguments.model)

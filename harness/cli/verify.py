@@ -2,8 +2,8 @@
 
 import argparse
 import json
-from pathlib import Path
 
+from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 EPILOG = """Every file that figures are made of has its sha256 in checksums.json of its run: documents,
@@ -14,11 +14,9 @@ Exit codes: 0 all as they were written; 1 a file is damaged, missing or new; 2 n
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
-    parser.add_argument(
-        "--out", type=Path, default=Path("results"), help="folder of the runs (default: ./results)"
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON document")
+    options.add_runs(parser)
+    options.add_runs_folder(parser)
+    options.add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

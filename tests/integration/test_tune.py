@@ -123,7 +123,7 @@ def test_a_default_that_does_not_start_is_the_end(config):
     ("arguments", "says"),
     [
         (("calm", "--budget", "10m"), "declares no [engine.tunable]"),
-        (("dial", "--budget", "soon"), "'soon' is not a time"),
+        (("dial", "--budget", "soon"), "'soon' is not a duration"),
         (("dial", "--budget", "0s"), "must be above 0"),
         (("dial", "--budget", "1m", "--metric", "speed"), "unknown metric 'speed'"),
         (("dial", "--budget", "1m", "--repeats", "2"), "must be at least 3"),

@@ -1,0 +1,146 @@
+"""Flags that several commands share, and what their values mean: each is declared here once."""
+
+import argparse
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SpecError
+
+RESULTS = Path("results")
+LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
+
+
+def add_runs(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+
+
+def add_runs_folder(parser: argparse._ActionsContainer, flag: str = "--out", holds: str = "runs") -> None:
+    parser.add_argument(
+        flag, type=Path, default=RESULTS, metavar="DIR", help=f"folder of {holds} (default: ./{RESULTS})"
+    )
+
+
+def add_json(parser: argparse._ActionsContainer, what: str = "print JSON") -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def add_markdown(parser: argparse._ActionsContainer, place: str) -> None:
+    parser.add_argument("--markdown", action="store_true", help=f"print Markdown for {place}")
+
+
+def add_run_output(parser: argparse._ActionsContainer) -> None:
+    """Of every command that ends in a run."""
+    add_json(parser, "print summary.json instead of the table")
+    parser.add_argument(
+        "--no-report",
+        action="store_true",
+        help="skip report and plots; `bench report RUN` makes them later",
+    )
+
+
+def add_model(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
+    )
+
+
+def add_model_name(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--model-name", metavar="NAME", help="model name to send to a running server")
+
+
+def add_api_key_env(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+
+
+def add_launch(parser: argparse._ActionsContainer, *modes: str, note: str = "") -> None:
+    """`modes`: those that make sense for the command."""
+    parser.add_argument(
+        "--launch", choices=modes, default="auto", help=f"how to start engines (default: auto){note}"
+    )
+
+
+def add_device(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cuda", "rocm", "cpu"),
+        default="auto",
+        help="device of engines in containers (default: what this machine has)",
+    )
+
+
+def add_gpu_wait(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gpu-wait",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds to wait for a busy GPU (default: fail)",
+    )
+
+
+def add_engine_set(parser: argparse._ActionsContainer, what: str = "engine value of all backends") -> None:
+    _add_pairs(parser, "--engine-set", f"{what}, such as max_sequences=4 (repeatable)")
+
+
+def add_scenario_set(parser: argparse._ActionsContainer) -> None:
+    _add_pairs(parser, "--set", "any scenario key, such as prompts.groups=8 (repeatable)")
+
+
+def add_profile(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--profile",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help="scenario sizes (default: auto, gpu if NVML finds one)",
+    )
+
+
+def add_seed(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of prompts and arrivals (default: 0)"
+    )
+
+
+def add_fail_on(parser: argparse._ActionsContainer, what: str) -> None:
+    parser.add_argument("--fail-on", choices=("slower",), help=f"exit with 1 if {what}")
+
+
+def add_allow_missing(parser: argparse._ActionsContainer) -> None:
+    """Of every gate."""
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept a missing backend, load point (c8), both (vllm/c8) or metric (repeatable)",
+    )
+
+
+def engine_values(given: Iterable[str]) -> dict[str, str]:
+    """Of --engine-set. Raises SpecError."""
+    return dict(_pair(text, "--engine-set") for text in given)
+
+
+def scenario_values(given: Iterable[str]) -> dict[str, Any]:
+    """Of --set: each value as it would stand in the file; a bare word is a string. Raises SpecError."""
+    return {key: _toml_value(text) for key, text in (_pair(text, "--set") for text in given)}
+
+
+def _add_pairs(parser: argparse._ActionsContainer, flag: str, what: str) -> None:
+    parser.add_argument(flag, action="append", default=[], metavar="KEY=VALUE", help=what)
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
+    return key, value
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
