@@ -81,7 +81,7 @@ class Client:
         response = self._client.send(request, stream=True)
         try:
             account.head_over = True
-            _check_head(response.headers, account.limits)
+            _check_head(response.headers, account)
             whole, pieces = bytearray(), []
             for part in _unpacked(response, account.limits.body_bytes):
                 whole += part
@@ -95,11 +95,12 @@ class Client:
         return Answer(where, response.status_code, headers, bytes(whole), tuple(pieces), self._secrets)
 
 
-def _check_head(headers: httpx.Headers, limits: Limits) -> None:
+def _check_head(headers: httpx.Headers, account: Account) -> None:
+    limits = account.limits
     if len(headers.raw) > limits.headers:
         raise LimitError(f"the answer has more than {limits.headers} headers")
     if sum(len(name) + len(value) for name, value in headers.raw) > limits.head_bytes:
-        raise LimitError(f"the head of the answer is longer than {limits.head_bytes} bytes")
+        raise LimitError(account.long_head)
 
 
 def _unpacked(response: httpx.Response, most_bytes: int) -> Iterator[bytes]:

@@ -27,18 +27,18 @@ class Answer:
     """
 
     __slots__ = (
+        "_body_limit",
         "_complete_parts",
         "_feed",
         "_interim",
-        "_most_bytes",
         "_parser",
+        "_wire_limit",
         "complete",
         "headers",
         "headers_read",
         "keep_alive",
         "looks",
         "marks",
-        "most_bytes",
         "on_body",
         "oversized",
         "parts",
@@ -49,8 +49,8 @@ class Answer:
     )
 
     def __init__(self, most_bytes: int = UNTOLD_BYTES) -> None:
-        self.most_bytes = most_bytes  # of the body
-        self._most_bytes = HEAD_BYTES  # of what may have come by now
+        self._body_limit = most_bytes
+        self._wire_limit = HEAD_BYTES  # of all bytes so far; rises once the head is complete
         self.oversized = False
         self.parts: list[bytes] = []
         self.on_body = self.parts.append
@@ -80,7 +80,7 @@ class Answer:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.problem = f"not HTTP/1.1: {error}"
         self.marks.append(len(self.parts))
-        if self.wire_bytes > self._most_bytes:
+        if self.wire_bytes > self._wire_limit:
             self._overflow()
         return self.complete or bool(self.problem)
 
@@ -90,18 +90,18 @@ class Answer:
         self.stamps.append(stamp)
         self.parts.append(part)
         self.marks.append(len(self.parts))
-        if self.wire_bytes > self._most_bytes:
+        if self.wire_bytes > self._wire_limit:
             self._overflow()
 
     def _overflow(self) -> None:
         what = "answer" if self.status else "head of the answer"
         self.oversized = True
-        self.problem = f"the {what} is longer than {self.most_bytes if self.status else HEAD_BYTES} bytes"
+        self.problem = f"the {what} is longer than {self._body_limit if self.status else HEAD_BYTES} bytes"
 
     def head_ended(self, status: int) -> None:
         self.status = status
         self.headers_read = len(self.marks)
-        self._most_bytes = self.wire_bytes + self.most_bytes
+        self._wire_limit = self.wire_bytes + self._body_limit
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self.headers.append((name.lower(), value))
@@ -147,7 +147,7 @@ class Answer:
         """The decoded body, and its length after each read. Raises DecodeError, OversizedError."""
         encoding = self.header(b"content-encoding")
         plain = encoding in _IDENTITY
-        parts = self.parts if plain else _decompress(self.parts, encoding, self.most_bytes)
+        parts = self.parts if plain else _decompress(self.parts, encoding, self._body_limit)
         lengths = np.zeros(len(parts) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=lengths[1:])
         marks = np.minimum(np.fromiter(self.marks, np.int64, len(self.marks)), len(parts))

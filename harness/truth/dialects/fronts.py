@@ -9,6 +9,8 @@ from harness.truth.dialects.vllm import VLLM, VLLM_COUNTERS, VLLM_GAUGES
 from harness.truth.habits import Habits
 from harness.truth.shape import Shape
 
+_LENGTH_FIELDS = CHAT_FIELDS | {"ignore_eos", "min_tokens"}
+
 # vLLM, without what it answers beside completions.
 _BEHIND = replace(
     VLLM, version_path="", tokenizer=None, reset=None, metrics_path="", series=(), salt_field=""
@@ -43,7 +45,7 @@ TRITON_VLLM = replace(
             "request_queue_time_seconds": "queue",
         },
     ),
-    known_fields=CHAT_FIELDS | {"ignore_eos", "min_tokens"},
+    known_fields=_LENGTH_FIELDS,
 )
 
 DYNAMO = replace(
@@ -57,7 +59,7 @@ DYNAMO = replace(
         gauge={"inflight_requests": "running", "queued_requests": "waiting"},
         histogram={"time_to_first_token_seconds": "ttft", "inter_token_latency_seconds": "itl"},
     ),
-    known_fields=CHAT_FIELDS | {"ignore_eos", "min_tokens"},
+    known_fields=_LENGTH_FIELDS,
 )
 
 NIM = replace(
@@ -86,6 +88,7 @@ XINFERENCE = replace(_BEHIND, name="xinference", health_path="/status")
 LOCALAI = replace(
     LLAMACPP,
     name="localai",
+    habits=Habits(),  # a Go server in front of llama.cpp, with connections of its own
     shape=Shape(role="text"),
     health_path="/readyz",
     version_path="/version",
