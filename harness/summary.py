@@ -7,7 +7,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from harness import agreement, checks, claims, fairness, surroundings
+from harness import agreement, claims, fairness
 from harness.asked import Asked
 from harness.compare import compare, rules_of
 from harness.compare.capacity import capacity
@@ -37,7 +37,7 @@ from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
 from harness.metrics.slots import slot_time
 from harness.metrics.state import cell_state
-from harness.metrics.steady import ramp_warnings, steady_state
+from harness.metrics.steady import steady_state
 from harness.model import (
     CellResult,
     ClientStats,
@@ -57,6 +57,9 @@ from harness.model import (
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
 from harness.telemetry import Telemetry
+from harness.validity import Evidence, judge, notices
+from harness.validity.steady import ramp_warnings
+from harness.validity.telemetry import gaps
 
 NO_TELEMETRY = Telemetry()
 
@@ -125,7 +128,7 @@ def summarise_cell(
         load=load,
         started_unix_ns=facts["t0_unix_ns"],
         workload_sha256=facts["workload"]["sha256"],
-        validity=checks.judge(records, facts, hit_rate, asked, watched, steady, answered.answers, laws),
+        validity=judge(Evidence(records, facts, hit_rate, asked, watched, steady, answered.answers, laws)),
         requests=counts,
         arrivals=arrivals.compare_cell(requests, facts["load"], asked),
         ttft_ms=statistics("ttft_ms", latency.ttft_ms(requests)),
@@ -344,23 +347,15 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[CellResult]) -> list[
     tracks = {cell.label: cell.quantisation for cell in cells if cell.quantisation}
     if len(set(tracks.values())) > 1:
         weights = ", ".join(f"{label} {track}" for label, track in tracks.items())
-        found.append(
-            RunWarning(
-                code="different-tracks",
-                text=f"different weights: {weights}",
-                hint="a difference in speed may be the quantisation's, not the engine's",
-            )
-        )
+        found.append(notices.DIFFERENT_TRACKS.warning(f"different weights: {weights}"))
     repeats = {cell.repeat for cell in cells}
     if len({cell.label for cell in cells}) > 1 and len(repeats) < 2:
         found.append(
-            RunWarning(
-                code="one-repeat",
-                text="one run per backend: differences between runs of the same backend are unknown",
-                hint="leave --repeats out before calling one backend faster",
+            notices.ONE_REPEAT.warning(
+                "one run per backend: differences between runs of the same backend are unknown"
             )
         )
-    return [*found, *ramp_warnings(cells), *surroundings.gaps(cells)]
+    return [*found, *ramp_warnings(cells), *gaps(cells)]
 
 
 def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> Beside:
@@ -387,9 +382,9 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
             cells.append(summarise_cell(records, facts, asked, telemetry))
             pooled[name] = samples(records)
         except SpecError as error:
-            hint = "its records are damaged: copy the run folder again, or measure the cell again"
-            code = "cell-damaged" if isinstance(error, DamagedError) else "cell-unreadable"
-            unreadable.append(RunWarning(code=code, text=str(error), hint=hint))
+            damaged = isinstance(error, DamagedError)
+            notice = notices.CELL_DAMAGED if damaged else notices.CELL_UNREADABLE
+            unreadable.append(notice.warning(str(error)))
     manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
     return replace(summary, warnings=(*summary.warnings, *unreadable))

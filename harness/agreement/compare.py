@@ -10,6 +10,7 @@ from typing import Any
 from harness.agreement.questions import Question
 from harness.agreement.score import CHANGES, FAULTS, Answer, change, fault, right
 from harness.model import RunWarning
+from harness.validity import notices
 
 Answers = Mapping[str, Answer]  # by question id
 
@@ -48,20 +49,15 @@ def warnings(found: Mapping[str, Any] | None) -> Iterator[RunWarning]:
         harmed = {name: count for name, count in backend["under_load"].items() if name in HARM and count}
         if harmed:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
-            yield RunWarning(
-                code="answers-harmed",
-                text=f"{label}: with {backend['saturated']['concurrency']} questions at once: {what}",
-                hint="its speed under load is not worth as much: agreement/ holds the answers",
-            )
+            at_once = f"with {backend['saturated']['concurrency']} questions at once"
+            yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}")
     for pair in found["pairs"]:
         if pair["p_value"] is not None and pair["p_value"] < MAX_P / len(found["pairs"]):
             better, worse = sorted(("a", "b"), key=lambda side: -int(pair[f"only_{side}_right"]))
             more, fewer = pair[f"only_{better}_right"], pair[f"only_{worse}_right"]
             text = f"{pair[better]} is right in {more} questions where {pair[worse]} is wrong"
-            yield RunWarning(
-                code="answers-differ",
-                text=f"{text}, and wrong in {fewer} where that is right (p {pair['p_value']:.2g})",
-                hint="the same model should not: other weights, another chat template, or a defect",
+            yield notices.ANSWERS_DIFFER.warning(
+                f"{text}, and wrong in {fewer} where that is right (p {pair['p_value']:.2g})"
             )
 
 

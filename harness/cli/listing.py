@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--markdown",
         action="store_true",
-        help="print Markdown (backends: everything the definitions declare; conditions: their table)",
+        help="print Markdown (backends: everything the definitions declare; conditions, issues: their tables)",
     )
     options.add_runs_folder(parser)
 
@@ -55,16 +55,17 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _page(what: str | None) -> int:
-    from harness.cli import conditions_page
+    from harness.cli import conditions_page, issues_page
     from harness.cli.engines_page import page
     from harness.spec.backend_refs import load_backend
 
-    if what == "conditions":
-        print(conditions_page.page(), end="")
+    tables = {"conditions": conditions_page.page, "issues": issues_page.page}
+    if what in tables:
+        print(tables[what](), end="")
         return ExitCode.OK
     if what != "backends":
         raise SpecError(
-            "needs backends or conditions", where="--markdown", hint="bench list backends --markdown"
+            "needs backends, conditions or issues", where="--markdown", hint="bench list backends --markdown"
         )
     names = set(paths.definitions("backends")) - {"models"}
     print(page([load_backend(name) for name in names]), end="")
@@ -147,6 +148,12 @@ def _conditions(_arguments: argparse.Namespace) -> list[Row]:
     return [dict(row) for row in conditions_page.rows()]
 
 
+def _issues(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.cli import issues_page
+
+    return [dict(row) for row in issues_page.rows()]
+
+
 def _start(backend: "Backend") -> str:
     """How it can come to run here, beside being attached to."""
     from harness.engines.install import installed
@@ -221,6 +228,7 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "runs": _runs,
     "suites": _suites,
     "conditions": _conditions,
+    "issues": _issues,
 }
 
 

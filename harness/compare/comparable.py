@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from harness.compare.observed import Series
 from harness.compare.rules import Rules
 from harness.fairness import unequal
-from harness.model import UNSET, CellResult, State, known
+from harness.model import UNSET, CellResult, IssueCode, State, known
 
 ALL = "*"
 RATES = "rates"
@@ -70,7 +70,7 @@ def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
 
 
 def _drift(cell: CellResult) -> Iterator[str]:
-    return (reason.measured for reason in cell.validity.reasons if reason.code == "not-steady")
+    return (reason.measured for reason in cell.validity.reasons if reason.code == IssueCode.NOT_STEADY)
 
 
 def state_of(cell: CellResult) -> State | None:

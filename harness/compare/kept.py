@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.model import Backlog, CellResult
 from harness.stats.binomial import share_above, trials_needed
+from harness.validity import eases
 
 # Of the arrivals of an open loop, what may stay unanswered besides what chance leaves.
 BACKLOG_TOLERANCE = 0.01
@@ -12,30 +13,6 @@ CHANCE = 2.0  # standard errors
 LEAST_SPANS = 3.0  # a window is so many times as long as a request is in the system
 LEAST_SHARE = 0.8  # of the seconds that a probe was to last
 FAILURES_ALLOWED = 2  # outside a limit, in the smallest probe that can still keep it
-
-# Doubts that make a load look easier than it is, or leave open whether it was offered at all. Those that
-# are not here (a busy client, a lag of its loop, events read together) can only make it look harder.
-BEARING = frozenset(
-    {
-        "not-steady",
-        "does-not-add-up",
-        "too-short",
-        "too-few-samples",
-        "failed-requests",
-        "dropped-requests",
-        "form-refused",
-        "arrivals-differ",
-        "rate-missed",
-        "engine-died",
-        "engine-restarted",
-        "output-length",
-        "slot-idle",
-        "requests-resent",
-        "cache-not-cold",
-        "cache-not-warm",
-        "cache-not-primed",
-    }
-)
 
 
 def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
@@ -54,9 +31,12 @@ def why_not_kept(cell: CellResult) -> list[str]:
 
 
 def _doubts(cell: CellResult) -> Iterator[str]:
-    """An INVALID cell kept nothing: it failed requests, or the load was more than could be sent."""
+    """An INVALID cell kept nothing: it failed requests, or the load was more than could be sent.
+
+    Doubts that can only make a load look harder (a busy client, a lag of its loop) do not count.
+    """
     for reason in cell.validity.reasons:
-        if reason.verdict == "INVALID" or reason.code in BEARING:
+        if reason.verdict == "INVALID" or eases(reason.code):
             yield f"{reason.code}: {reason.measured}"
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.dotted import number_at
-from harness.findings import blame
 from harness.metrics.distribution import NEVER
 from harness.model import CellResult, LoadPoint
+from harness.validity import blame
 
 Floats = NDArray[np.float64]
 Samples = Mapping[str, Floats]  # measure → the values its percentiles are made of

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from harness.checks import judge
 from harness.doctor.compare import Errors, find_errors
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
@@ -14,17 +13,10 @@ from harness.facts import client_facts
 from harness.load import run_load
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates, work_shares
-from harness.model import Reason, as_json
+from harness.model import as_json
 from harness.record import Records
 from harness.truth import TruthServer, running
-
-_NOT_COMPARABLE = Reason(
-    "ledger-mismatch",
-    "INVALID",
-    "client and server tell of different requests or events",
-    "the same",
-    "see the other reasons; with none, this is a defect of the client: please report it",
-)
+from harness.validity import Evidence, judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +74,12 @@ def measure(load: Load, core: int | None) -> Measured:
     records, client = result.records, client_facts(result.client)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
-    validity = judge(records, _cell_facts(load, client), None)
+    validity = judge(Evidence(records, _cell_facts(load, client), ledger_agrees=errors is not None))
     tokens = int(np.maximum(records.requests["text_events"], 0).sum())
     return Measured(
         load=load,
-        verdict=validity.verdict if errors else "INVALID",
-        reasons=as_json(validity.reasons if errors else (*validity.reasons, _NOT_COMPARABLE)),
+        verdict=validity.verdict,
+        reasons=as_json(validity.reasons),
         errors=errors,
         tokens_per_s=_tokens_per_s(records, load),
         cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),

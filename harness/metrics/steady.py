@@ -4,7 +4,7 @@ MSER (White 1997) cuts where the standard error of what is left is smallest. A r
 part before the cut plainly differs; the rest is then tested for a slope. No request leaves the statistics.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.model import CellResult, LoadPoint, RunWarning, SteadyState
+from harness.model import SteadyState
 from harness.record import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
@@ -148,23 +148,3 @@ def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
     found, _ = np.histogram(inside, edges)
     return Course("output_events_per_s", edges[:-1], found / found.mean(), logarithmic=False)
-
-
-def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
-    """One per load point: the warm-up that all of its cells would need, by the cell that needs the most."""
-    ramps: dict[LoadPoint, list[CellResult]] = {}
-    for cell in cells:
-        if cell.steady_state.state == "ramp kept":
-            ramps.setdefault(cell.point, []).append(cell)
-    for found in ramps.values():
-        worst = max(found, key=lambda cell: cell.steady_state.ramp_requests or 0)
-        steady = worst.steady_state
-        more = steady.ramp_requests
-        enough = worst.requests.warmup + more if more else "more"
-        yield RunWarning(
-            code="ramp-kept",
-            text=f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
-            hint="the first requests fill the empty cache, which is part of this scenario"
-            if steady.cold_misses
-            else f"for the steady part alone: --set load.warmup_requests={enough}",
-        )

@@ -44,6 +44,7 @@ from harness.model.figures import (
     Synchrony,
     TemplateTokens,
 )
+from harness.model.issue import IssueCode
 from harness.model.load import Load, LoadKind, LoadPoint
 from harness.model.machine import (
     BusiestProcess,
@@ -86,6 +87,7 @@ __all__ = [
     "Host",
     "Identity",
     "Interval",
+    "IssueCode",
     "LatencyStats",
     "Law",
     "Limit",

@@ -14,6 +14,7 @@ from harness.model.comparison import (
     Unequal,
     VerdictRules,
 )
+from harness.model.issue import IssueCode
 from harness.model.record import Record, doc
 
 RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
@@ -22,7 +23,7 @@ RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
 class RunWarning(Record, frozen=True, kw_only=True):
     """What a reader must know beside the figures."""
 
-    code: Annotated[str, doc("For programs.")]
+    code: Annotated[IssueCode, doc("For programs: docs/validity.md.")]
     text: Annotated[str, doc("What is the matter.")]
     hint: Annotated[str | None, doc("What to do.")]
 

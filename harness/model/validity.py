@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+from harness.model.issue import IssueCode
 from harness.model.record import Record, doc
 
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]
@@ -12,7 +13,7 @@ VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to 
 class Reason(Record, frozen=True):
     """One reason to doubt a cell."""
 
-    code: Annotated[str, doc("The rule: docs/metrics.md.")]
+    code: Annotated[IssueCode, doc("The rule: docs/validity.md.")]
     verdict: Annotated[Literal["SUSPECT", "INVALID"], doc("What this reason alone makes of the cell.")]
     measured: Annotated[str, doc("With its unit.")]
     limit: Annotated[str, doc("With its unit.")]
@@ -20,7 +21,7 @@ class Reason(Record, frozen=True):
 
 
 class Validity(Record, frozen=True, kw_only=True):
-    """Whether the figures can be the server's: docs/metrics.md."""
+    """Whether the figures can be the server's: docs/validity.md."""
 
     verdict: Annotated[Verdict, doc("The worst of the reasons.")]
     reasons: Annotated[tuple[Reason, ...], doc("Every rule that was broken.")]

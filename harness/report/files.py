@@ -18,6 +18,7 @@ from harness.report.text import plain
 from harness.report.view import Json
 from harness.store import RunFolder
 from harness.store.atomic import storage_error, write_bytes
+from harness.validity import notices
 
 TABLE_WIDTH = 100
 
@@ -99,7 +100,7 @@ def _manifest(folder: RunFolder) -> tuple[Json, list[RunWarning]]:
     try:
         manifest = folder.read_manifest()
     except SpecError as error:
-        return {}, [_warning("no-manifest", str(error), "the conditions of this run are not known")]
+        return {}, [notices.NO_MANIFEST.warning(str(error))]
     return manifest, []
 
 
@@ -115,23 +116,20 @@ def _samples(
         try:
             records, facts = folder.read_cell(cell)
         except SpecError as error:
-            code = "cell-damaged" if isinstance(error, DamagedError) else "cell-unreadable"
-            warnings.append(_warning(code, str(error), "it is missing from the pictures"))
+            damaged = isinstance(error, DamagedError)
+            notice = notices.CELL_DAMAGED if damaged else notices.CELL_UNREADABLE
+            warnings.append(notice.warning(str(error), "it is missing from the pictures"))
         else:
             samples[cell] = take(records)
             for name, view in recompute(TOOLS.values(), records, facts).items():
                 views[name][cell] = view
     missing = [cell for cell in manifest.get("order") or () if cell not in complete]
-    warnings += [_warning("cell-missing", f"{cell} was planned and never finished", "") for cell in missing]
+    warnings += [notices.CELL_MISSING.warning(f"{cell} was planned and never finished") for cell in missing]
     return samples, views, warnings
 
 
 def _reader(folder: RunFolder) -> Callable[[str], Records]:
     return lambda cell: folder.read_cell(cell)[0]
-
-
-def _warning(code: str, text: str, hint: str) -> RunWarning:
-    return RunWarning(code=code, text=text, hint=hint)
 
 
 def _write(path: Path, text: str) -> Path:

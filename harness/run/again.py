@@ -1,9 +1,9 @@
 """Cells that are INVALID by no doing of the engine: set aside, and measured again a few times at most."""
 
-from harness.findings import blame
 from harness.model import CellResult
 from harness.run.manifest import Manifest
 from harness.store import RunFolder
+from harness.validity import blame, notices
 
 MOST_AGAIN = 2  # of a cell
 
@@ -17,5 +17,6 @@ def set_aside(folder: RunFolder, manifest: Manifest, cell: CellResult) -> str | 
         return None
     kept = folder.set_aside(name)
     text = f"{name} was measured again: {reason[1]}"
-    manifest.warn("measured-again", text, f"the {reason[0]} was at fault, not the engine; see {kept}")
+    hint = f"the {reason[0]} was at fault, not the engine; see {kept}"
+    manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))
     return text

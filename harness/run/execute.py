@@ -24,6 +24,7 @@ from harness.run.search import probes
 from harness.run.stopping import Stopping
 from harness.run.window import engine_version, measure
 from harness.run.workloads import Workloads, make_workloads, token_counter
+from harness.validity import notices
 
 
 @dataclass
@@ -138,16 +139,15 @@ class Run(Kept):
                 raise
             self.manifest.failed(label, block.repeat, str(error))
             text = str(error) if error.where == label else f"{label}: {error}"
-            self.manifest.warn("not-measured", text, error.hint or "see the log of its start")
+            self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None))
             self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
     def _tell_known(self, label: str, engine: EngineSession) -> None:
         """Once per backend. What bench starts is told otherwise; elsewhere an engine's defaults may hold."""
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
         if header.kind != "engine":
-            self.manifest.warn(
-                header.kind, f"{label}: {engine.facts['known'][0]}", "measure an engine without it beside it"
-            )
+            notice = notices.FRONT if header.kind == "front" else notices.HOSTED
+            self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
         if launch == "attach" and label not in self.told:
             self.told.add(label)
             for line in engine.facts["known"]:
@@ -172,7 +172,7 @@ class Run(Kept):
             workload = workloads.of(cell)
             if trouble := too_long(workload.asked, engine.facts.get("values")):
                 label = self.prepared.labels[block.backend]
-                self.manifest.warn("longer-than-context", f"{label}: {trouble[0]}", trouble[1])
+                self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
             summary, facts = self._measure(cell, workload, engine)
             while not self.interrupted and facts["cache"]["means"] != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
@@ -196,7 +196,7 @@ class Run(Kept):
         if not reset.done:
             label = self.prepared.labels[cell.backend]
             text = f"{label}: not reset before repeat {cell.repeat}: {reset.how}"
-            self.manifest.warn("not-reset", text, "its repeats found what the ones before had left")
+            self.manifest.warn(notices.NOT_RESET.warning(text))
 
     def _measure(
         self, cell: Cell, workload: Workload, engine: EngineSession
@@ -251,7 +251,7 @@ class Run(Kept):
                     definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
                 )
         except SetupError as error:
-            self.manifest.warn("agreement-missing", f"{label}: {error}", error.hint or "see its log")
+            self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {error}", error.hint or None))
             return
         self.interrupted = asked is None
         if asked is not None:
@@ -261,7 +261,7 @@ class Run(Kept):
         """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""
         text = f"the engine died during {cell.name}: {facts['engine_exited']}"
         label = self.prepared.labels[cell.backend]
-        self.manifest.warn("engine-died", f"{label}: {text}", f"its log: {facts['engine_log']}")
+        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts['engine_log']}"))
         self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts['engine_log']}")
 
     def _workloads(self, engine: EngineSession) -> Workloads:
@@ -271,9 +271,9 @@ class Run(Kept):
             self.workloads = make_workloads(self.prepared, engine)
             if not self.workloads.exact:
                 self.manifest.warn(
-                    "approximate-lengths",
-                    "the server offers no tokenizer: input lengths are approximate, one word a token",
-                    "compare per token, by the server's usage",
+                    notices.APPROXIMATE_LENGTHS.warning(
+                        "the server offers no tokenizer: input lengths are approximate, one word a token"
+                    )
                 )
             sha256, before = self.workloads.sha256(), self.manifest.content["workload_sha256"]
             if before not in (None, sha256):

@@ -23,6 +23,7 @@ from harness.store import RunFolder
 from harness.summary import beside, standing, summarise_cell, summarise_run
 from harness.telemetry import Telemetry
 from harness.traces import Trace
+from harness.validity import notices
 
 
 @dataclass
@@ -64,7 +65,8 @@ class Kept:
                     run.keep(records, facts, folder.read_asked(facts), folder.read_telemetry(cell))
             except DamagedError as error:
                 place = folder.set_aside(cell)
-                manifest.warn("cell-damaged", f"{error}; measured again, the damaged one is {place}", "")
+                text = f"{error}; measured again, the damaged one is {place}"
+                manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
         run._warn_of_starts()
         return run
 
@@ -75,7 +77,7 @@ class Kept:
         ):
             if self.cells and between != "restart" and launch.mode != "attach":
                 text = f"{label}: resumed, so its repeats are of more than one start"
-                self.manifest.warn("another-start", text, "measure anew for runs of one start")
+                self.manifest.warn(notices.ANOTHER_START.warning(text))
 
     @property
     def summary(self) -> Summary:

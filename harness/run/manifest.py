@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
-from harness.model import as_json
+from harness.model import RunWarning, as_json
 from harness.observe import host
 from harness.run import noise
 from harness.run.division import Place, division, elsewhere
@@ -17,6 +17,7 @@ from harness.spec import files
 from harness.spec.backend_refs import definition_key
 from harness.store import RunFolder
 from harness.traces import Dataset, Trace
+from harness.validity import notices
 
 
 class Manifest:
@@ -112,16 +113,18 @@ class Manifest:
             place = Place.of(self._prepared, index, self.content["host"])
             if found := list(elsewhere(tuned.provenance, place, version)):
                 text = f"{label} was tuned for {'; '.join(found)}"
-                self.warn("tuned-elsewhere", text, "tune it here: `bench tune`")
+                self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
     def probed(self, label: str, found: Mapping[str, Any]) -> None:
         """The whole of it lies in its own file."""
         self.content["backends"][label]["probe"] = dict(found)
         self.write()
 
-    def warn(self, code: str, text: str, hint: str) -> None:
-        if all(warning["code"] != code or warning["text"] != text for warning in self.content["warnings"]):
-            self.content["warnings"].append({"code": code, "text": text, "hint": hint})
+    def warn(self, warning: RunWarning) -> None:
+        """Once, however often it is told."""
+        known = [(one["code"], one["text"]) for one in self.content["warnings"]]
+        if (warning.code, warning.text) not in known:
+            self.content["warnings"].append(as_json(warning))
 
     def failed(self, label: str, repeat: int, error: str) -> None:
         self.content["failures"].append({"backend": label, "repeat": repeat, "error": error})
@@ -153,19 +156,12 @@ def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:
         left_out = sum(skipped.values())
         lines = facts["lines"] if isinstance(source, Trace) else left_out + facts["prompts"]
         reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
-        found.append(
-            {
-                "code": "file-lines-left-out",
-                "text": f"{facts['file']}: {left_out} of {lines} lines left out: {reasons}",
-                "hint": "docs/traces.md tells what a line must hold",
-            }
-        )
+        text = f"{facts['file']}: {left_out} of {lines} lines left out: {reasons}"
+        found.append(notices.FILE_LINES_LEFT_OUT.warning(text))
     if isinstance(source, Trace) and source.remarks:
         changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
-        found.append(
-            {"code": "trace-changed", "text": f"{facts['file']}: {changes}", "hint": "see docs/traces.md"}
-        )
-    return found
+        found.append(notices.TRACE_CHANGED.warning(f"{facts['file']}: {changes}"))
+    return [as_json(warning) for warning in found]
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:

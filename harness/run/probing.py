@@ -10,6 +10,7 @@ from harness.prompts.request import ChatRequest
 from harness.run.manifest import Manifest
 from harness.run.options import Ui
 from harness.store import RunFolder
+from harness.validity import notices
 
 PROBE_LIMIT_S = 60.0
 PROBED_REQUESTS = 256  # which shapes a cell asks for is seen from its first requests
@@ -42,5 +43,5 @@ def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: Manifest
     for finding in probed.mismatches:
         text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
         if finding.matters:
-            manifest.warn("not-as-declared", text, finding.then)
+            manifest.warn(notices.NOT_AS_DECLARED.warning(text, finding.then))
         ui.note(f"{'warning' if finding.matters else 'note'}: {text}")

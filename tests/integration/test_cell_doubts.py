@@ -7,12 +7,12 @@ import pytest
 from load_server import serve
 from scripted import bench, define, run_folder, summary
 
-from harness.checks import judge
 from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.latency import first_tokens
 from harness.record import UNKNOWN
+from harness.validity import Evidence, judge
 
 EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
 NOT_WARMED_UP = ("--set", "load.warmup_requests=0")  # so the slots begin together
@@ -110,5 +110,5 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
         "minimum": {"seconds": 0.0, "answers": 1},
         "workload": {"output_tokens": 26, "exact_output": True, "cold_cache": False},
     }
-    found = {reason["code"]: reason for reason in judge(result.records, facts, None)["reasons"]}
+    found = {reason["code"]: reason for reason in judge(Evidence(result.records, facts))["reasons"]}
     assert found["first-event-tokens"]["measured"].startswith("about 6.0 tokens in first events")

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.checks import judge
 from harness.facts import client_facts
 from harness.load import run_load
 from harness.load.job import LoadJob, OpenLoop
 from harness.schedule import arrivals
 from harness.truth import running
+from harness.validity import Evidence, judge
 
 TOKENS = 4
 
@@ -47,7 +47,7 @@ def verdict(result, rate):
         "engine_exited": None,
         "workload": {"output_tokens": TOKENS, "exact_output": True, "cold_cache": False},
     }
-    judged = judge(result.records, facts, None)
+    judged = judge(Evidence(result.records, facts))
     return judged["verdict"], {reason["code"] for reason in judged["reasons"]}
 
 

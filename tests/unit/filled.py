@@ -62,6 +62,8 @@ def _blank(kind):
             return {field.name: _blank(field.type) for field in kind.fields if field.required}
         case inspect.LiteralType():
             return kind.values[0]
+        case inspect.EnumType():
+            return next(iter(kind.cls))
         case inspect.DictType():
             return {}
         case inspect.ListType() | inspect.VarTupleType():

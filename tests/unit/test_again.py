@@ -11,8 +11,8 @@ class Warnings:
     def __init__(self):
         self.found = []
 
-    def warn(self, code, text, hint):
-        self.found.append((code, text, hint))
+    def warn(self, warning):
+        self.found.append(warning)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_twice_and_no_more_and_all_is_kept(folder):
         assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy"
         assert folder.cells() == []
         assert (folder.path / "set-aside" / f"{made.cell}.{number}" / "cell.json").is_file()
-        assert warnings.found[-1][2].endswith(f"see set-aside/{made.cell}.{number}")
+        assert warnings.found[-1].hint.endswith(f"see set-aside/{made.cell}.{number}")
     assert set_aside(folder, warnings, measured(folder, "client-busy")) is None
     assert folder.cells() == [made.cell]
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from made import facts, records
 
 from harness.asked import Asked
-from harness.checks import judge
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
 from harness.metrics.arrivals import _gamma_cdf as gamma_cdf
 from harness.schedule import arrivals
 from harness.spec.scenario import Segment
+from harness.validity import Evidence, judge
 
 MS = 1_000_000
 METRONOME = np.arange(500) * 10 * MS
@@ -125,8 +125,8 @@ def test_a_cell_that_did_not_keep_its_process_is_suspect():
     asked = drawn()
     kept, ticks = made(asked, asked + 1000), made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS)
     told = {**facts(), "load": LOAD}
-    assert "arrivals-differ" not in [r["code"] for r in judge(kept, told, None)["reasons"]]
-    (reason,) = [r for r in judge(ticks, told, None)["reasons"] if r["code"] == "arrivals-differ"]
+    assert "arrivals-differ" not in [r["code"] for r in judge(Evidence(kept, told))["reasons"]]
+    (reason,) = [r for r in judge(Evidence(ticks, told))["reasons"] if r["code"] == "arrivals-differ"]
     assert reason["verdict"] == "SUSPECT"
     assert "ks" in reason["measured"]
     assert reason["limit"].endswith("(Poisson)")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from made import MS, facts, records
 
-from harness.checks import judge
 from harness.metrics import conservation
 from harness.metrics.conservation import Cell, laws
 from harness.metrics.throughput import measured_window, rates, slots_of, work_shares
@@ -14,6 +13,7 @@ from harness.model import Requests
 from harness.record import Outcome
 from harness.summary import summarise_cell
 from harness.telemetry import Samples, Telemetry
+from harness.validity import Evidence, judge
 from tests.unit import filled
 
 CLOSED = {"kind": "concurrency", "value": 8, "arrival": None, "over_cap": None}
@@ -88,7 +88,7 @@ def test_littles_law_finds_a_rate_with_an_edge_bias(factor):
     assert (found.measured, found.expected) == (pytest.approx(8), pytest.approx(8 * factor))
     (reason,) = [
         one
-        for one in judge(given.records, given.facts, None, laws=[found])["reasons"]
+        for one in judge(Evidence(given.records, given.facts, laws=[found]))["reasons"]
         if one["code"] == "does-not-add-up"
     ]
     assert reason["verdict"] == "INVALID"
@@ -129,7 +129,7 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert law(given, "prompt tokens").holds
     found = law(given, "output tokens")
     assert (found.measured, found.expected, found.holds) == (64 + more, 64, False)
-    (reason,) = judge(given.records, given.facts, None, laws=[found])["reasons"][-1:]
+    (reason,) = judge(Evidence(given.records, given.facts, laws=[found]))["reasons"][-1:]
     assert (reason["code"], reason["verdict"]) == ("does-not-add-up", verdict)
     assert "other clients" in reason["hint"]
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from made import facts, records
 
-from harness.checks import judge
 from harness.metrics.lockstep import synchrony
 from harness.model import Summary
 from harness.record import Outcome, empty_requests
 from harness.report.notes import notes
 from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
 from tests.unit import filled
 
 NS = 1_000_000_000
@@ -89,7 +89,7 @@ def batches(start):
 def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     """As the published cells of eight in flight: three or four static batches."""
     made, about = batches("spread")
-    (reason,) = judge(made, about, None).reasons
+    (reason,) = judge(Evidence(made, about)).reasons
     assert (reason.code, reason.verdict) == ("lockstep", "SUSPECT")
     assert reason.measured == "synchrony 1.00: sends come in bursts of about 8"
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from harness.metrics.steady import Course, ramp_warnings, steady_state
+from harness.metrics.steady import Course, steady_state
 from harness.model import CellResult
 from harness.summary import summarise_cell
+from harness.validity.steady import ramp_warnings
 from tests.unit.filled import made
 from tests.unit.made import facts, records
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made import facts, records
 
-from harness import checks
+from harness import validity
 from harness.asked import Expected
 from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.judging import judge
@@ -15,6 +15,7 @@ from harness.model import Constraint, TemplateTokens
 from harness.prompts.request import ChatRequest
 from harness.prompts.workload import workload
 from harness.record import Outcome, Records
+from harness.validity import Evidence
 
 SCHEMA = {
     "type": "object",
@@ -145,7 +146,8 @@ def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
     answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(8)]
     made, asked = cell(*answers, (ask(JSON, "json_schema"), "", refused))
     assert form_refused(made.requests, asked).tolist() == [False] * 8 + [True]
-    codes = {reason.code: reason.verdict for reason in checks.judge(made, facts(), None, asked).reasons}
+    judged = validity.judge(Evidence(made, facts(), asked=asked))
+    codes = {reason.code: reason.verdict for reason in judged.reasons}
     assert codes["form-refused"] == "SUSPECT"
     assert "failed-requests" not in codes
     made, asked = cell(*answers, (ask(JSON, "free"), "", refused))

@@ -16,8 +16,9 @@ from harness.report.html.machine import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.notes import notes
 from harness.summary import summarise_cell
-from harness.surroundings import findings, gaps
 from harness.telemetry import Samples, Telemetry
+from harness.validity import Evidence, judge
+from harness.validity.telemetry import gaps
 from tests.unit import filled
 
 S = 1_000_000_000
@@ -109,7 +110,9 @@ def watched(**parts):
 
 
 def found(usage, **changes):
-    return {reason.code: reason for reason in findings(facts(**changes), usage)}
+    about = facts(workload__output_tokens=1, **changes)
+    answers = records(*({"sent": 10 * i, "intended": 10 * i, "texts": [10 * i + 10]} for i in range(5)))
+    return {reason.code: reason for reason in judge(Evidence(answers, about, watched=usage)).reasons}
 
 
 def test_other_work_makes_a_cell_suspect_with_its_share():

@@ -1,9 +1,9 @@
 import pytest
 from made import facts, records
 
-from harness.checks import judge
 from harness.record import UNKNOWN, Outcome
 from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
 
 GOOD = [
     {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
@@ -13,7 +13,7 @@ OPEN = facts()["load"] | {"kind": "rate", "value": 100}
 
 
 def codes(made=None, hit_rate=None, **changes):
-    verdict = judge(made or records(*GOOD), facts(**changes), hit_rate)
+    verdict = judge(Evidence(made or records(*GOOD), facts(**changes), hit_rate))
     for reason in verdict["reasons"]:
         assert reason["measured"]
         assert reason["limit"]
@@ -128,7 +128,7 @@ def test_packet_loss_is_told_with_what_was_hit(column):
     made.requests[column] = 0
     assert codes(made) == ("VALID", [])
     made.requests[column][3:5] = (1, 4)
-    verdict = judge(made, facts(), None)
+    verdict = judge(Evidence(made, facts()))
     (reason,) = verdict["reasons"]
     assert (verdict["verdict"], reason["code"]) == ("SUSPECT", "packet-loss")
     assert "5 " in reason["measured"]
@@ -140,7 +140,7 @@ def test_resent_requests_are_counted():
     made.requests["attempts"] = 1
     assert codes(made) == ("VALID", [])
     made.requests["attempts"][7] = 2
-    verdict = judge(made, facts(), None)
+    verdict = judge(Evidence(made, facts()))
     assert [(r["code"], r["measured"]) for r in verdict["reasons"]] == [("requests-resent", "1 of 10")]
     cell = summarise_cell(made, facts(), None)
     assert cell["requests"]["resent"] == 1

@@ -2,10 +2,9 @@
 
 import pytest
 
-from harness.checks import judge
 from harness.model import Answers
 from harness.record import EventKind
-from harness.traps import findings
+from harness.validity import Evidence, judge
 from tests.unit import made
 
 ANSWER = {"intended": 0, "texts": [10, 20, 30], "prompt": 110, "cached": 0, "tokens": 3}
@@ -19,7 +18,9 @@ def shape(rate, told=True, truncated=0):
 
 def codes(rows=None, answered=None, **facts):
     records = made.records(*(rows or [ANSWER] * 6))
-    return [finding.code for finding in findings(records, made.facts(**facts), answered)]
+    about = made.facts(workload__exact_output=False, **facts)
+    found = judge(Evidence(records, about, answers=answered)).reasons
+    return [reason.code for reason in found if reason.code != "first-event-tokens"]
 
 
 def test_an_honest_engine_is_not_doubted():
@@ -28,8 +29,8 @@ def test_an_honest_engine_is_not_doubted():
 
 def test_answers_without_usage_are_counted():
     silent = ANSWER | {"tokens": -1}
-    (finding,) = findings(made.records(*[ANSWER] * 4, silent, silent), made.facts(), None)
-    assert (finding.code, finding.measured) == ("usage-missing", "2 of 6 answers without a usage block")
+    (reason,) = judge(Evidence(made.records(*[ANSWER] * 4, silent, silent), made.facts())).reasons
+    assert (reason.code, reason.measured) == ("usage-missing", "2 of 6 answers without a usage block")
 
 
 @pytest.mark.parametrize(("tokens", "habits", "found"), [(6, ONE, True), (6, {}, False), (3, ONE, False)])
@@ -42,7 +43,7 @@ def test_reasoning_that_was_not_asked_for(asked, found):
     records = made.records(*[ANSWER] * 6)
     records.events["kind"][0] = EventKind.REASONING
     facts = made.facts(request={"thinking": asked})
-    assert [finding.code for finding in findings(records, facts, {})] == found
+    assert [reason.code for reason in judge(Evidence(records, facts)).reasons] == found
 
 
 def test_a_shape_that_is_not_kept_to():
@@ -56,6 +57,6 @@ def test_a_shape_that_is_not_kept_to():
 
 def test_they_are_reasons_of_the_verdict():
     records = made.records(*[ANSWER | {"tokens": 6}] * 6)
-    verdict = judge(records, made.facts(habits=ONE, workload__output_tokens=6), 0.0)
+    verdict = judge(Evidence(records, made.facts(habits=ONE, workload__output_tokens=6), 0.0))
     assert verdict["verdict"] == "SUSPECT"
     assert [reason["code"] for reason in verdict["reasons"]] == ["first-event-tokens", "tokens-per-event"]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from made import facts, records
 
-from harness.checks import judge
 from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
 
 
 def reasons(made, **changes):
-    found = judge(made, facts(workload__exact_output=False, **changes), None)["reasons"]
+    found = judge(Evidence(made, facts(workload__exact_output=False, **changes)))["reasons"]
     return {reason["code"]: reason for reason in found}
 
 
@@ -69,7 +69,7 @@ def test_too_short_names_what_would_do():
 def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
     about = facts(workload__exact_output=False)
     del about["minimum"]
-    found = judge(loop(0, 100), about, None)["reasons"]
+    found = judge(Evidence(loop(0, 100), about))["reasons"]
     assert [reason["limit"] for reason in found] == ["100 answers in 10 s"]
 
 

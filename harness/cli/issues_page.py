@@ -1,0 +1,71 @@
+"""`bench list issues`: what may be wrong with a cell or a run, as rows and as docs/validity.md."""
+
+from collections.abc import Iterator
+
+from harness.validity import FAMILIES, RULES, Rule
+from harness.validity.notices import NOTICES
+
+HEAD = """# Validity: what may be wrong with a cell or a run
+
+Made of the rules in `harness/validity` by `bench list issues --markdown`; a test checks that it is current. How to
+add one: [contributing/add-a-validity-rule.md](contributing/add-a-validity-rule.md).
+
+Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its limit, and
+what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and not the server's,
+or describe too few successes to mean anything; they are withheld, and `bench run` exits with 4.
+
+The cause decides what follows from an INVALID cell. *engine*: the run failed, which counts against the engine
+([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice. *work*: it is about
+what was asked for, so measuring again is no better. Where a cell is INVALID for several causes the client comes first,
+then the machine, then the engine, unless the engine died or restarted.
+"""
+CAPACITY = """## Capacity searches
+
+A doubt that can make a load look easier than it is ends a probe of `bench run --find-capacity` as not kept:
+"""
+RUNS = """## Runs
+
+Warnings of the whole run, in `manifest.json` and `summary.json`. They change no figure.
+
+| code | when | what to do |
+|---|---|---|"""
+
+
+def rows() -> list[dict[str, str]]:
+    cells = [{"name": rule.code, "of": "cell", **_words(rule)} for rule in RULES.values()]
+    runs = [
+        {"name": found.code, "of": "run", "verdict": "", "about": found.when, "hint": found.hint}
+        for found in NOTICES.values()
+    ]
+    return cells + runs
+
+
+def page() -> str:
+    return "\n".join(_lines()) + "\n"
+
+
+def _words(rule: Rule) -> dict[str, str]:
+    return {"verdict": ", ".join(rule.verdicts), "about": rule.measures, "hint": rule.hint}
+
+
+def _lines() -> Iterator[str]:
+    yield HEAD
+    for family in FAMILIES:
+        title, _, about = (family.__doc__ or "").partition(":")
+        yield f"## {title}"
+        yield ""
+        yield f"{about.strip()[:1].upper()}{about.strip()[1:]}"
+        yield ""
+        yield "| code | verdict | what is measured | limit | what to do | cause |"
+        yield "|---|---|---|---|---|---|"
+        for rule in family.RULES:
+            words = _words(rule)
+            parts = (words["verdict"], words["about"], rule.limit, words["hint"], rule.cause)
+            yield f"| `{rule.code}` | {' | '.join(parts)} |"
+        yield ""
+    yield CAPACITY
+    yield ", ".join(f"`{rule.code}`" for rule in RULES.values() if rule.eases) + "."
+    yield ""
+    yield RUNS
+    for found in NOTICES.values():
+        yield f"| `{found.code}` | {found.when} | {found.hint or 'the warning says it'} |"

@@ -1,0 +1,43 @@
+"""Prefix cache: whether it was in the state that the scenario declares."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from harness.fairness.cache import COLD_TOLERANCE, WARM_SHARE, state, verify
+from harness.model import IssueCode
+from harness.validity.rule import Evidence, Found, Rule
+
+
+def _not(wanted: str, cell: Evidence) -> Iterator[Found]:
+    if state(cell.facts) != wanted:
+        return
+    cache = verify(cell.records.requests, cell.facts, cell.hit_rate)
+    if cache.holds is False:
+        yield Found(cache.measured, cache.limit)
+
+
+_rule = partial(Rule, cause="work", eases=True)
+
+RULES = (
+    _rule(
+        code=IssueCode.CACHE_NOT_COLD,
+        find=partial(_not, "cold"),
+        measures="the hit rate of an engine whose cache is declared to be cold at the start",
+        limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}",
+        hint="the cache held these prompts before: restart the server or change --seed",
+    ),
+    _rule(
+        code=IssueCode.CACHE_NOT_WARM,
+        find=partial(_not, "warm"),
+        measures="the hit rate of an engine whose cache is declared to hold the shared prefixes",
+        limit=f"at least {WARM_SHARE:.0%} of the shared prefixes",
+        hint="the engine dropped the shared prefixes: its cache is too small, or reuses larger blocks only",
+    ),
+    _rule(
+        code=IssueCode.CACHE_NOT_PRIMED,
+        find=partial(_not, "primed"),
+        measures="the hit rate of an engine whose cache is declared to hold the whole prompts",
+        limit=f"at least {WARM_SHARE:.0%} of the prompts",
+        hint="the engine dropped the prompts: its cache is too small, or reuses larger blocks only",
+    ),
+)

@@ -1,0 +1,140 @@
+"""Load generator: the figures of a saturated client are not the server's."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.metrics.distribution import highest_percentile
+from harness.metrics.latency import tpot_ms
+from harness.model import IssueCode
+from harness.validity.rule import Evidence, Found, Rule
+
+BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9  # of a core
+MAX_LOOP_LAG_MS = 5.0
+MAX_STAMP_UNCERTAINTY_MS = 0.1
+# Events that share a read have one stamp, and the gap between them is lost.
+MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
+_MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
+
+
+def tail(lag_ms: Mapping[str, Any]) -> tuple[str, float | None]:
+    """The percentile that the sample supports: the ones shown are the ones a lag could have distorted."""
+    name = f"p{highest_percentile(lag_ms['samples'])}"
+    return name, lag_ms[name]
+
+
+def _worker_lost(cell: Evidence) -> Iterator[Found]:
+    if lost := cell.client["lost_workers"]:
+        yield Found(f"{lost} worker(s) died")
+
+
+def _busy(cell: Evidence) -> Iterator[Found]:
+    busy = cell.client["busy_share"]
+    if busy > BUSY_SUSPECT:
+        yield Found(f"{busy:.0%} of a core", verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT")
+
+
+def _loop_lag(cell: Evidence) -> Iterator[Found]:
+    percentile, lag_ms = tail(cell.client["loop_lag_ms"])
+    if lag_ms is not None and lag_ms > MAX_LOOP_LAG_MS:
+        yield Found(f"{percentile} {lag_ms:.1f} ms")
+
+
+def _stamp_uncertainty(cell: Evidence) -> Iterator[Found]:
+    uncertainty_ms = cell.client["stamp_uncertainty_ms"]
+    if uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
+        yield Found(f"{uncertainty_ms:.3f} ms")
+
+
+def _clock_step(cell: Evidence) -> Iterator[Found]:
+    step_ms = cell.client.get("clock_step_ms")
+    if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
+        yield Found(f"{step_ms:.3f} ms")
+
+
+def merged_events(cell: Evidence) -> Iterator[Found]:
+    """Only where the client looked later than half a gap: servers write bursts too."""
+    share, gaps_ms = cell.client["merged_share"], tpot_ms(cell.records.requests)
+    percentile, late_ms = tail(cell.client["loop_lag_ms"])
+    if share <= MERGED_SUSPECT or late_ms is None or not len(gaps_ms):
+        return
+    late_ms += cell.client["tick_ms"]
+    limit_ms = float(np.median(gaps_ms)) / 2
+    if late_ms > limit_ms:
+        yield Found(
+            f"{share:.0%} of the events read together, up to {late_ms:.1f} ms late ({percentile})",
+            f"{_MERGED}, if {limit_ms:.1f} ms late or more",
+            verdict="INVALID" if share > MERGED_INVALID else "SUSPECT",
+        )
+
+
+def _ledger_mismatch(cell: Evidence) -> Iterator[Found]:
+    if cell.ledger_agrees is False:
+        yield Found("client and server tell of different requests or events")
+
+
+RULES = (
+    Rule(
+        code=IssueCode.WORKER_LOST,
+        find=_worker_lost,
+        measures="load processes that died",
+        limit="0",
+        verdicts=("INVALID",),
+        hint="their requests are missing; see the notes of this cell",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.CLIENT_BUSY,
+        find=_busy,
+        measures="CPU time of the busiest load process",
+        limit=f"{BUSY_SUSPECT:.0%} suspect, {BUSY_INVALID:.0%} invalid",
+        verdicts=("SUSPECT", "INVALID"),
+        hint="use more --workers, a lower load, or a client machine of its own",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.LOOP_LAG,
+        find=_loop_lag,
+        measures="how late the load loop woke up (p99, or the highest percentile that the sample supports)",
+        limit=f"{MAX_LOOP_LAG_MS:g} ms",
+        hint="the load generator was starved of CPU: leave it a core of its own",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.STAMP_UNCERTAINTY,
+        find=_stamp_uncertainty,
+        measures="how far arrival stamps may be off",
+        limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
+        hint="the system clock was stepped or the machine stalled",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.CLOCK_STEP,
+        find=_clock_step,
+        measures="by how much the system clock was set during the cell, beyond what NTP slews",
+        limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
+        verdicts=("INVALID",),
+        hint="the system clock was set during the window: let NTP finish before measuring",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.MERGED_EVENTS,
+        find=merged_events,
+        measures="text events that shared a read, and so a stamp, with the one before, "
+        "where the client looked later than half a gap",
+        limit=_MERGED,
+        verdicts=("SUSPECT", "INVALID"),
+        hint="gaps between tokens are lost: leave the load generator a core of its own",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.LEDGER_MISMATCH,
+        find=_ledger_mismatch,
+        measures="`bench doctor`: requests and events, as client and scripted server tell them",
+        limit="the same",
+        verdicts=("INVALID",),
+        hint="see the other reasons; with none, this is a defect of the client: please report it",
+        cause="client",
+    ),
+)

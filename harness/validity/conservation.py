@@ -1,0 +1,37 @@
+"""Conservation: figures of a cell that contradict each other describe something else than was measured."""
+
+from collections.abc import Iterator
+
+from harness.metrics.conservation import hint
+from harness.model import IssueCode
+from harness.validity.rule import Evidence, Found, Rule
+
+BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what it expects
+
+
+def _broken(cell: Evidence) -> Iterator[Found]:
+    for law in cell.laws:
+        measured, expected, tolerance = law.measured, law.expected, law.tolerance
+        if law.holds is not False or measured is None or expected is None or tolerance is None:
+            continue
+        broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
+        yield Found(
+            f"{law.law}: {measured:,.6g}",
+            f"{expected:,.6g} ± {tolerance:,.2g}",
+            hint(law),
+            "INVALID" if abs(measured - expected) > broken else "SUSPECT",
+        )
+
+
+RULES = (
+    Rule(
+        code=IssueCode.DOES_NOT_ADD_UP,
+        find=_broken,
+        measures="each conservation law ([metrics.md](metrics.md)): the reason names it",
+        limit=f"its tolerance; INVALID beyond {BROKEN_TIMES:g} of them and {BROKEN_SHARE:.0%}",
+        verdicts=("SUSPECT", "INVALID"),
+        hint="measure the cell again; the reason says whether other clients may have used the engine",
+        cause="client",
+        eases=True,
+    ),
+)

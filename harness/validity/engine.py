@@ -1,0 +1,99 @@
+"""Engine: what it does without saying so, and whether it lived."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.metrics.latency import answered
+from harness.model import IssueCode
+from harness.record import UNKNOWN, EventKind
+from harness.validity.rule import Evidence, Found, Rule
+
+
+def _died(cell: Evidence) -> Iterator[Found]:
+    if exited := cell.facts.get("engine_exited"):
+        log = cell.facts.get("engine_log")
+        yield Found(str(exited), hint=f"see {log}" if log else None)
+
+
+def _restarted(cell: Evidence) -> Iterator[Found]:
+    if restarts := cell.facts.get("counter_restarts"):
+        yield Found(f"its counters fell {restarts} time(s)")
+
+
+def _output_length(cell: Evidence) -> Iterator[Found]:
+    rows = cell.records.requests[answered(cell.records.requests)]
+    same = cell.facts["workload"]["output_tokens"]  # None: lengths differ
+    wanted = same if cell.asked is None else cell.asked.numbers["max_tokens"][rows["seq"]]
+    if not cell.facts["workload"]["exact_output"] or wanted is None:
+        return
+    known = rows["output_tokens"] != UNKNOWN
+    if wrong := int(np.count_nonzero(known & (rows["output_tokens"] != wanted))):
+        length = "of the length asked for" if same is None else f"of {same} tokens"
+        yield Found(f"{wrong} of {np.count_nonzero(known)} answers not {length}")
+
+
+def _usage_missing(cell: Evidence) -> Iterator[Found]:
+    rows = cell.records.requests[answered(cell.records.requests)]
+    if missing := int(np.count_nonzero(rows["output_tokens"] == UNKNOWN)):
+        yield Found(f"{missing} of {len(rows)} answers without a usage block")
+
+
+def _thinking(cell: Evidence) -> Iterator[Found]:
+    if (cell.facts.get("request") or {}).get("thinking") != "off":
+        return
+    events = cell.records.events
+    reasoned = events["seq"][events["kind"] == EventKind.REASONING]
+    if len(reasoned):
+        yield Found(f"{len(np.unique(reasoned))} answers with reasoning text")
+
+
+RULES = (
+    Rule(
+        code=IssueCode.ENGINE_DIED,
+        find=_died,
+        measures="the engine's process or container",
+        limit="alive to the end",
+        verdicts=("INVALID",),
+        hint="see the engine log",
+        cause="engine",
+        eases=True,
+        certain=True,
+    ),
+    Rule(
+        code=IssueCode.ENGINE_RESTARTED,
+        find=_restarted,
+        measures="how often the engine's counters fell",
+        limit="0",
+        verdicts=("INVALID",),
+        hint="the engine restarted during the cell: see its log",
+        cause="engine",
+        eases=True,
+        certain=True,
+    ),
+    Rule(
+        code=IssueCode.OUTPUT_LENGTH,
+        find=_output_length,
+        measures="answers of another length than the one forced",
+        limit="0",
+        hint="this engine did less or more work than asked: compare per token only",
+        cause="work",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.USAGE_MISSING,
+        find=_usage_missing,
+        measures="answers without a usage block: their tokens are not known",
+        limit="0",
+        hint="token rates are null: ask the server for usage in streams, or compare characters per second",
+        cause="engine",
+    ),
+    Rule(
+        code=IssueCode.THINKING_NOT_OFF,
+        find=_thinking,
+        measures="answers with reasoning text, though the scenario has it off",
+        limit="0",
+        hint="TTFT and length include it: switch it off at the server, or set request.thinking to on for all",
+        cause="work",
+    ),
+)

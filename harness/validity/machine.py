@@ -1,0 +1,114 @@
+"""Machine and network: what else went on, and what slowed them down."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.metrics.latency import measured
+from harness.model import Gpu, IssueCode
+from harness.validity.rule import Evidence, Found, Rule
+
+OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
+GPU_BUSY_BEFORE_PCT = 5.0  # by NVML, in the seconds before the first request
+OTHER_GPU_MEMORY_BYTES = 1 << 30
+THROTTLED_SHARE = 0.05
+# A power cap is how a GPU normally runs at full load; these are not.
+THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
+MAX_LOSS_SHARE = 0.01  # of the requests: a percentile up to p99 does not show fewer
+
+
+def _contended(cell: Evidence) -> Iterator[Found]:
+    host = cell.watched.host if cell.watched else None
+    if host is None or host.other_cores is None or not host.cpus:
+        return
+    others, cpus = host.other_cores, host.cpus
+    if others < OTHER_CORES_SHARE * cpus:
+        return
+    stolen = host.stolen_cores or 0.0
+    taken = f", {stolen:.2f} of it taken by the hypervisor" if stolen >= 0.01 else ""
+    yield Found(f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}")
+
+
+def _gpu(cell: Evidence) -> Gpu | None:
+    return cell.watched.gpu if cell.watched else None
+
+
+def _gpu_busy(cell: Evidence) -> Iterator[Found]:
+    gpu = _gpu(cell)
+    before = gpu.idle_utilisation_pct if gpu else None
+    if before is not None and before > GPU_BUSY_BEFORE_PCT:
+        yield Found(f"{before:.0f} % busy before the first request")
+
+
+def _gpu_shared(cell: Evidence) -> Iterator[Found]:
+    gpu = _gpu(cell)
+    others = gpu.other_memory_bytes.max if gpu and gpu.other_memory_bytes else None
+    if others is not None and others > OTHER_GPU_MEMORY_BYTES:
+        yield Found(f"{others / 2**30:.1f} GiB of GPU memory held by other processes")
+
+
+def _gpu_throttled(cell: Evidence) -> Iterator[Found]:
+    gpu = _gpu(cell)
+    for device in gpu.devices if gpu else ():
+        slowed = {
+            name: share for name, share in (device["throttled_share"] or {}).items() if name in THROTTLING
+        }
+        if gpu and device["index"] in gpu.engine_gpus and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
+            words = ", ".join(f"{name} {share:.0%}" for name, share in slowed.items())
+            yield Found(f"GPU {device['index']}: {words}")
+
+
+def _packet_loss(cell: Evidence) -> Iterator[Found]:
+    """Zero where it is not known."""
+    rows = cell.records.requests[measured(cell.records.requests)]
+    retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
+    hit = int(np.count_nonzero(retransmits + out_of_order))
+    if hit > MAX_LOSS_SHARE * len(rows):
+        yield Found(
+            f"{retransmits.sum()} segments retransmitted, {out_of_order.sum()} out of order, "
+            f"in {hit} of {len(rows)} requests ({hit / len(rows):.1%})"
+        )
+
+
+RULES = (
+    Rule(
+        code=IssueCode.CONTENDED,
+        find=_contended,
+        measures="cores kept busy by other work; what a hypervisor takes counts",
+        limit=f"{OTHER_CORES_SHARE:.0%} of the cores",
+        hint="stop what else runs on this machine, or measure again when it is idle",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.GPU_BUSY,
+        find=_gpu_busy,
+        measures="how busy the GPU was in the seconds before the first request",
+        limit=f"{GPU_BUSY_BEFORE_PCT:g} %",
+        hint="something else computes on this GPU: see nvidia-smi",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.GPU_SHARED,
+        find=_gpu_shared,
+        measures="memory of the engine's GPUs that other processes held",
+        limit=f"{OTHER_GPU_MEMORY_BYTES / 2**30:g} GiB",
+        hint="stop the other processes on this GPU: see nvidia-smi",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.GPU_THROTTLED,
+        find=_gpu_throttled,
+        measures="time in which a GPU slowed itself down for heat, power brake or hardware",
+        limit=f"{THROTTLED_SHARE:.0%} of the time",
+        hint="the GPU slowed itself down: look at its cooling and power supply",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.PACKET_LOSS,
+        find=_packet_loss,
+        measures="requests in which TCP retransmitted segments or received them out of order",
+        limit=f"{MAX_LOSS_SHARE:.0%} of the requests",
+        hint="the network lost or reordered packets, so latencies contain its recovery: check the link",
+        cause="machine",
+    ),
+)

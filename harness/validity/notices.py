@@ -1,0 +1,121 @@
+"""Warnings of a whole run, in summary.json and manifest.json: what a reader must know beside the figures."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from harness.model import IssueCode, RunWarning
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """when: for the documentation. hint: what to do; "" where it is nothing, or depends on the run."""
+
+    code: IssueCode
+    when: str
+    hint: str = ""
+
+    def warning(self, text: str, hint: str | None = None) -> RunWarning:
+        """`hint`: where this run knows better."""
+        return RunWarning(code=self.code, text=text, hint=self.hint if hint is None else hint)
+
+
+# What is missing
+NOT_MEASURED = Notice(IssueCode.NOT_MEASURED, "an engine could not be started", "see the log of its start")
+ENGINE_DIED = Notice(
+    IssueCode.ENGINE_DIED, "an engine died during a cell: its other cells of this repeat are missing"
+)
+MEASURED_AGAIN = Notice(
+    IssueCode.MEASURED_AGAIN,
+    "client or machine made a cell INVALID; it was measured again, and the spoiled one lies in `set-aside/`",
+)
+CELL_MISSING = Notice(IssueCode.CELL_MISSING, "a cell was planned and never finished")
+_DAMAGED = "its records are damaged: copy the run folder again, or measure the cell again"
+CELL_DAMAGED = Notice(
+    IssueCode.CELL_DAMAGED, "a file of a cell is not what its checksum says; the cell is left out", _DAMAGED
+)
+CELL_UNREADABLE = Notice(IssueCode.CELL_UNREADABLE, "a cell cannot be read, and is left out", _DAMAGED)
+NO_MANIFEST = Notice(
+    IssueCode.NO_MANIFEST, "the folder has no manifest", "the conditions of this run are not known"
+)
+TELEMETRY_GAP = Notice(
+    IssueCode.TELEMETRY_GAP, "a source of telemetry failed: its figures are null, or of a part"
+)
+AGREEMENT_MISSING = Notice(
+    IssueCode.AGREEMENT_MISSING, "an engine did not answer the agreement questions", "see its log"
+)
+
+# What makes backends or repeats unlike
+ONE_REPEAT = Notice(
+    IssueCode.ONE_REPEAT,
+    "several backends, and one run of each",
+    "leave --repeats out before calling one backend faster",
+)
+NOT_RESET = Notice(
+    IssueCode.NOT_RESET,
+    "the prefix cache was to be reset between repeats and was not",
+    "its repeats found what the ones before had left",
+)
+ANOTHER_START = Notice(
+    IssueCode.ANOTHER_START,
+    "an engine that was to go on through all repeats was started again by `bench resume`",
+    "measure anew for runs of one start",
+)
+DIFFERENT_TRACKS = Notice(
+    IssueCode.DIFFERENT_TRACKS,
+    "backends serve other weights",
+    "a difference in speed may be the quantisation's, not the engine's",
+)
+TUNED_ELSEWHERE = Notice(
+    IssueCode.TUNED_ELSEWHERE,
+    "a tuned variant was tuned for another scenario, machine, model or version",
+    "tune it here: `bench tune`",
+)
+NOT_AS_DECLARED = Notice(
+    IssueCode.NOT_AS_DECLARED,
+    "the conformance probe found an engine to do otherwise than its definition declares, and it matters",
+)
+FRONT = Notice(
+    IssueCode.FRONT,
+    "what was measured passes requests on to engines",
+    "measure an engine without it beside it",
+)
+HOSTED = Notice(
+    IssueCode.HOSTED, "what was measured is a hosted service", "measure an engine without it beside it"
+)
+RAMP_KEPT = Notice(
+    IssueCode.RAMP_KEPT,
+    "the first measured requests of a load point differ from the rest; names the warm-up that would do",
+)
+
+# What the requests are
+APPROXIMATE_LENGTHS = Notice(
+    IssueCode.APPROXIMATE_LENGTHS,
+    "the server offers no tokenizer, so input lengths are counted in words",
+    "compare per token, by the server's usage",
+)
+LONGER_THAN_CONTEXT = Notice(
+    IssueCode.LONGER_THAN_CONTEXT, "prompt and answer are together longer than the engine's context"
+)
+FILE_LINES_LEFT_OUT = Notice(
+    IssueCode.FILE_LINES_LEFT_OUT,
+    "lines of a trace or prompt file could not be used",
+    "docs/traces.md tells what a line must hold",
+)
+TRACE_CHANGED = Notice(IssueCode.TRACE_CHANGED, "a trace was not used as it stands", "see docs/traces.md")
+
+# What the answers are
+ANSWERS_HARMED = Notice(
+    IssueCode.ANSWERS_HARMED,
+    "load made answers fail, empty, cut, garbled or repeated",
+    "its speed under load is not worth as much: agreement/ holds the answers",
+)
+ANSWERS_DIFFER = Notice(
+    IssueCode.ANSWERS_DIFFER,
+    "one backend is right more often than another, beyond chance",
+    "the same model should not: other weights, another chat template, or a defect",
+)
+
+NOTICES: Mapping[IssueCode, Notice] = MappingProxyType(
+    {found.code: found for found in tuple(globals().values()) if isinstance(found, Notice)}
+)

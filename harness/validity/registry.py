@@ -1,0 +1,77 @@
+"""All rules, and the verdict on a cell by them.
+
+INVALID: the figures may be the client's, not the server's, or describe too few successes to mean anything.
+SUSPECT: usable with the stated doubt.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType, ModuleType
+
+from harness.model import IssueCode, Validity
+from harness.validity import (
+    arrivals,
+    cache,
+    client,
+    conservation,
+    engine,
+    machine,
+    requests,
+    slots,
+    steady,
+    stream,
+    structured,
+)
+from harness.validity.rule import Cause, Evidence, Rule
+
+# Each has a docstring that names it, and RULES.
+FAMILIES: tuple[ModuleType, ...] = (
+    client,
+    arrivals,
+    slots,
+    requests,
+    steady,
+    stream,
+    engine,
+    structured,
+    cache,
+    machine,
+    conservation,
+)
+_ORDER = list(IssueCode)
+RULES: Mapping[IssueCode, Rule] = MappingProxyType(
+    {
+        rule.code: rule
+        for rule in sorted(
+            (rule for family in FAMILIES for rule in family.RULES),
+            key=lambda rule: _ORDER.index(rule.code),
+        )
+    }
+)
+
+
+def judge(cell: Evidence) -> Validity:
+    return Validity.of([reason for rule in RULES.values() for reason in rule.reasons(cell)])
+
+
+def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
+    """What caused a cell to be INVALID, and the code that says so; None where it is not INVALID.
+
+    Where engine and client are both at fault the client may have caused the failures, so it has the blame.
+    A code that no rule knows is taken for the work's: it decides nothing either way.
+    """
+    if validity.verdict != "INVALID":
+        return None
+    codes = [reason.code for reason in validity.reasons if reason.verdict == "INVALID"]
+    rules = [RULES[code] for code in codes if code in RULES]
+    if sure := next((rule for rule in rules if rule.certain), None):
+        return sure.cause, sure.code
+    order: tuple[Cause, ...] = ("client", "machine", "engine")
+    for cause in order:
+        if found := next((rule for rule in rules if rule.cause == cause), None):
+            return cause, found.code
+    return ("work", codes[0]) if codes else None
+
+
+def eases(code: IssueCode) -> bool:
+    """Whether such a doubt can make a load look easier than it is; false for a code that no rule knows."""
+    return code in RULES and RULES[code].eases

@@ -1,0 +1,135 @@
+"""Requests: how many were answered, and what became of the others."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.metrics.enough import MIN_ANSWERS, MIN_SECONDS, amount
+from harness.metrics.latency import measured
+from harness.metrics.quality import form_refused
+from harness.model import IssueCode
+from harness.record import Outcome
+from harness.validity.rule import Evidence, Found, Rule
+
+MAX_FAILED_SHARE = 0.01
+MAX_DROPPED_SHARE = 0.01
+MIN_SAMPLES = 5  # fewer have no median
+
+
+def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
+    """Measured requests that ended so, and all of them."""
+    rows = cell.records.requests[measured(cell.records.requests)]
+    return int(np.count_nonzero(rows["outcome"] == outcome)), len(rows)
+
+
+def _refused(cell: Evidence) -> int:
+    rows = cell.records.requests[measured(cell.records.requests)]
+    return 0 if cell.asked is None else int(np.count_nonzero(form_refused(rows, cell.asked)))
+
+
+def _form_refused(cell: Evidence) -> Iterator[Found]:
+    _, total = _count(cell, Outcome.OK)
+    if forms := _refused(cell):
+        yield Found(f"{forms} of {total}")
+
+
+def _failed(cell: Evidence) -> Iterator[Found]:
+    ok, total = _count(cell, Outcome.OK)
+    dropped, _ = _count(cell, Outcome.DROPPED)
+    if failed := total - ok - dropped - _refused(cell):
+        invalid = failed / total > MAX_FAILED_SHARE
+        yield Found(f"{failed} of {total}", verdict="INVALID" if invalid else "SUSPECT")
+
+
+def _dropped(cell: Evidence) -> Iterator[Found]:
+    dropped, total = _count(cell, Outcome.DROPPED)
+    if dropped > MAX_DROPPED_SHARE * total:
+        yield Found(f"{dropped} of {total}")
+
+
+def _too_few(cell: Evidence) -> Iterator[Found]:
+    ok, _ = _count(cell, Outcome.OK)
+    if ok < MIN_SAMPLES:
+        yield Found(f"{ok} answered", verdict="SUSPECT" if ok else "INVALID")
+
+
+def _too_short(cell: Evidence) -> Iterator[Found]:
+    """Where nothing was answered, `too-few-samples` says all there is to say."""
+    found = amount(cell.records.requests, cell.facts.get("minimum"))
+    if found.is_enough or not found.answers:
+        return
+    needed = found.requests_needed
+    yield Found(
+        f"{found.answers} answers in {found.seconds:.1f} s",
+        f"{found.min_answers} answers in {found.min_seconds:g} s",
+        f"measure longer: --requests {needed}" if needed else None,
+    )
+
+
+def _resent(cell: Evidence) -> Iterator[Found]:
+    rows = cell.records.requests[measured(cell.records.requests)]
+    if resent := int(np.count_nonzero(rows["attempts"] > 1)):
+        yield Found(f"{resent} of {len(rows)}")
+
+
+RULES = (
+    Rule(
+        code=IssueCode.FORM_REFUSED,
+        find=_form_refused,
+        measures="requests refused for a schema or pattern that the engine does not take; "
+        "they are no failed requests",
+        limit="0",
+        hint="this engine does not take these schemas: the answers' notes say why; others did more work",
+        cause="work",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.FAILED_REQUESTS,
+        find=_failed,
+        measures="failed requests; one is enough to be SUSPECT",
+        limit=f"{MAX_FAILED_SHARE:.0%}",
+        verdicts=("SUSPECT", "INVALID"),
+        hint="see outcomes and errors in requests.parquet, and the engine's log",
+        cause="engine",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.DROPPED_REQUESTS,
+        find=_dropped,
+        measures="requests dropped at the in-flight cap",
+        limit=f"{MAX_DROPPED_SHARE:.0%}",
+        verdicts=("INVALID",),
+        hint="the server is past saturation at this rate, or max_in_flight is too low",
+        cause="engine",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.TOO_FEW_SAMPLES,
+        find=_too_few,
+        measures="answers; INVALID without any",
+        limit=f"{MIN_SAMPLES}",
+        verdicts=("SUSPECT", "INVALID"),
+        hint="raise --requests",
+        cause="work",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.TOO_SHORT,
+        find=_too_short,
+        measures="answers and seconds of the measured part",
+        limit="as many as the scenario declares (`[load] min_answers`, `min_seconds`; "
+        f"{MIN_ANSWERS} answers, {MIN_SECONDS:g} s)",
+        hint="measure longer: raise --requests",
+        cause="work",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.REQUESTS_RESENT,
+        find=_resent,
+        measures="requests sent a second time, on a new connection",
+        limit="0",
+        hint="the server closed idle connections as requests left: raise its keep-alive timeout",
+        cause="client",
+        eases=True,
+    ),
+)

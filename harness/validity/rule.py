@@ -1,0 +1,84 @@
+"""What a rule is: one way in which the figures of a cell may not be the server's."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from harness.asked import Asked
+from harness.metrics.usage import Usage
+from harness.model import Answers, IssueCode, Law, Reason, SteadyState
+from harness.record import Records
+
+Doubt = Literal["SUSPECT", "INVALID"]
+# engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
+# an INVALID cell is measured again. work: of what was asked; measuring again is no better.
+Cause = Literal["engine", "client", "machine", "work"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the rules look at; what is None is not judged.
+
+    facts: the content of cell.json. watched: what was measured of machine and engine beside the load.
+    answers: what the answers were worth. laws: those of metrics/conservation.py. ledger_agrees: of
+    `bench doctor`, whether the scripted server tells of the same requests.
+    """
+
+    records: Records
+    facts: Mapping[str, Any]
+    hit_rate: float | None = None
+    asked: Asked | None = None
+    watched: Usage | None = None
+    steady: SteadyState | None = None
+    answers: Answers | None = None
+    laws: Sequence[Law] = ()
+    ledger_agrees: bool | None = None
+
+    @property
+    def client(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.facts["client"]
+        return found
+
+    @property
+    def load(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.facts["load"]
+        return found
+
+
+class Found(NamedTuple):
+    """One broken limit; what is None is as the rule says."""
+
+    measured: str
+    limit: str | None = None
+    hint: str | None = None
+    verdict: Doubt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """measures, limit, hint: in words, for the documentation; with unit, and where they do not depend on the
+    cell also for its reasons. verdicts: what it can make of a cell, the lesser first.
+
+    eases: it can make a load look easier than it is, so a capacity search does not count such a cell as kept.
+    certain: nothing that the load generator does can cause it.
+    """
+
+    code: IssueCode
+    find: Callable[[Evidence], Iterable[Found]]
+    measures: str
+    limit: str
+    verdicts: tuple[Doubt, ...] = ("SUSPECT",)
+    hint: str
+    cause: Cause
+    eases: bool = False
+    certain: bool = False
+
+    def reasons(self, cell: Evidence) -> Iterator[Reason]:
+        for found in self.find(cell):
+            yield Reason(
+                self.code,
+                found.verdict or self.verdicts[0],
+                found.measured,
+                found.limit or self.limit,
+                found.hint or self.hint,
+            )

@@ -1,0 +1,54 @@
+"""Slots of a closed loop: whether they were used, and whether they keep in step."""
+
+from collections.abc import Iterator
+
+from harness.metrics.lockstep import synchrony
+from harness.metrics.slots import slot_time
+from harness.model import IssueCode
+from harness.validity.rule import Evidence, Found, Rule
+
+IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
+
+
+def _slot_idle(cell: Evidence) -> Iterator[Found]:
+    slots = slot_time(cell.records.requests, cell.load)
+    if slots is not None and slots.share > IDLE_SUSPECT:
+        yield Found(
+            f"{slots.share:.1%} idle: effective concurrency {slots.effective_concurrency:.3g} "
+            f"instead of {slots.concurrency:g}",
+            verdict="INVALID" if slots.share > IDLE_INVALID else "SUSPECT",
+        )
+
+
+def _lockstep(cell: Evidence) -> Iterator[Found]:
+    """A burst that the scenario declares is its point, and told as a note."""
+    found, _ = synchrony(cell.records.requests, cell.load)
+    if found is not None and found.in_bursts and cell.load.get("start_declared") != "together":
+        yield Found(
+            f"synchrony {found.index:.2f}: sends come in bursts of about {found.burst:g}",
+            f"{found.limit:.2f}",
+        )
+
+
+RULES = (
+    Rule(
+        code=IssueCode.SLOT_IDLE,
+        find=_slot_idle,
+        measures="time in which slots stood idle by the client's doing; names the effective concurrency",
+        limit=f"{IDLE_SUSPECT:.0%} suspect, {IDLE_INVALID:.0%} invalid",
+        verdicts=("SUSPECT", "INVALID"),
+        hint="the load generator sends late: add --workers, lower the load, or free a core for it",
+        cause="client",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.LOCKSTEP,
+        find=_lockstep,
+        measures="synchrony of the slots ([metrics.md](metrics.md#bursts-in-a-closed-loop)), "
+        "where the scenario declares no bursts",
+        limit="0.5, or what chance gives if that is more",
+        hint="these are figures of bursts: spread the start and the output lengths ([load] start, [prompts] "
+        'output_spread), or declare the burst with start = "together"',
+        cause="work",
+    ),
+)

@@ -1,0 +1,59 @@
+"""Course of the cell: whether its measured part is steady from its first request on."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
+from harness.validity import notices
+from harness.validity.rule import Evidence, Found, Rule
+
+
+def _not_steady(cell: Evidence) -> Iterator[Found]:
+    if cell.steady is not None and cell.steady.state == "not steady":
+        yield Found(str(cell.steady.why))
+
+
+def _ramp_kept(cell: Evidence) -> Iterator[Found]:
+    steady = cell.steady
+    if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
+        more = f"{steady.ramp_requests} more warm-up requests, for all cells of this load alike"
+        yield Found(str(steady.why), hint=more)
+
+
+def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
+    """One per load point: the warm-up that all of its cells would need, by the cell that needs the most."""
+    ramps: dict[LoadPoint, list[CellResult]] = {}
+    for cell in cells:
+        if cell.steady_state.state == "ramp kept":
+            ramps.setdefault(cell.point, []).append(cell)
+    for found in ramps.values():
+        worst = max(found, key=lambda cell: cell.steady_state.ramp_requests or 0)
+        steady = worst.steady_state
+        more = steady.ramp_requests
+        enough = worst.requests.warmup + more if more else "more"
+        yield notices.RAMP_KEPT.warning(
+            f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
+            "the first requests fill the empty cache, which is part of this scenario"
+            if steady.cold_misses
+            else f"for the steady part alone: --set load.warmup_requests={enough}",
+        )
+
+
+RULES = (
+    Rule(
+        code=IssueCode.NOT_STEADY,
+        find=_not_steady,
+        measures="by how much latency or output speed changes ([metrics.md](metrics.md))",
+        limit="20% over the steady part",
+        hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
+        cause="work",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.RAMP_KEPT,
+        find=_ramp_kept,
+        measures="first measured requests that plainly differ from the rest",
+        limit="no ramp",
+        hint="more warm-up requests, for all cells of this load alike",
+        cause="work",
+    ),
+)

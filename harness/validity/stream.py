@@ -1,0 +1,75 @@
+"""Events of the stream: whether each token has an arrival of its own."""
+
+from collections.abc import Iterator
+
+from harness.metrics.bundling import merged_gaps, tokens_of_first_events
+from harness.metrics.latency import answered
+from harness.model import IssueCode
+from harness.record import UNKNOWN
+from harness.validity.client import merged_events
+from harness.validity.rule import Evidence, Found, Rule
+
+MERGED_GAPS = 0.01
+# A first event of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
+FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
+# A token that ends inside a character waits for the next one.
+SEVERAL_PER_EVENT = 1.1
+
+
+def _itl_merged(cell: Evidence) -> Iterator[Found]:
+    if any(merged_events(cell)):  # then it is the client's doing
+        return
+    share, each = merged_gaps(cell.records)
+    if share > MERGED_GAPS and each is not None:
+        yield Found(f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival")
+
+
+def _first_event_tokens(cell: Evidence) -> Iterator[Found]:
+    found = tokens_of_first_events(cell.records)
+    if found is None:
+        return
+    tokens, low = found
+    if tokens > FIRST_TOKENS and low > TPOT_LOW:
+        yield Found(f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {low:.0%} low")
+
+
+def _tokens_per_event(cell: Evidence) -> Iterator[Found]:
+    """Only where the definition says that each token has an event of its own."""
+    rows = cell.records.requests[answered(cell.records.requests)]
+    events = int(rows["text_events"].sum())
+    if (cell.facts.get("habits") or {}).get("tokens_per_event") != "one" or not events:
+        return
+    if (rows["output_tokens"] == UNKNOWN).any():
+        return
+    each = float(rows["output_tokens"].sum()) / events
+    if each > SEVERAL_PER_EVENT:
+        yield Found(f"{each:.2f} tokens per event")
+
+
+RULES = (
+    Rule(
+        code=IssueCode.ITL_MERGED,
+        find=_itl_merged,
+        measures="gaps between events that are within one arrival: the server wrote them together",
+        limit=f"{MERGED_GAPS:.0%}",
+        hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
+        cause="work",
+    ),
+    Rule(
+        code=IssueCode.FIRST_EVENT_TOKENS,
+        find=_first_event_tokens,
+        measures="tokens in first events, by their letters where nobody counted them, "
+        "and how far TPOT may be low by it",
+        limit=f"{FIRST_TOKENS:g} tokens, {TPOT_LOW:.0%}",
+        hint="the server did not say how many tokens its first event holds: compare E2E and output tokens/s",
+        cause="work",
+    ),
+    Rule(
+        code=IssueCode.TOKENS_PER_EVENT,
+        find=_tokens_per_event,
+        measures=f"tokens per event, SUSPECT above {SEVERAL_PER_EVENT:g}, where the definition says one",
+        limit="1 declared",
+        hint="gaps are between events: compare TPOT, not ITL",
+        cause="engine",
+    ),
+)

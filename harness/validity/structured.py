@@ -1,0 +1,67 @@
+"""Structured output, by shape: an engine may keep to one and not to another."""
+
+from collections.abc import Iterator
+
+from harness.metrics.judging import TRUNCATED
+from harness.model import IssueCode
+from harness.validity.rule import Evidence, Found, Rule
+
+# Share of valid answers: below the first some of a schema is not enforced, below the second nothing is.
+ENFORCED, IGNORED = 0.98, 0.5
+CUT = 0.5  # share of answers that the token limit ended
+
+
+def _shapes(cell: Evidence) -> Iterator[tuple[str, dict[str, float]]]:
+    """Cut answers and refusals enter no rate."""
+    for shape, counts in (cell.answers.checks.get("structured", {}) if cell.answers else {}).items():
+        if counts["told"]:
+            yield shape, counts
+
+
+def _valid(cell: Evidence) -> Iterator[tuple[float, Found]]:
+    for shape, counts in _shapes(cell):
+        rate = counts["rate"]
+        if rate is not None and rate < ENFORCED:
+            yield rate, Found(f"{rate:.0%} of the whole answers are valid ({shape})")
+
+
+def _ignored(cell: Evidence) -> Iterator[Found]:
+    return (found for rate, found in _valid(cell) if rate < IGNORED)
+
+
+def _invalid(cell: Evidence) -> Iterator[Found]:
+    return (found for rate, found in _valid(cell) if rate >= IGNORED)
+
+
+def _cut(cell: Evidence) -> Iterator[Found]:
+    for shape, counts in _shapes(cell):
+        if counts.get(TRUNCATED, 0) / counts["asked"] > CUT:
+            yield Found(f"{counts[TRUNCATED]} of {counts['asked']} answers end at the token limit ({shape})")
+
+
+RULES = (
+    Rule(
+        code=IssueCode.STRUCTURED_IGNORED,
+        find=_ignored,
+        measures=f"valid answers among the whole ones, where fewer than {IGNORED:.0%} are",
+        limit=f"{ENFORCED:.0%}",
+        hint="this engine accepts the constraint and ignores it: `bench probe` shows its answers",
+        cause="work",
+    ),
+    Rule(
+        code=IssueCode.STRUCTURED_INVALID,
+        find=_invalid,
+        measures="valid answers among the whole ones",
+        limit=f"{ENFORCED:.0%}",
+        hint="this engine enforces the constraint in part: see what its answers break",
+        cause="work",
+    ),
+    Rule(
+        code=IssueCode.STRUCTURED_CUT,
+        find=_cut,
+        measures="answers that end at the token limit",
+        limit=f"{CUT:.0%}",
+        hint="answers without a shape have no end: see `bench probe`; or raise --output-tokens",
+        cause="work",
+    ),
+)

@@ -1,0 +1,35 @@
+"""Samples that are missing: a cell is as valid without them, but explains less."""
+
+from collections.abc import Iterable, Iterator
+
+from harness.model import CellResult, RunWarning, TelemetryHealth
+from harness.validity.notices import TELEMETRY_GAP
+
+_NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
+
+
+def gaps(cells: Iterable[CellResult]) -> list[RunWarning]:
+    where: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        for key in dict.fromkeys(_gaps(cell.telemetry)):
+            where.setdefault(key, []).append(cell.cell)
+    return [
+        TELEMETRY_GAP.warning(f"{text} ({', '.join(names)})", hint) for (text, hint), names in where.items()
+    ]
+
+
+def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
+    if telemetry.wanted and telemetry.problem:
+        yield f"nothing was sampled to the end: {telemetry.problem}", "see docs/telemetry.md"
+    for name, source in telemetry.sources.items():
+        about = source.about
+        if about.get("broken"):
+            yield source.unavailable, "there seems to be a GPU: reload its driver, or reboot"
+        for device, lost in (about.get("lost") or {}).items():
+            yield f"{device} was lost: {lost['why']}", "see `dmesg` for Xid messages"
+        if source.failing_since_s is not None:
+            how = "stopped answering" if source.reads else "did not answer"
+            yield (
+                f"{_NAMES.get(name, name)} {how}: {source.last_failure}",
+                "its figures are null, or of a part",
+            )
