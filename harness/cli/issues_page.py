@@ -7,17 +7,18 @@ from harness.validity.notices import NOTICES
 
 HEAD = """# Validity: what may be wrong with a cell or a run
 
-Made of the rules in `harness/validity` by `bench list issues --markdown`; a test checks that it is current. How to
-add one: [contributing/add-a-validity-rule.md](contributing/add-a-validity-rule.md).
+Made of the rules in `harness/validity` by `bench list issues --markdown`; a test checks that it is current.
+How to add one: [contributing/add-a-validity-rule.md](contributing/add-a-validity-rule.md).
 
-Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its limit, and
-what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and not the server's,
-or describe too few successes to mean anything; they are withheld, and `bench run` exits with 4.
+Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its
+limit, and what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and
+not the server's, or describe too few successes to mean anything; they are withheld, and `bench run` exits
+with 4.
 
 The cause decides what follows from an INVALID cell. *engine*: the run failed, which counts against the engine
-([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice. *work*: it is about
-what was asked for, so measuring again is no better. Where a cell is INVALID for several causes the client comes first,
-then the machine, then the engine, unless the engine died or restarted.
+([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice. *work*:
+it is about what was asked for, so measuring again is no better. Where a cell is INVALID for several causes
+the client comes first, then the machine, then the engine, unless the engine died or restarted.
 """
 CAPACITY = """## Capacity searches
 

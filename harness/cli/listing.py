@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--markdown",
         action="store_true",
-        help="print Markdown (backends: everything the definitions declare; conditions, issues: their tables)",
+        help="print Markdown, as the docs have it (backends, conditions, issues)",
     )
     options.add_runs_folder(parser)
 

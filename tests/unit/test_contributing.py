@@ -13,7 +13,11 @@ def text(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+PAGES = ["CONTRIBUTING.md", "docs/architecture.md"]
+PAGES += [f"docs/contributing/{path.name}" for path in sorted((ROOT / "docs" / "contributing").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_path_and_target_it_names_is_there(page):
     words = re.findall(r"`([^`\n]+)`", text(page))
     paths = [word for word in words if re.match(r"(harness|tests|docs|results|\.github|\.ci)/", word)]
