@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.metrics.lockstep import synchrony
+from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
 from harness.validity.rule import Evidence, Found, Rule
@@ -46,7 +46,7 @@ RULES = (
         find=_lockstep,
         measures="synchrony of the slots ([metrics.md](metrics.md#bursts-in-a-closed-loop)), "
         "where the scenario declares no bursts",
-        limit="0.5, or what chance gives if that is more",
+        limit=f"{MAX_INDEX:g}, or what chance gives if that is more",
         hint="these are figures of bursts: spread the start and the output lengths ([load] start, [prompts] "
         'output_spread), or declare the burst with start = "together"',
         cause="work",

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from harness.metrics.steady import DRIFT_SHARE
 from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
 from harness.validity.rule import Evidence, Found, Rule
@@ -43,7 +44,7 @@ RULES = (
         code=IssueCode.NOT_STEADY,
         find=_not_steady,
         measures="by how much latency or output speed changes ([metrics.md](metrics.md))",
-        limit="20% over the steady part",
+        limit=f"{DRIFT_SHARE:.0%} over the steady part",
         hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
         cause="work",
         eases=True,

@@ -109,6 +109,21 @@ def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
 
 
 @pytest.mark.parametrize(
+    ("wanted", "hit_rate", "found"),
+    [
+        ("warm", 0.39, ["cache-not-warm"]),
+        ("warm", 0.41, []),
+        ("primed", 0.79, ["cache-not-primed"]),
+        ("primed", 0.81, []),
+        ("any", 0.0, []),
+    ],
+)
+def test_fewer_hits_than_a_cache_in_the_declared_state_gives(wanted, hit_rate, found):
+    """Half of each prompt is shared; whole blocks are reused, so four fifths of what could be are enough."""
+    assert codes(hit_rate=hit_rate, cache={"wanted": wanted}, workload__shared_share=0.5)[1] == found
+
+
+@pytest.mark.parametrize(
     ("step_ms", "expected"),
     [
         (None, ("VALID", [])),  # stamps that do not use the clock, and old run folders
