@@ -13,7 +13,7 @@ from harness.compare import compare, rules_of
 from harness.compare.capacity import capacity
 from harness.compare.comparison import rows_of
 from harness.compare.sequential import Stand, stand
-from harness.errors import DamagedError, SpecError
+from harness.errors import SpecError
 from harness.metrics import (
     arrivals,
     bundling,
@@ -382,9 +382,7 @@ def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None)
             cells.append(summarise_cell(records, facts, asked, telemetry))
             pooled[name] = samples(records)
         except SpecError as error:
-            damaged = isinstance(error, DamagedError)
-            notice = notices.CELL_DAMAGED if damaged else notices.CELL_UNREADABLE
-            unreadable.append(notice.warning(str(error)))
+            unreadable.append(notices.of_cell(error).warning(str(error)))
     manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
     return replace(summary, warnings=(*summary.warnings, *unreadable))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from harness.errors import DamagedError, SpecError
+from harness.errors import SpecError
 from harness.model import RunWarning, Summary
 from harness.peers import TOOLS, View, recompute
 from harness.record import Records
@@ -116,8 +116,7 @@ def _samples(
         try:
             records, facts = folder.read_cell(cell)
         except SpecError as error:
-            damaged = isinstance(error, DamagedError)
-            notice = notices.CELL_DAMAGED if damaged else notices.CELL_UNREADABLE
+            notice = notices.of_cell(error)
             warnings.append(notice.warning(str(error), "it is missing from the pictures"))
         else:
             samples[cell] = take(records)

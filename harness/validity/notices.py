@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from harness.errors import DamagedError
 from harness.model import IssueCode, RunWarning
 
 
@@ -115,6 +116,11 @@ ANSWERS_DIFFER = Notice(
     "one backend is right more often than another, beyond chance",
     "the same model should not: other weights, another chat template, or a defect",
 )
+
+def of_cell(error: Exception) -> Notice:
+    """For what kept a cell from being read."""
+    return CELL_DAMAGED if isinstance(error, DamagedError) else CELL_UNREADABLE
+
 
 NOTICES: Mapping[IssueCode, Notice] = MappingProxyType(
     {found.code: found for found in tuple(globals().values()) if isinstance(found, Notice)}

@@ -38,7 +38,7 @@ ALLOWED = {
     "traces": {"asked", "errors", "paths", "record", "store"},
     "metrics": {"asked", "dotted", "model", "record", "telemetry"},
     "fairness": {"asked", "dotted", "metrics", "model", "record"},
-    "validity": {"asked", "fairness", "metrics", "model", "record"},
+    "validity": {"asked", "errors", "fairness", "metrics", "model", "record"},
     "stats": {"model"},
     "compare": {"dotted", "errors", "fairness", "metrics", "model", "spec", "stats", "validity"},
     "facts": {"load"},
