@@ -117,6 +117,7 @@ ANSWERS_DIFFER = Notice(
     "the same model should not: other weights, another chat template, or a defect",
 )
 
+
 def of_cell(error: Exception) -> Notice:
     """For what kept a cell from being read."""
     return CELL_DAMAGED if isinstance(error, DamagedError) else CELL_UNREADABLE
