@@ -79,14 +79,14 @@ def read_records(folder: Path, *, closed_loop: bool) -> Records:
         )
 
 
-def _columns(rows: NDArray[np.void]) -> dict[str, Any]:
+def _columns(rows: NDArray[np.void]) -> dict[str, parquet.Column]:
     return {name: _column(name, np.ascontiguousarray(rows[name])) for name in rows.dtype.names or ()}
 
 
-def _column(name: str, values: NDArray[Any]) -> Any:
+def _column(name: str, values: NDArray[Any]) -> parquet.Column:
     if name in _CODES:
         return parquet.named(values, _names(name))
-    return parquet.integers(values, unknown=values == UNKNOWN)
+    return parquet.integers(values, UNKNOWN)
 
 
 def _names(field: str) -> list[str]:

@@ -1,10 +1,10 @@
-"""Columns to a Parquet file and back, through DuckDB and pandas, which are loaded on first use (1 s)."""
+"""Columns to a Parquet file through DuckDB; back through pandas too, which takes a second to load."""
 
 import errno
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,25 +24,27 @@ _GROUP = 1_000_000  # rows: a row group as it is written, about as many as are r
 _VECTOR = 2048  # rows: what DuckDB counts a chunk in
 
 
-def integers(values: NDArray[Any], unknown: NDArray[np.bool_]) -> Any:
-    """A column with null where `unknown`."""
-    import pandas as pd
+@dataclass(frozen=True, slots=True)
+class Column:
+    """To be written: an array, and what becomes of it: from its name to SQL."""
 
-    return pd.arrays.IntegerArray(values, unknown)
-
-
-def texts(values: Sequence[str]) -> Any:
-    import pandas as pd
-
-    return pd.Series(values, dtype=pd.StringDtype("python"))
+    values: NDArray[Any]
+    sql: Callable[[str], str] = str
+    pandas_type: str = ""  # where pandas.read_parquet would choose another
 
 
-def named(codes: NDArray[Any], names: Sequence[str]) -> Any:
-    """A column of `names` by their position."""
-    import pandas as pd
+def integers(values: NDArray[Any], unknown: int) -> Column:
+    """Null where `unknown`."""
+    return Column(values, lambda name: f"nullif({name}, {unknown})", f"Int{8 * values.dtype.itemsize}")
 
-    kind = np.int8 if len(names) < 128 else np.int32
-    return pd.Categorical.from_codes(codes.astype(kind), categories=pd.Index(list(names)))
+
+def texts(values: Sequence[str]) -> Column:
+    return Column(np.array(values, dtype=object))
+
+
+def named(codes: NDArray[Any], names: Sequence[str]) -> Column:
+    """Each code becomes the name at its position."""
+    return Column(codes.astype(np.int32), lambda name: f"{literals(names)}[{name} + 1]::varchar")
 
 
 @contextmanager
@@ -66,7 +68,7 @@ def connection(
         yield connected
 
 
-def write(path: Path, groups: Iterable[Mapping[str, Any]]) -> None:
+def write(path: Path, groups: Iterable[Mapping[str, Column]]) -> None:
     """Whole or not at all: one row group for each of `groups`, which are made one after the other.
 
     Raises StorageError when there is no room, or the folder cannot be written.
@@ -93,12 +95,11 @@ def write(path: Path, groups: Iterable[Mapping[str, Any]]) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _part(connected: "DuckDBPyConnection", path: Path, columns: Mapping[str, Any]) -> Path:
-    import pandas as pd
-
-    frame = pd.DataFrame(dict(columns), copy=False)
-    connected.register("part", frame)
-    connected.execute(f"copy part to {literal(str(path))} ({_options(_for_pandas(frame))})")
+def _part(connected: "DuckDBPyConnection", path: Path, columns: Mapping[str, Column]) -> Path:
+    connected.register("part", {name: column.values for name, column in columns.items()})
+    wanted = ", ".join(f"{column.sql(name)} as {name}" for name, column in columns.items())
+    options = _options(_for_pandas(columns))
+    connected.execute(f"copy (select {wanted} from part) to {literal(str(path))} ({options})")
     connected.unregister("part")
     return path
 
@@ -120,21 +121,21 @@ def _options(note: str) -> str:
     )
 
 
-def _for_pandas(frame: "pd.DataFrame") -> str:
+def _for_pandas(columns: Mapping[str, Column]) -> str:
     """Without it, pandas.read_parquet makes floats of integers with nulls, and nanoseconds lose digits."""
-    columns = [
+    about = [
         {
             "name": name,
             "field_name": name,
-            "pandas_type": str(dtype).lower(),
-            "numpy_type": str(dtype),
+            "pandas_type": column.pandas_type.lower(),
+            "numpy_type": column.pandas_type,
             "metadata": None,
         }
-        for name, dtype in frame.dtypes.items()
-        if str(dtype).startswith("Int")
+        for name, column in columns.items()
+        if column.pandas_type
     ]
-    about = {"index_columns": [], "column_indexes": [], "columns": columns, "pandas_version": None}
-    return json.dumps(about)
+    whole = {"index_columns": [], "column_indexes": [], "columns": about, "pandas_version": None}
+    return json.dumps(whole)
 
 
 def _system_error(error: Exception) -> OSError | ValueError:

@@ -20,8 +20,8 @@ def write_telemetry(telemetry: Telemetry, folder: Path) -> None:
     codes = np.repeat(np.arange(len(names)), lengths)
     columns = {
         "series": parquet.named(codes, names),
-        "at_ns": np.concatenate([np.zeros(0, np.int64), *at_ns]),
-        "value": np.concatenate([np.zeros(0), *values]),
+        "at_ns": parquet.Column(np.concatenate([np.zeros(0, np.int64), *at_ns])),
+        "value": parquet.Column(np.concatenate([np.zeros(0), *values])),
     }
     parquet.write(folder / FILE, [columns])
 

@@ -27,7 +27,7 @@ def chats(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def structured(tmp_path_factory):
-    small = ["--concurrency", "2", "--requests", "48", "--output-tokens", "80"]
+    small = ["--concurrency", "2", "--requests", "32", "--output-tokens", "80"]
     return run(tmp_path_factory.mktemp("structured"), "structured-output", *small)
 
 

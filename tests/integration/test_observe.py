@@ -16,6 +16,7 @@ from scripted import bench, define, summary
 
 from harness.metrics import machine
 from harness.metrics.throughput import Window
+from harness.model import Server
 from harness.observe.job import Exporter, Watch
 from harness.observe.sources import UnavailableError
 from harness.observe.sources.amd import AmdGpus
@@ -60,12 +61,12 @@ def test_the_engines_cpu_is_told_from_others():
             process.wait()
     window = Window(0, 2_800_000_000, "whole")
     host = machine.host(telemetry, facts["sources"], window)
-    server = machine.server(telemetry, facts["sources"], window)
-    assert host["server_cores"] > 0.1
-    assert host["client_cores"] > 0.1, "whatever else this process started is its own work"
-    assert host["server_cores"] + host["client_cores"] <= host["busy_cores"] + 0.1
-    assert server["busiest_process"]["cores"] == pytest.approx(host["server_cores"], abs=0.05)
-    assert server["rss_bytes"]["max"] > 5e6
+    server = machine.server(telemetry, facts["sources"], window, Server(), {})
+    assert host.server_cores > 0.1
+    assert host.client_cores > 0.1, "whatever else this process started is its own work"
+    assert host.server_cores + host.client_cores <= host.busy_cores + 0.1
+    assert server.busiest_process.cores == pytest.approx(host.server_cores, abs=0.05)
+    assert server.rss_bytes.max > 5e6
     names = facts["sources"]["processes"]["about"]["engine_processes"]
     assert len(names) == 2
 

@@ -243,8 +243,8 @@ def test_an_engine_on_the_cpu_of_a_gpu_machine_is_not_on_its_gpus(machine):
     telemetry, sources = watch(2.4)
     found, reason = gpus.describe(telemetry, sources, Window(0, 2_000_000_000, "whole"))
     assert reason == ""
-    assert found["engine_gpus"] == []
-    assert found["power_w"] is None
+    assert found.engine_gpus == ()
+    assert found.power_w is None
     priced, why = cost.price({"machine_per_hour": None, "gpu_per_hour": {"*": 1.0}}, found)
     assert priced is None
     assert "not seen on one" in why

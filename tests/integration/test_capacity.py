@@ -1,0 +1,55 @@
+"""`bench run --find-capacity` on scripted servers whose capacity is known."""
+
+import shutil
+
+import pytest
+from scripted import bench, define, run_folder, summary
+
+
+def test_the_capacity_of_a_server_of_two_slots_is_two(here):
+    """With a third request in flight every other one waits for a slot, longer than the limit allows."""
+    define("narrow", "--max-running", "2", ttft_ms=150, gap_ms=20)
+    search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "4")
+    limits = ("--set", "slo.ttft_ms.p50=250")
+    asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)
+    assert "--find-capacity needs [slo]" in bench(*asked, code=2).stderr
+    done = bench(*asked, *limits, "--no-report", limit_s=200)
+    (found,) = summary()["capacity"]
+    assert (found["value"], found["kept_by_search"], found["interval"]) == (2, [2], [2, 2, 3])
+    tested = [(one["value"], one["kept"], one["runs"]) for one in found["tested"]]
+    assert tested == [(1, 1, 1), (2, 2, 2), (3, 0, 2), (4, 0, 1)]
+    assert found["tested"][0]["attainment"] == 1
+    assert "narrow: 2 in flight keep the limits (1 search: 2); 3 does not" in done.stdout
+
+    # Cut short before its last load, the search goes on there.
+    assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
+    (last,) = (run_folder() / "cells").glob("*-c3-r1")
+    shutil.rmtree(last)
+    kept = {cell: (cell / "cell.json").stat().st_mtime_ns for cell in (run_folder() / "cells").iterdir()}
+    manifest = run_folder() / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"state": "complete"', '"state": "interrupted"'))
+    (run_folder() / "checksums.json").unlink()  # they would tell that the manifest was edited
+    bench("resume", str(run_folder()), "--no-report", limit_s=200)
+    assert summary()["capacity"][0]["interval"] == [2, 2, 3]
+    assert last.is_dir()
+    assert kept == {cell: (cell / "cell.json").stat().st_mtime_ns for cell in kept}
+    again = bench("report", str(run_folder()), limit_s=100)
+    assert "2 in flight keep the limits" in again.stdout + (run_folder() / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--probe-seconds", "10"), "only applies to --find-capacity"),
+        (("--find-capacity", "--rate", "1,8", "--probe-seconds", "0"), "must be above 0"),
+        (("--find-capacity", "--rate", "1,8", "--duration", "9"), "ends a probe after 9 s"),
+        (
+            ("--find-capacity", "--rate", "1", "--set", "load.profile=[{seconds=9,start=1,end=2}]"),
+            "no capacity",
+        ),
+    ],
+)
+def test_a_search_that_cannot_be_made_is_refused(here, arguments, said):
+    define("any")
+    asked = ("run", "--scenario", "fixed-length", "--backends", "any", "--set", "slo.ttft_ms.p95=500")
+    assert said in bench(*asked, *arguments, code=2).stderr
