@@ -28,7 +28,7 @@ def test_a_cell_lists_its_reasons_in_the_order_of_the_codes():
     assert list(RULES) == [code for code in IssueCode if code in RULES]
 
 
-@pytest.mark.parametrize("rule", RULES.values(), ids=str)
+@pytest.mark.parametrize("rule", RULES.values(), ids=[str(code) for code in RULES])
 def test_a_rule_says_what_it_measures_and_what_to_do(rule):
     assert all((rule.measures, rule.limit, rule.hint))
     assert list(rule.verdicts) == sorted({*rule.verdicts}, reverse=True)  # SUSPECT before INVALID
