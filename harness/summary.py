@@ -41,6 +41,7 @@ from harness.metrics.steady import ramp_warnings, steady_state
 from harness.model import (
     CellResult,
     ClientStats,
+    Identity,
     LatencyStats,
     Load,
     ModelName,
@@ -121,7 +122,7 @@ def summarise_cell(
         nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return CellResult(
-        **facts["identity"],
+        **{name: one for name, one in facts["identity"].items() if name in Identity.__struct_fields__},
         load=load,
         started_unix_ns=facts["t0_unix_ns"],
         workload_sha256=facts["workload"]["sha256"],

@@ -22,6 +22,7 @@ from typing import Any
 from harness import paths
 from harness.asked import Asked
 from harness.errors import SpecError
+from harness.foreign import read_document
 from harness.model import Summary, as_json, from_json
 from harness.record import Records
 from harness.store import atomic, columns, samples, schema, seal
@@ -81,13 +82,13 @@ class RunFolder:
         try:
             data = path.read_bytes()
             seal.check(self.path, name, data)
-            value = json.loads(data.decode("utf-8"))
+            value = read_document(data)
         except FileNotFoundError:
             raise SpecError(
                 f"has no {name}: not a run folder, or the run stopped before its first cell",
                 where=str(self.path),
             ) from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
             found = value.get("schema") if isinstance(value, dict) else None
