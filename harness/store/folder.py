@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import secrets
+import shutil
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,7 @@ from harness.errors import SpecError
 from harness.foreign import read_document
 from harness.model import Summary, as_json, from_json
 from harness.record import Records
-from harness.store import atomic, columns, samples, schema, seal
+from harness.store import atomic, columns, parquet, samples, schema, seal
 from harness.telemetry import Telemetry
 
 SCHEMA = 1
@@ -41,7 +42,9 @@ class RunFolder:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         path = root / f"{stamp}-{scenario}-{secrets.token_hex(3)}"
         try:
-            (path / "cells").mkdir(parents=True)
+            root.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700)  # prompts and answers; a stricter umask holds
+            (path / "cells").mkdir()
             (path / "logs").mkdir()
             seal.begin(path)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -65,6 +68,14 @@ class RunFolder:
         """By any process, this one included; None on a file system without locks."""
         with _locked(self.path, fcntl.LOCK_SH) as got:
             return None if got is None else not got
+
+    def sweep(self) -> None:
+        """Removes what a bench that was killed had not yet renamed; for who holds it."""
+        for place in self.path.rglob(".*"):
+            if place.suffix == atomic.PARTIAL:
+                place.unlink(missing_ok=True)
+            elif place.suffix == parquet.SCRATCH:
+                shutil.rmtree(place, ignore_errors=True)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         self._put(name, atomic.json_bytes({"schema": SCHEMA, **value}))
