@@ -48,12 +48,12 @@ def withhold(variable: str) -> None:
     _withheld.add(variable)
 
 
-def without_credentials(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a child needs of it that is told its key where it needs one."""
+def without_credentials(environment: Mapping[str, str], keep: str = "") -> dict[str, str]:
+    """For a child, which is told its key where it needs one. `keep`: a pattern of names left in."""
     return {
         name: value
         for name, value in environment.items()
-        if name not in _withheld and not CREDENTIAL.search(name)
+        if name not in _withheld and (not CREDENTIAL.search(name) or (keep and re.fullmatch(keep, name)))
     }
 
 

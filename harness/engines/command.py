@@ -140,9 +140,7 @@ def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
 
 
 def _passed_on(hub: bool) -> dict[str, str]:
-    kept = without_credentials(os.environ)
-    if hub and HUB_TOKEN in os.environ:
-        kept[HUB_TOKEN] = os.environ[HUB_TOKEN]
+    kept = without_credentials(os.environ, keep=HUB_TOKEN if hub else "")
     return {name: value for name, value in kept.items() if _PASSED.fullmatch(name)}
 
 

@@ -15,15 +15,17 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
+sys.path.append(str(Path(__file__).parents[1] / "integration"))
 sys.path.append(str(Path(__file__).parents[2]))
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from shapes import SUBJECTS, Folders, Subject, judge
+from struck import SIGNALS, STAGES, WHO, Strike, broken, strikes
 
 _SLOW_SHARE = 0.002  # of all cases: each is a few whole commands
 _CASE_CHARS = 300
@@ -123,18 +125,48 @@ def _without_plots() -> None:
     plots.draw = lambda *_arguments, **_options: []  # type: ignore[assignment]
 
 
+def processes(arguments: argparse.Namespace) -> int:
+    """`--only`: a part of what a strike is called, such as `KILL guard`."""
+    began = time.monotonic()
+    found: dict[Strike, list[str]] = {}
+    asked = [one for one in strikes() if arguments.only in str(one)]
+    for strike in asked:
+        if time.monotonic() - began > arguments.seconds:
+            break
+        with tempfile.TemporaryDirectory(prefix="chaos-") as room, chdir(room):
+            try:
+                found[strike] = broken(Path(room), strike)
+            except Exception as error:  # the strike itself did not come about, or the run cannot be read
+                found[strike] = [f"{type(error).__name__}: {error}"[:_CASE_CHARS]]
+        for line in found[strike]:
+            print(f"{strike}: {line}", file=sys.stderr, flush=True)
+    print(f"| struck | {' | '.join(STAGES)} |\n|---|{'---|' * len(STAGES)}")
+    for who in WHO:
+        for name in SIGNALS:
+            cells = (_cell(found.get(Strike(who, name, stage))) for stage in STAGES)
+            print(f"| {who}, SIG{name} | {' | '.join(cells)} |")
+    print(f"\n{len(found)} of {len(asked)} strikes, {time.monotonic() - began:.0f} s.")
+    return 1 if any(found.values()) or not found else 0
+
+
+def _cell(promises: Sequence[str] | None) -> str:
+    """Of a stage that has no such process, or was not asked for, nothing."""
+    return "" if promises is None else "; ".join(promises).replace("|", "/") or "held"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     kinds = parser.add_subparsers(required=True)
-    for name, work in (("parsers", parsers),):
+    for name, work in (("parsers", parsers), ("processes", processes)):
         one = kinds.add_parser(name)
         one.set_defaults(work=work)
-        one.add_argument("--seconds", type=float, default=900)
+        one.add_argument("--seconds", type=float, default=1200)
         one.add_argument("--only", default="", metavar="NAME")
-        one.add_argument("--count", type=int, default=100_000)
-        one.add_argument("--seed", type=int, default=0)
+        if work is parsers:
+            one.add_argument("--count", type=int, default=100_000)
+            one.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     return int(arguments.work(arguments))
 
