@@ -1,6 +1,7 @@
 """`bench run` as a person calls it, on the scripted server: what is printed, stored and returned."""
 
 import json
+import os
 import shutil
 import signal
 import socket
