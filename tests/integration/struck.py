@@ -135,7 +135,7 @@ class _Case:
 
     def _resumed(self) -> Iterator[str]:
         """What can go on goes on, and ends whole."""
-        if self._state() != "complete":
+        if self._state() != "complete" or not self._cells(1):
             done = subprocess.run(
                 command("resume", str(self._run().path), "--no-report"),
                 env=self.environment,
@@ -149,7 +149,7 @@ class _Case:
                 yield f"bench resume ended with {done.returncode}: {done.stderr[-200:]}"
         if self._state() != "complete":
             yield f"the run is {self._state()} at the end"
-        yield from (f"no cell {place}" for place in (0, 1) if not self._cells(place) and not self._named())
+        yield from (f"no cell {place}" for place in (0, 1) if not self._cells(place))
 
     def _after(self, before: dict[str, bytes]) -> Iterator[str]:
         yield from (f"left: {path.name}" for path in self.tmp.iterdir())
