@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli import options
@@ -22,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.conduct import conduct
     from harness.run.execute import Run
-    from harness.run.options import RunOptions
+    from harness.run.options import stored_options
     from harness.run.prepare import prepare
     from harness.store import open_run
 
@@ -32,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
     if stored["state"] == "complete" and not _missing(folder, stored):
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
-    prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))
+    prepared = prepare(stored_options(stored, str(folder.path / "manifest.json")))
     return conduct(prepared, partial(Run.resume, prepared, folder), arguments)
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,7 @@ from harness.observe.watcher import read_spill
 from harness.probe.exchange import _read
 from harness.record import UNKNOWN
 from harness.run import noise
+from harness.run.options import RunOptions, stored_options
 from harness.spec import files
 from harness.spec.backend_refs import load_backend, parse_backend
 from harness.spec.prices import load_prices
@@ -512,6 +513,12 @@ def _tuned(_: Folders) -> st.SearchStrategy[bytes]:
     return rows.map(lambda made: "\n".join(["[tuned]", *made]).encode()) | RAW
 
 
+def _run_options(manifest: Any) -> None:
+    if isinstance(manifest, dict):  # its schema is asked before
+        stored_options(manifest, "manifest.json")
+
+
+_OPTIONS = json.loads(json.dumps(asdict(RunOptions("s", "a,b")), default=str))
 _SUMS = {"manifest.json": ["0" * 64], f"{CELL}/cell.json": ["0" * 64, "1" * 64]}
 _HISTORY = {
     "schema": 1,
@@ -608,6 +615,11 @@ SUBJECTS = (
         _from_file("weights/config.json", lambda path: local_model(str(path.parent))),
     ),
     Subject("manifest", _of_document(DOCUMENTS[0]), _of_run("manifest.json", RunFolder.read_manifest)),
+    Subject(
+        "run options",
+        lambda _: written(st.builds(lambda options: {"options": options}, changed(_OPTIONS, VALUES))),
+        lambda _, data: _run_options(read_document(data)),
+    ),
     Subject(
         "cell facts",
         _of_document(DOCUMENTS[1]),
