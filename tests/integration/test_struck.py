@@ -6,11 +6,7 @@ from struck import Strike, broken
 
 @pytest.mark.parametrize(
     "strike",
-    [
-        Strike("bench", "KILL", "load"),
-        Strike("load worker", "KILL", "load"),
-        Strike("guard", "KILL", "load"),
-    ],
+    [Strike("bench", "KILL", "load"), Strike("load worker", "KILL", "load")],
     ids=str,
 )
 def test_what_is_promised_holds_whoever_is_killed(strike, tmp_path, monkeypatch):
