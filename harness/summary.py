@@ -368,7 +368,7 @@ def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> Beside:
     questions, asked = folder.read_answers()
     in_order = {label: asked[label] for label in manifest.get("backends", ()) if label in asked}
     return Beside(
-        folder.read_json("workload.json")["cards"] if folder.has("workload.json") else None,
+        folder.read_described("workload.json", "workload")["cards"] if folder.has("workload.json") else None,
         agreement.compare(agreement.from_json(questions), in_order) if questions else None,
     )
 

@@ -107,8 +107,7 @@ class RunFolder:
         return value
 
     def read_manifest(self) -> dict[str, Any]:
-        """Of any origin: SpecError for one that manifest.schema.json does not describe."""
-        return self._described("manifest.json", "manifest")
+        return self.read_described("manifest.json", "manifest")
 
     def write_summary(self, summary: Summary) -> None:
         self.write_json("summary.json", as_json(summary))
@@ -125,7 +124,8 @@ class RunFolder:
                 hint="`bench report` derives it again from the records",
             ) from None
 
-    def _described(self, name: str, kind: schema.Document) -> dict[str, Any]:
+    def read_described(self, name: str, kind: schema.Document) -> dict[str, Any]:
+        """Of any origin: SpecError for one that the schema of this kind does not describe."""
         document = self.read_json(name)
         found = schema.fault(document, kind)
         if found is not None:
@@ -230,7 +230,7 @@ class RunFolder:
 
     def read_cell(self, cell: str) -> tuple[Records, dict[str, Any]]:
         """Records and the content of cell.json. SpecError where either is not as it was written."""
-        facts = self._described(f"cells/{cell}/cell.json", "cell")
+        facts = self.read_described(f"cells/{cell}/cell.json", "cell")
         for name in ("requests", "events"):
             seal.check(self.path, f"cells/{cell}/{name}.parquet")
         try:

@@ -519,6 +519,17 @@ def _run_options(manifest: Any) -> None:
 
 
 _OPTIONS = json.loads(json.dumps(asdict(RunOptions("s", "a,b")), default=str))
+_FINDING = {"topic": "chat", "declared": "yes", "seen": "no", "holds": False, "then": "x", "matters": True}
+_LENGTHS = {"min": 1, "p50": 2.0, "max": 3, "histogram": {"edges": [1, 2, 3], "counts": [4, 5]}}
+_CARD = {
+    "load": {"kind": "concurrency", "value": 2, "start": "spread"},
+    "requests": 4,
+    "warmup_requests": 1,
+    "input_tokens": _LENGTHS,
+    "output_tokens": _LENGTHS,
+    "sessions": {"count": 1, "turns_max": 2},
+    "sharing": {"radix_hit_rate": 0.5, "block_hit_rate": None, "block_tokens": 16},
+}
 _SUMS = {"manifest.json": ["0" * 64], f"{CELL}/cell.json": ["0" * 64, "1" * 64]}
 _HISTORY = {
     "schema": 1,
@@ -671,6 +682,18 @@ SUBJECTS = (
         "cell facts, to reports", _of_document(DOCUMENTS[1]), _of_run(f"{CELL}/cell.json", READERS), slow=True
     ),
     Subject("summary, to reports", _of_document(DOCUMENTS[2]), _of_run("summary.json", READERS), slow=True),
+    Subject(
+        "workload card, to reports",
+        lambda _: written(changed({"schema": 1, "cards": {"c2": _CARD}}, VALUES)),
+        _of_run("workload.json", READERS),
+        slow=True,
+    ),
+    Subject(
+        "probe, to reports",
+        lambda _: written(changed({"schema": 1, "findings": [_FINDING]}, VALUES)),
+        _of_run("probe-llamacpp.json", READERS),
+        slow=True,
+    ),
     Subject(
         "history, to drift",
         lambda _: lines(changed(_HISTORY, VALUES)),
