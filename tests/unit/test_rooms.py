@@ -32,7 +32,7 @@ ALLOWED = {
     "foreign": set(),
     "client": {"errors", "foreign"},
     "load": {"child", "errors", "foreign", "record", "scratch", "tls"},
-    "truth": {"errors", "tls"},
+    "truth": {"child", "errors", "tls"},
     "engines": {
         "child",
         "client",

@@ -87,6 +87,22 @@ def test_a_child_gets_no_credential_whatever_its_name(monkeypatch):
     assert not {"LOOKS_HARMLESS", "SOME_TOKEN"} & passed.keys()
 
 
+def test_every_child_is_told_its_environment():
+    untold = {
+        path.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("Popen", "run", "check_output", "check_call", "call")
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "subprocess"
+        and "env" not in {keyword.arg for keyword in node.keywords}
+    }
+    # A night starts `bench run`; guard and keeper were told theirs and hand it on.
+    assert untold == {"night.py", "guard.py", "keeper.py"}
+
+
 def test_no_child_is_handed_the_whole_environment():
     whole = re.compile(r"\*\*os\.environ|dict\(os\.environ\)|os\.environ\.copy")
     inherit = {path.name for path in SOURCES if whole.search(path.read_text(encoding="utf-8"))}
@@ -134,6 +150,8 @@ def test_ports_are_published_on_loopback_only():
     assert all(one.startswith('"127.0.0.1:') for one in published)
     for definition in IMAGES:
         for command in definition.attach.start if definition.attach else ():
+            if "docker run" not in command:
+                continue
             assert not re.search(r"(?<!\S)-p (?!127\.0\.0\.1:)\d", command), f"{definition.name}: {command}"
 
 
