@@ -16,12 +16,12 @@ _HINT = "remove the line; the others stay"
 Entry = dict[str, Any]  # as `_Line` describes it
 
 
-class _Figure(Record):
+class _Figure(Record, frozen=True):
     interval: tuple[float, float, float]
     runs: int
 
 
-class _Line(Record):
+class _Line(Record, frozen=True):
     run: str
     created_utc: str
     scenario: str
