@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines compose browser packaging studies studies-quick bench package ci clean
+.PHONY: help demo unit integration test lint types engines compose browser packaging chaos studies studies-quick bench package ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -44,6 +44,10 @@ browser: $(VENV)/ready ## the report in headless Chromium
 
 packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
 	$(BIN)/python -m pytest tests/packaging
+
+chaos: $(VENV)/ready ## foreign data of drawn shapes, processes killed at every stage: half an hour
+	$(BIN)/python -m tests.bench.chaos parsers --count 100000 --seconds 1200
+	$(BIN)/python -m tests.bench.chaos processes
 
 studies: $(VENV)/ready ## statistical studies behind the figures in docs: about two hours
 	$(BIN)/python -m tests.bench.rates

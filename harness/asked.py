@@ -84,13 +84,13 @@ class Asked:
     def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "Asked":
         """Of `as_json`. Raises KeyError, TypeError, ValueError or StopIteration for anything else."""
         rest = iter(lines)
-        expectations = [Expected(**expected) for expected in next(rest)["expectations"]]
+        expectations = [Expected(**expected) for expected in dict(next(rest))["expectations"]]
         rows = (
             (
                 [int(line.get(name, -1)) for name in NUMBERS],
                 str(line.get("kind", "")),
                 tuple(Part(*part) for part in line.get("shared", ())),
             )
-            for line in rest
+            for line in map(dict, rest)
         )
         return cls.of(rows, expectations)

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -14,7 +15,9 @@ from typing import Any
 
 import harness
 
+CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in names of variables
 _PR_SET_PDEATHSIG = 1
+_withheld: set[str] = set()
 
 
 def spawn(
@@ -32,12 +35,26 @@ def spawn(
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", module, str(there.fileno()), str(os.getpid())],
         pass_fds=[there.fileno()],
-        env={**os.environ, **(env or {}), "PYTHONPATH": path},
+        env={**without_credentials(os.environ), **(env or {}), "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for the parent, which tells its children
     )
     there.close()
     return process, here
+
+
+def withhold(variable: str) -> None:
+    """It holds a credential, whatever its name says: no child gets it."""
+    _withheld.add(variable)
+
+
+def without_credentials(environment: Mapping[str, str], keep: str = "") -> dict[str, str]:
+    """For a child, which is told its key where it needs one. `keep`: a pattern of names left in."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in _withheld and (not CREDENTIAL.search(name) or (keep and re.fullmatch(keep, name)))
+    }
 
 
 def follow(number: signal.Signals) -> Callable[[], None]:

@@ -13,15 +13,25 @@ class ExitCode(IntEnum):
 
 
 class BenchError(Exception):
-    """Printed as `error: WHERE: WHAT` with an optional `hint:` line; never as a traceback."""
+    """Printed as `error: WHERE: WHAT` with an optional `hint:` line; never as a traceback.
+
+    Each is one inert line, whatever it quotes; `below` is shown under WHAT: lines of a log.
+    """
 
     exit_code = ExitCode.LIMIT_FAILED
 
-    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(f"{where}: {what}" if where else what)
-        self.what = what
-        self.where = where
-        self.hint = hint
+    def __init__(
+        self, what: str, *, where: str | None = None, hint: str | None = None, below: str = ""
+    ) -> None:
+        self.what = "\n".join([_shown(what), *map(_shown, below.splitlines())])
+        self.where = None if where is None else _shown(where)
+        self.hint = None if hint is None else _shown(hint)
+        super().__init__(f"{self.where}: {self.what}" if self.where else self.what)
+
+
+def _shown(text: str) -> str:
+    """What a terminal can show of names as they were given: line breaks and controls as they are written."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 class SpecError(BenchError):

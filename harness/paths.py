@@ -12,7 +12,6 @@ Kind = Literal["workloads", "backends", "compose"]
 Entry = Literal["file", "folder", "other"]
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SCRATCH_PREFIX = "bench-engine-"  # of the folder that an engine has for as long as it runs
 
 
 def shipped(kind: Kind) -> Path:

@@ -41,6 +41,7 @@ from harness.metrics.steady import steady_state
 from harness.model import (
     CellResult,
     ClientStats,
+    Identity,
     LatencyStats,
     Load,
     ModelName,
@@ -124,7 +125,7 @@ def summarise_cell(
         nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
     return CellResult(
-        **facts["identity"],
+        **{name: one for name, one in facts["identity"].items() if name in Identity.__struct_fields__},
         load=load,
         started_unix_ns=facts["t0_unix_ns"],
         workload_sha256=facts["workload"]["sha256"],
@@ -362,7 +363,7 @@ def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> Beside:
     questions, asked = folder.read_answers()
     in_order = {label: asked[label] for label in manifest.get("backends", ()) if label in asked}
     return Beside(
-        folder.read_json("workload.json")["cards"] if folder.has("workload.json") else None,
+        folder.read_described("workload.json", "workload")["cards"] if folder.has("workload.json") else None,
         agreement.compare(agreement.from_json(questions), in_order) if questions else None,
     )
 

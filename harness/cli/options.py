@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
+from harness.foreign import BadDocumentError, read_tables
 
 RESULTS = Path("results")
 LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
@@ -141,6 +142,8 @@ def _pair(text: str, flag: str) -> tuple[str, str]:
 
 def _toml_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"v = {text}")["v"]
+        return read_tables(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    except BadDocumentError as error:
+        raise SpecError(f"cannot be used: {error}", where=f"--set {text}") from None

@@ -1,11 +1,15 @@
 """`bench resume`: the cells of a run that are missing or were cut short, and nothing else."""
 
 import argparse
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from harness.cli import options
 from harness.errors import SpecError
+
+if TYPE_CHECKING:
+    from harness.store import RunFolder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.conduct import conduct
     from harness.run.execute import Run
-    from harness.run.options import RunOptions
+    from harness.run.options import stored_options
     from harness.run.prepare import prepare
     from harness.store import open_run
 
@@ -25,7 +29,13 @@ def main(arguments: argparse.Namespace) -> int:
     stored = folder.read_manifest()
     if folder.is_held:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
-    if stored["state"] == "complete":
+    if stored["state"] == "complete" and not _missing(folder, stored):
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
-    prepared = prepare(RunOptions(**{**stored["options"], "out": Path(stored["options"]["out"])}))
+    prepared = prepare(stored_options(stored, str(folder.path / "manifest.json")))
     return conduct(prepared, partial(Run.resume, prepared, folder), arguments)
+
+
+def _missing(folder: "RunFolder", stored: Mapping[str, Any]) -> bool:
+    """Engines that did not start, cells of one that died; --repeats auto leaves out what it does not need."""
+    planned = () if stored.get("stopping") else stored.get("order", ())
+    return bool(stored.get("failures")) or not set(planned) <= set(folder.cells())

@@ -73,7 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
             print(f"its log:     {engine.facts['log']}\nstop it:     Ctrl-C", flush=True)
             while (ended := engine.exited()) is None:
                 time.sleep(_POLL_S)
-            raise SetupError(f"ended: {ended}\n{engine.log_tail(15)}", where=ref.label)
+            raise SetupError(f"ended: {ended}", where=ref.label, below=engine.log_tail(15))
     finally:
         ui.close()
 

@@ -98,7 +98,7 @@ def series(history: Sequence[Entry]) -> list[Series]:
         place = (entry["scenario"], entry["label"], from_json(entry["load"], LoadPoint))
         work = (str(entry["host"]), entry["workload_sha256"])
         for metric, figure in entry["metrics"].items():
-            if figure["interval"][1] > 0:
+            if metric in MEASURES and figure["interval"][1] > 0:
                 found.setdefault((*place, metric, *work), []).append(entry)
     return [Series(key[0], key[1], key[2], key[3], tuple(made)) for key, made in found.items()]
 

@@ -1,6 +1,5 @@
 """The last examination of this machine, kept in the cache folder for the runs that follow."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from harness import paths
 from harness.doctor.loads import Kind
 from harness.doctor.verdict import MIN_STREAMS
 from harness.errors import StorageError
+from harness.foreign import read_document
 from harness.store.atomic import storage_error, write_json
 
 SCHEMA = 1
@@ -72,7 +72,7 @@ def per_worker(kind: Kind, host: Mapping[str, Any]) -> int | None:
 def _stored_verdict(host: Mapping[str, Any]) -> dict[str, Any] | None:
     """None as well where the file is of another machine, or not one that this version wrote."""
     try:
-        document = json.loads(path().read_text(encoding="utf-8"))
+        document = read_document(path().read_bytes())
         if document["schema"] != SCHEMA or any(document["host"][key] != host[key] for key in _IDENTITY):
             return None
         verdict: dict[str, Any] = document["verdict"]

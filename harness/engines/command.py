@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness import paths
+from harness.child import CREDENTIAL, without_credentials
 from harness.engines.install import EngineEnv
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
@@ -28,7 +29,6 @@ _PASSED = re.compile(
     r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
     r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|VLLM_\w+|GGML_\w+|LLAMA_\w+)"
 )
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,10 @@ def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
 
 
 def _passed_on(hub: bool) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if _PASSED.fullmatch(name) and (not _SECRET.search(name) or (hub and name == HUB_TOKEN))
-    }
+    kept = without_credentials(os.environ, keep=HUB_TOKEN if hub else "")
+    return {name: value for name, value in kept.items() if _PASSED.fullmatch(name)}
 
 
 def _hides(name: str, value: str) -> bool:
     """A proxy's URL may hold a password as well as a key's name may say what it is."""
-    return bool(_SECRET.search(name)) or ("://" in value and "@" in value)
+    return bool(CREDENTIAL.search(name)) or ("://" in value and "@" in value)

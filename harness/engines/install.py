@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import platform
 import re
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import paths
+from harness.child import without_credentials
 from harness.engines.cache import Say, built, completed
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
@@ -177,9 +179,7 @@ def _normal(name: str) -> str:
 
 def _alias(python: Path, alias: str) -> None:
     name, _, version = alias.partition("==")
-    where = subprocess.check_output(
-        [str(python), "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
-    )
+    where = _said(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
     folder = Path(where.strip()) / f"{name}-{version}.dist-info"
     folder.mkdir(exist_ok=True)
     (folder / "METADATA").write_text(
@@ -188,7 +188,10 @@ def _alias(python: Path, alias: str) -> None:
 
 
 def _packages(python: Path) -> dict[str, str]:
-    listed = subprocess.check_output(
-        [str(python), "-I", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"], text=True
-    )
+    listed = _said(python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
     return {_normal(entry["name"]): entry["version"] for entry in json.loads(listed)}
+
+
+def _said(python: Path, *arguments: str) -> str:
+    command = [str(python), "-I", *arguments]
+    return subprocess.check_output(command, text=True, env=without_credentials(os.environ))

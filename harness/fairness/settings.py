@@ -14,8 +14,8 @@ from harness.fairness.table import TABLE
 Json = Mapping[str, Any]
 
 _UNSET = ("auto", "None", "", "given")  # the engine chooses: what it chose is not known
-# The folder of one start, as harness.paths names it.
-_SCRATCH = re.compile(r"[^\s=]*/bench-engine-\w+")
+# The folder of one start, as harness.scratch names it; without `scratch` before 0.2.
+_SCRATCH = re.compile(r"[^\s=]*/bench-(?:scratch-)?engine-\w+")
 _KINDS = ("info", "flag", "variable", "value")
 
 

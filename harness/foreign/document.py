@@ -1,7 +1,8 @@
-"""Foreign JSON: bounded in depth, every number finite and of 64 bits, every text inert."""
+"""Foreign JSON and TOML: bounded in depth, every number finite and of 64 bits, every text inert."""
 
 import json
 import math
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,13 +27,47 @@ def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
     return _clean(found, hidden, DEEPEST)
 
 
+def read_tables(text: str) -> dict[str, Any]:
+    """Of TOML, which people write: what JSON has no room for is an error with its place, never replaced.
+
+    Raises tomllib.TOMLDecodeError as well.
+    """
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise BadDocumentError(f"nested deeper than {DEEPEST} levels") from None
+    _check(found, "", DEEPEST)
+    return found
+
+
+def _check(value: Any, place: str, levels: int) -> None:
+    if isinstance(value, dict | list):
+        if not levels:
+            raise BadDocumentError(f"{place.partition('.')[0]}: nested deeper than {DEEPEST} levels")
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            _check(key, place, levels)
+            _check(item, f"{place}.{key}".removeprefix("."), levels - 1)
+        return
+    if isinstance(value, str):
+        what = "" if inert(value) == value else "has a control character"
+    elif isinstance(value, int | float):
+        what = "" if _fits(value) else "is a number that no machine word holds"
+    else:
+        what = "is a date; write it as text, in quotes"
+    if what:
+        raise BadDocumentError(f"{place or 'a key'} {what}")
+
+
+def _fits(value: float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < _MOST
+
+
 def _clean(value: Any, hidden: Callable[[str], str], levels: int) -> Any:
     if isinstance(value, str):
         return hidden(inert(value))
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, int):
-        return value if abs(value) < _MOST else None
+    if isinstance(value, int | float):
+        return value if _fits(value) else None
     if isinstance(value, dict | list) and not levels:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):

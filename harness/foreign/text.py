@@ -9,6 +9,15 @@ _ACTIVE = re.compile(
 )
 
 
+def is_unicode(text: str) -> bool:
+    """No half of a surrogate pair in it: it can be sent and stored."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def inert(text: str) -> str:
     return _ACTIVE.sub(_REPLACED, text.replace("\r\n", "\n"))
 

@@ -1,15 +1,14 @@
 """A job from start to result: workers started together, followed, and merged."""
 
 import statistics
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness import scratch
 from harness.load.carrier import Carrier, choose_carrier
 from harness.load.crew import Crew, Worker
 from harness.load.job import (
@@ -44,10 +43,10 @@ def run_load(
     stop = stop or threading.Event()
     carrier, reason = choose_carrier(job)
     crew = Crew()
-    with tempfile.TemporaryDirectory(prefix="load-") as root:
+    with scratch.folder("load") as root:
         try:
             for index, (part, seqs) in enumerate(split(job, job.workers or choose_workers(job))):
-                folder = Path(root, str(index))
+                folder = root / str(index)
                 folder.mkdir()
                 crew.start(Share(part, seqs, index, folder, carrier))
             while not stop.is_set() and not all(worker.ready for worker in crew.running()):

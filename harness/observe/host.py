@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import psutil
 
 from harness import __version__, paths
+from harness.child import without_credentials
 
 T = TypeVar("T")
 
@@ -102,7 +103,14 @@ def git_revision() -> dict[str, Any] | None:
 
 def _git(*arguments: str) -> str:
     command = ["git", "-C", str(paths.CHECKOUT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+        env=without_credentials(os.environ),
+    ).stdout.strip()
 
 
 def _read(path: Path) -> str | None:

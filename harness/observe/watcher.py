@@ -5,7 +5,6 @@ Without samples a cell is still a cell: whatever happens to the sampler is a rea
 
 import contextlib
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from harness import scratch
 from harness.child import spawn
 from harness.observe.job import Report, SourceFacts, Watch
 from harness.observe.spill import NAMES, ROWS
@@ -43,7 +43,7 @@ class Watcher:
         if self._watch is None:
             return self
         self.facts["problem"] = "the sampler did not start"
-        self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
+        self._folder = self._stack.enter_context(scratch.folder("samples"))
         self.process, self._pipe = spawn("harness.observe")
         self._stack.enter_context(self._pipe)
         self._stack.callback(_end, self.process)

@@ -18,7 +18,10 @@ _BATCH = 256  # requests of one batch share the memory of what they have in comm
 
 
 class _Spool:
-    """Batches of requests in an unnamed file, which goes with its last reader."""
+    """Batches of requests in an unnamed file, which goes with its last reader.
+
+    Pickled: nobody but this process can write what it reads here.
+    """
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the spool

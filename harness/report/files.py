@@ -83,7 +83,7 @@ def _probes(folder: RunFolder) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for path in sorted(folder.path.glob("probe-*.json")):
         try:
-            found[path.stem.removeprefix("probe-")] = folder.read_json(path.name)
+            found[path.stem.removeprefix("probe-")] = folder.read_described(path.name, "probe")
         except SpecError:
             continue
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from harness import agreement
+from harness import agreement, scratch
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
 from harness.model import CellResult
@@ -43,6 +43,8 @@ class Run(Kept):
     def execute(self) -> None:
         """Ends with the manifest and the summary in their final state, whatever happened on the way."""
         state = "failed"
+        scratch.clear()
+        self.folder.sweep()
         try:
             with self.interrupts:
                 provide(self.prepared, self.ui.stage)

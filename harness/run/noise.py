@@ -4,13 +4,13 @@ A floor is of one machine, engine and work: it holds for a later run only where 
 the same, so it is found by a fingerprint of that.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness import paths
+from harness.foreign import read_document
 from harness.model import Noise
 from harness.run.prepare import Prepared
 from harness.spec import files
@@ -79,7 +79,7 @@ def store(floors: Mapping[str, Iterable[Noise]]) -> None:
 
 def _read() -> dict[str, Any]:
     try:
-        content = json.loads(path().read_text(encoding="utf-8"))
+        content = read_document(path().read_bytes())
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -1,12 +1,14 @@
 """Everything `bench run` can be told, as plain data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness.engines.launch import Device, Mode
+from harness.errors import SpecError
 from harness.load.job import Progress
+from harness.model import from_json
 from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
 
@@ -42,6 +44,22 @@ class RunOptions:
     sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
     prices: Mapping[str, Any] | None = None  # as spec/prices.py gives them
     command: tuple[str, ...] = ()  # as typed, for the manifest
+
+
+def stored_options(manifest: Mapping[str, Any], where: str) -> RunOptions:
+    """With which the run of this manifest, of any origin, was begun. Raises SpecError."""
+    given = manifest.get("options")
+    hint = "start a new run with `bench run`"
+    if not isinstance(given, dict) or not isinstance(given.get("out"), str):
+        raise SpecError("does not say with which options it was begun", where=where, hint=hint)
+    if unknown := given.keys() - {field.name for field in fields(RunOptions)}:
+        what = f"was begun with options of another version: {', '.join(sorted(unknown))}"
+        raise SpecError(what, where=where, hint=hint)
+    try:
+        options = from_json({name: one for name, one in given.items() if name != "out"}, RunOptions)
+    except ValueError as error:
+        raise SpecError(f"options: {error}", where=where, hint=hint) from None
+    return replace(options, out=Path(given["out"]))
 
 
 class Ui(Protocol):

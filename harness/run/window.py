@@ -1,16 +1,15 @@
 """One cell: the cache as declared, the timed window, and the facts that go beside its records."""
 
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness import scratch
 from harness.engines.dialect import common_fields, exact_output_possible, unsaid
 from harness.engines.prometheus import Histogram
 from harness.engines.session import EngineSession
@@ -81,12 +80,10 @@ def measure(
     cache = bring_about(prepared, workload, engine)
     workers = choose_workers(prepared.options.workers, cell.load)
     with (
-        tempfile.TemporaryDirectory(prefix="bodies-") as scratch,
+        scratch.folder("bodies") as room,
         Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
     ):
-        job = make_job(
-            prepared, cell, workload, engine, Path(scratch), salt=cache.salt, workers=workers.count
-        )
+        job = make_job(prepared, cell, workload, engine, room, salt=cache.salt, workers=workers.count)
         before, shapes_before = _counters(engine), _histograms(engine)
         watcher.idle()
         result = run_load(job, progress, stop)

@@ -127,7 +127,7 @@ class Image:
     args: tuple[str, ...] = ()  # after [engine] args, on this device only
     remove_args: tuple[str, ...] = ()  # of [engine] and [compose] args, each flag alone
     env: dict[str, str] = field(default_factory=dict)
-    privileged: bool = False
+    capabilities: tuple[str, ...] = ()  # Linux capabilities beyond Docker's own; never all of them
     note: str = ""
 
 

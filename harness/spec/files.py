@@ -10,6 +10,7 @@ from typing import Any
 
 from harness import paths
 from harness.errors import SpecError
+from harness.foreign import BadDocumentError, read_tables
 from harness.spec.strict import nearest
 
 
@@ -30,8 +31,8 @@ def locate(kind: paths.Kind, name: str) -> Path:
 
 def read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        return read_tables(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, BadDocumentError) as error:
         raise SpecError(f"not valid TOML: {error}", where=str(path)) from None
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {error}", where=str(path)) from None

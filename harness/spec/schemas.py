@@ -1,11 +1,11 @@
 """JSON schemas that answers are held to: the shipped ones, or a folder of the user's."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from harness import paths
 from harness.errors import SpecError
+from harness.foreign import read_document
 
 
 def read_schemas(folder: str) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def read_schemas(folder: str) -> dict[str, Any]:
 
 def _read(path: Path) -> Any:
     try:
-        schema = json.loads(path.read_text(encoding="utf-8"))
+        schema = read_document(path.read_bytes())
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot be read as JSON: {error}", where=str(path)) from None
     if not isinstance(schema, dict):

@@ -69,11 +69,11 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return {key: _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
     if kind is Any:
         return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    if not isinstance(value, (int, float) if kind is float else kind) or (
+        kind in (int, float) and isinstance(value, bool)
+    ):
         raise SpecError(f"must be {_WORDS[kind]}, not {value!r}", where=where)
-    return value
+    return float(value) if kind is float else value
 
 
 def _convert_union(kinds: list[Any], value: Any, where: str) -> Any:

@@ -11,10 +11,12 @@ import numpy as np
 
 from harness.errors import StorageError
 
+PARTIAL = ".partial"
+
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Temporary file, fsync, rename. Raises StorageError when the disk is full or not writable."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = path.with_name(f".{path.name}{PARTIAL}")
     try:
         with partial.open("wb") as file:
             file.write(data)

@@ -10,6 +10,7 @@ import gzip
 import json
 import os
 import secrets
+import shutil
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -22,9 +23,10 @@ from typing import Any
 from harness import paths
 from harness.asked import Asked
 from harness.errors import SpecError
+from harness.foreign import read_document
 from harness.model import Summary, as_json, from_json
 from harness.record import Records
-from harness.store import atomic, columns, samples, schema, seal
+from harness.store import atomic, columns, parquet, samples, schema, seal
 from harness.telemetry import Telemetry
 
 SCHEMA = 1
@@ -40,7 +42,9 @@ class RunFolder:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         path = root / f"{stamp}-{scenario}-{secrets.token_hex(3)}"
         try:
-            (path / "cells").mkdir(parents=True)
+            root.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700)  # prompts and answers; a stricter umask holds
+            (path / "cells").mkdir()
             (path / "logs").mkdir()
             seal.begin(path)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
@@ -65,6 +69,14 @@ class RunFolder:
         with _locked(self.path, fcntl.LOCK_SH) as got:
             return None if got is None else not got
 
+    def sweep(self) -> None:
+        """Removes what a bench that was killed had not yet renamed; for who holds it."""
+        for place in self.path.rglob(".*"):
+            if place.suffix == atomic.PARTIAL:
+                place.unlink(missing_ok=True)
+            elif place.suffix == parquet.SCRATCH:
+                shutil.rmtree(place, ignore_errors=True)
+
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         self._put(name, atomic.json_bytes({"schema": SCHEMA, **value}))
 
@@ -81,13 +93,13 @@ class RunFolder:
         try:
             data = path.read_bytes()
             seal.check(self.path, name, data)
-            value = json.loads(data.decode("utf-8"))
+            value = read_document(data)
         except FileNotFoundError:
             raise SpecError(
                 f"has no {name}: not a run folder, or the run stopped before its first cell",
                 where=str(self.path),
             ) from None
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
             found = value.get("schema") if isinstance(value, dict) else None
@@ -95,8 +107,7 @@ class RunFolder:
         return value
 
     def read_manifest(self) -> dict[str, Any]:
-        """Of any origin: SpecError for one that manifest.schema.json does not describe."""
-        return self._described("manifest.json", "manifest")
+        return self.read_described("manifest.json", "manifest")
 
     def write_summary(self, summary: Summary) -> None:
         self.write_json("summary.json", as_json(summary))
@@ -113,7 +124,8 @@ class RunFolder:
                 hint="`bench report` derives it again from the records",
             ) from None
 
-    def _described(self, name: str, kind: schema.Document) -> dict[str, Any]:
+    def read_described(self, name: str, kind: schema.Document) -> dict[str, Any]:
+        """Of any origin: SpecError for one that the schema of this kind does not describe."""
         document = self.read_json(name)
         found = schema.fault(document, kind)
         if found is not None:
@@ -218,7 +230,7 @@ class RunFolder:
 
     def read_cell(self, cell: str) -> tuple[Records, dict[str, Any]]:
         """Records and the content of cell.json. SpecError where either is not as it was written."""
-        facts = self._described(f"cells/{cell}/cell.json", "cell")
+        facts = self.read_described(f"cells/{cell}/cell.json", "cell")
         for name in ("requests", "events"):
             seal.check(self.path, f"cells/{cell}/{name}.parquet")
         try:

@@ -7,10 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
+from harness.foreign import BadDocumentError, read_document
+from harness.model import LoadPoint, Record, from_json
 from harness.store.atomic import storage_error
 
 SCHEMA = 1
-Entry = dict[str, Any]
+_HINT = "remove the line; the others stay"
+Entry = dict[str, Any]  # as `_Line` describes it
+
+
+class _Figure(Record, frozen=True):
+    interval: tuple[float, float, float]
+    runs: int
+
+
+class _Line(Record, frozen=True):
+    run: str
+    created_utc: str
+    scenario: str
+    label: str
+    load: LoadPoint
+    metrics: dict[str, _Figure]
+    host: dict[str, Any]
+    workload_sha256: str | None
+    engine_version: str | None
 
 
 def history_path(results: Path) -> Path:
@@ -30,12 +50,16 @@ def read_history(path: Path) -> list[Entry]:
 
 def _entry(line: str, where: str) -> Entry:
     try:
-        entry = json.loads(line)
-    except ValueError:
-        raise SpecError("not a line of JSON", where=where, hint="remove the line; the others stay") from None
+        entry = read_document(line)
+    except BadDocumentError:
+        raise SpecError("not a line of JSON", where=where, hint=_HINT) from None
     if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
         found = entry.get("schema") if isinstance(entry, dict) else None
         raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=where)
+    try:
+        from_json(entry, _Line)
+    except ValueError as error:
+        raise SpecError(f"not what this version writes: {error}", where=where, hint=_HINT) from None
     return entry
 
 

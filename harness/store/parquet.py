@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _INTEGERS = {1: "tinyint", 2: "smallint", 4: "integer", 8: "bigint"}  # by bytes
 _GROUP = 1_000_000  # rows: a row group as it is written, about as many as are read at a time
+SCRATCH = ".scratch"  # suffix of the folder that a file is made in
 _VECTOR = 2048  # rows: what DuckDB counts a chunk in
 
 
@@ -76,7 +77,7 @@ def write(path: Path, groups: Iterable[Mapping[str, Column]]) -> None:
     import duckdb
 
     # DuckDB cannot add to a file: each group is a file of its own first, and a last pass joins them.
-    scratch = path.resolve().with_name(f".{path.name}.scratch")
+    scratch = path.resolve().with_name(f".{path.name}{SCRATCH}")
     try:
         shutil.rmtree(scratch, ignore_errors=True)  # of a bench that was killed
         scratch.mkdir()

@@ -5,7 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-Document = Literal["manifest", "summary", "cell"]
+Document = Literal["manifest", "summary", "cell", "workload", "probe"]
 
 _CHARS = 200
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import DamagedError
+from harness.foreign import read_document
 from harness.store import atomic
 
 FILE = "checksums.json"
@@ -119,10 +120,10 @@ def _data_files(folder: Path) -> Iterator[str]:
 
 def _read(folder: Path) -> Sums:
     try:
-        found = json.loads((folder / FILE).read_bytes())
+        found = read_document((folder / FILE).read_bytes())
         sums: Sums = found["files"]
-        whole = found["sha256"] == _own_sum(sums)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        whole = found["sha256"] == _own_sum(sums) and _is_sums(sums)
+    except (OSError, ValueError, KeyError, TypeError):
         whole = False
     if not whole:
         raise DamagedError(
@@ -131,6 +132,17 @@ def _read(folder: Path) -> Sums:
             hint=_HINT,
         )
     return sums
+
+
+def _is_sums(found: object) -> bool:
+    """And every name is one of a file in the folder: whoever sent it may have made the checksums as well."""
+    return isinstance(found, dict) and all(
+        isinstance(sums, list)
+        and all(isinstance(one, str) for one in sums)
+        and not Path(name).is_absolute()
+        and ".." not in Path(name).parts
+        for name, sums in found.items()
+    )
 
 
 def _write(folder: Path, sums: Sums) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.errors import SpecError
+from harness.foreign import is_unicode
 from harness.traces.read import json_lines, read_text
 from harness.traces.rows import BadRow
 
@@ -106,10 +107,10 @@ def _prompt(entry: object, turns: int) -> Prompt:
         raise BadRow("output_tokens that is not a whole number above 0")
     if isinstance(prompt := entry.get("prompt"), str):
         system = entry.get("system")
-        before = (("system", system),) if isinstance(system, str) and system else ()
+        before = (("system", _sendable(system)),) if isinstance(system, str) and system else ()
         if not prompt.strip():
             raise BadRow("an empty prompt")
-        return Prompt((*before, ("user", prompt)), output_tokens=asked)
+        return Prompt((*before, ("user", _sendable(prompt))), output_tokens=asked)
     said = entry.get("messages", entry.get("conversations"))
     if not isinstance(said, list):
         raise BadRow("none of prompt, messages, conversations")
@@ -121,11 +122,17 @@ def _message(item: object) -> Message:
     if not isinstance(item, dict):
         raise BadRow("a message that is not an object")
     role, content = item.get("role", item.get("from")), item.get("content", item.get("value"))
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise BadRow("a message of an unknown role")
     if not isinstance(content, str) or not content.strip():
         raise BadRow("a message without text")
-    return _ROLES[role], content
+    return _ROLES[role], _sendable(content)
+
+
+def _sendable(text: str) -> str:
+    if not is_unicode(text):
+        raise BadRow("text with half of a surrogate pair")
+    return text
 
 
 def _conversation(said: list[Message], turns: int) -> tuple[tuple[Message, ...], str | None]:

@@ -106,7 +106,10 @@ def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, Any]]
 def _read_csv(text: str, parse: Callable[[Mapping[str, Any]], Row], needed: set[str], where: str) -> Rows:
     reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True, quoting=csv.QUOTE_NONE)
     # No value of these formats needs quotes, and a lone one would swallow the rest of the file.
-    missing = needed - set(reader.fieldnames or ())
+    try:
+        missing = needed - set(reader.fieldnames or ())
+    except csv.Error as error:
+        raise SpecError(f"not CSV: {error}", where=where) from None
     if missing:
         raise SpecError(f"has no column {', '.join(sorted(missing))}", where=where)
     while True:

@@ -1,6 +1,7 @@
 """The server as a child process, for tests and for `bench doctor`."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.request import Request, urlopen
 
+from harness.child import without_credentials
 from harness.errors import SetupError
+from harness.truth.server import API_KEY_VARIABLE
 
 STOP_S = 10.0
 
@@ -60,6 +63,7 @@ def running(**options: Any) -> Iterator[TruthServer]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
+            env=without_credentials(os.environ, keep=API_KEY_VARIABLE),
         )
         with process:
             assert process.stdout is not None

@@ -84,7 +84,7 @@ def test_each_compose_of_this_machine_does(bench, simulator, only, argv):
 
 def test_engines_with_a_cpu_image_in_one_matrix(bench, simulator):
     """Simulated, each in its dialect: entrypoints, ports, files and volumes as declared."""
-    # TGI's CPU image asks for a privileged container, which not every CI gives.
+    # TGI's CPU image asks for a capability, which not every CI gives.
     names = ["vllm", "sglang", "llamacpp", "ollama"]
     env = {f"BENCH_IMAGE_{name.upper()}": simulator(TRUTH=f"--dialect {name}") for name in names}
     bench(*RUN, "--backends", ",".join(names), code=MEASURED, **env)

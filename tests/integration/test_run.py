@@ -1,6 +1,7 @@
 """`bench run` as a person calls it, on the scripted server: what is printed, stored and returned."""
 
 import json
+import os
 import shutil
 import signal
 import socket
@@ -434,9 +435,41 @@ def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch
         refused = bench("run", *backends, *SMALL, code=3, MY_KEY="sk-wrong-key")
         assert "--api-key-env" in refused.stderr + "BENCH_API_KEY"
         assert not Path("results").exists(), "a run that cannot be leaves no folder"
-        done = bench("run", *backends, *SMALL, "--api-key-env", "MY_KEY", MY_KEY="sk-very-secret")
+        (here / "tmp").mkdir()
+        process = subprocess.Popen(
+            command("run", *backends, *SMALL, "--api-key-env", "MY_KEY"),
+            env={**os.environ, "MY_KEY": "sk-very-secret", "TMPDIR": str(here / "tmp")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        seen = set()
+        while process.poll() is None:
+            seen |= seen_with_key(b"sk-very-secret", here / "tmp", process.pid)
+            time.sleep(0.02)
+        said = "".join(process.communicate())
+    assert {name for name, _ in seen} >= {"harness.load", "harness.observe"}
+    assert {name for name, holds_key in seen if holds_key} == set()
     assert summary()["cells"][0]["requests"]["ok"] == 16
-    assert "sk-very-secret" not in done.stdout + done.stderr
-    for path in run_folder().rglob("*"):
+    assert "sk-very-secret" not in said
+    for path in here.rglob("*"):
         if path.is_file():
             assert b"sk-very-secret" not in path.read_bytes(), path
+
+
+def seen_with_key(key, tmp, bench):
+    """Processes of the run, known by their folder for temporary files: module, and whether the key shows.
+
+    What bench itself was given in its environment is the user's own doing; its command line is looked at.
+    """
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            environ, line = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"TMPDIR={tmp}".encode() in environ:
+            shown = line if int(entry.name) == bench else environ + line
+            words = line.decode().split("\0")
+            found.add((words[words.index("-m") + 1] if "-m" in words else words[0], key in shown))
+    return found

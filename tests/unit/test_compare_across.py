@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import scratch
 from harness.cli.main import main
 from harness.compare.across import Run, compare_runs, not_allowed, refused, regressions
 from harness.compare.manifests import Side, differences
@@ -157,19 +158,14 @@ def test_flags_and_versions_are_told_and_do_not_decide():
 
 
 def test_the_folder_of_one_start_is_no_difference():
-    def side(name):
-        command = [
-            "serve",
-            "--slots",
-            f"/tmp/bench-engine-{name}",
-            f"--config=/tmp/bench-engine-{name}/made.json",
-        ]
-        engine = {"command": command, "env": {"KEPT": f"/tmp/bench-engine-{name}/kept", "THREADS": name}}
+    def side(folder, threads):
+        command = ["serve", "--slots", folder, f"--config={folder}/made.json"]
+        engine = {"command": command, "env": {"KEPT": f"{folder}/kept", "THREADS": threads}}
         return Side(manifest(backends__vllm__engine=engine), "vllm")
 
-    assert [one.text for one in differences(side("m4or61wb"), side("wdga4t5j"))] == [
-        "variable THREADS: m4or61wb | wdga4t5j"
-    ]
+    with scratch.folder("engine") as now:
+        found = differences(side("/tmp/bench-engine-m4or61wb", "4"), side(str(now), "8"))
+    assert [one.text for one in found] == ["variable THREADS: 4 | 8"]
 
 
 def test_other_weights_are_part_of_the_question_about_two_engines():

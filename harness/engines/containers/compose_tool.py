@@ -5,6 +5,8 @@ import re
 import subprocess
 from dataclasses import dataclass
 
+from harness.child import without_credentials
+from harness.engines.weights import HUB_TOKEN
 from harness.errors import SetupError
 
 _ASK_TIMEOUT_S = 30
@@ -20,7 +22,8 @@ class ComposeTool:
 
 def compose_environment() -> dict[str, str]:
     """docker-compose 1.29 is a Python program with libraries of its own."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    known = without_credentials(os.environ, keep=HUB_TOKEN)
+    return {name: value for name, value in known.items() if not name.startswith("PYTHON")}
 
 
 def find_compose() -> ComposeTool:

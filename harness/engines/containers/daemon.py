@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from harness.child import without_credentials
+from harness.engines.weights import HUB_TOKEN
 from harness.errors import SetupError
 
 # Compose's own labels, and ours.
@@ -45,7 +47,8 @@ class Daemon:
 
     def environment(self) -> dict[str, str]:
         """For the Compose command, so that it speaks to the same daemon."""
-        return {**os.environ, "DOCKER_HOST": self.host} if self.host else dict(os.environ)
+        environment = without_credentials(os.environ, keep=HUB_TOKEN)
+        return {**environment, "DOCKER_HOST": self.host} if self.host else environment
 
     def image(self, name: str) -> dict[str, Any] | None:
         """What Docker knows of an image on this machine; None when it is not here."""

@@ -98,6 +98,8 @@ def _overlay(definition: Backend, device: str) -> dict[str, Any]:
     base = _by_hand(definition)
     there = service(definition, device, _fill(definition), hub=definition.engine.fetches)
     changed = {key: value for key, value in there.items() if key != "volumes" and value != base.get(key)}
+    if "security_opt" in changed:  # Compose adds these up
+        changed["security_opt"] = [one for one in there["security_opt"] if one not in base["security_opt"]]
     return changed | gpu_access(device)
 
 

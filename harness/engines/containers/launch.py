@@ -4,14 +4,13 @@ import dataclasses
 import re
 import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import paths
+from harness import paths, scratch
 from harness.engines import leftovers
 from harness.engines.cache import Say
 from harness.engines.command import HOST as LOOPBACK
@@ -71,8 +70,7 @@ def start_container(
     if gpus and (unseen := await_free(gpus, gpu_wait_s, say)):
         remarks.append(f"whether another process uses the GPU was not seen: {unseen}")
     project = f"bench-{definition.name}-{secrets.token_hex(4)}"
-    with tempfile.TemporaryDirectory(prefix=paths.SCRATCH_PREFIX) as scratch:
-        folder = Path(scratch)
+    with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)
         files = _write_files(definition, fill, folder)
         mounts += [_bind(folder / name, f"{SCRATCH}/{name}") for name in files]
@@ -88,7 +86,7 @@ def start_container(
         say(f"{label}: starting {image.name} with {' '.join(tool.argv)} {tool.version}")
         began = time.monotonic()
         keeper = EngineProcess(
-            [sys.executable, "-m", "harness.engines.containers.keeper", project, scratch, *tool.argv],
+            [sys.executable, "-m", "harness.engines.containers.keeper", project, str(folder), *tool.argv],
             {**daemon.environment(), "PYTHONPATH": str(paths.CHECKOUT)},
             log,
             grace_s=GRACE_S,

@@ -15,6 +15,9 @@ VOLUME_PREFIX = "llm-servebench-"
 _HUB_CACHE = "hf-cache"  # of [compose.volumes]: what engines fetch from the model hub
 
 # An engine that logs every request must not fill the disk.
+# No server needs them: raw sockets, device nodes, other roots, capabilities for files, audit records.
+_DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT")
+_SECURITY = ("no-new-privileges:true",)
 _LOGGING = {"driver": "json-file", "options": {"max-size": "64m", "max-file": "2"}}
 STOP_GRACE_S = 15
 
@@ -77,9 +80,11 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         made["ulimits"] = {
             name: f"${{BENCH_ULIMIT_{name.upper()}:-{limit}}}" for name, limit in compose.ulimits.items()
         }
-    if image.privileged:
-        made["privileged"] = True
+    if image.capabilities:
+        made["cap_add"] = list(image.capabilities)
     return made | {
+        "cap_drop": list(_DROPPED),
+        "security_opt": [*_SECURITY, *(["seccomp:unconfined"] if device == "rocm" else [])],
         "mem_limit": "${BENCH_MEM_LIMIT:-0}",
         "memswap_limit": "${BENCH_MEM_LIMIT:-0}",  # all of it memory: an engine that swaps is not measured
         "cpuset": "${BENCH_CPUSET:-}",
@@ -108,7 +113,6 @@ def gpu_access(device: str, gpus: Sequence[str] = ()) -> dict[str, Any]:
             "devices": ["/dev/kfd:/dev/kfd", "/dev/dri:/dev/dri"],
             "group_add": ["video"],
             "cap_add": ["SYS_PTRACE"],
-            "security_opt": ["seccomp:unconfined"],
         }
     return {}
 

@@ -67,7 +67,10 @@ def _subtitle(source: Source) -> str:
 def _head(source: Source) -> Html:
     """The policy forbids every request and every script but our own, should markup ever slip in."""
     digest = base64.b64encode(hashlib.sha256(_part("page.js").encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
     return tag(
         "head",
         tag("meta", charset="utf-8"),

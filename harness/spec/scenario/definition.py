@@ -98,7 +98,10 @@ def with_profile(table: Mapping[str, Any], profile: Profile, where: str) -> dict
                 f"unknown profile '{name}'", where=f"{where}:profiles", hint=nearest(name, PROFILES)
             )
     rest = {key: value for key, value in table.items() if key != "profiles"}
-    return {**_laid_over(rest, profiles.get(profile, {})), "profile": profile}
+    chosen = profiles.get(profile, {})
+    if not isinstance(chosen, Mapping):
+        raise SpecError("must be a table", where=f"{where}:profiles.{profile}")
+    return {**_laid_over(rest, chosen), "profile": profile}
 
 
 def _laid_over(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +119,7 @@ def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
         raise SpecError("table [prompts] with a generator is missing", where=where)
     generator = prompts["generator"]
-    if generator not in GENERATORS:
+    if not isinstance(generator, str) or generator not in GENERATORS:
         raise SpecError(
             f"unknown generator {generator!r}",
             where=f"{where}:prompts.generator",

@@ -1,0 +1,14 @@
+"""One process of a run is killed: nothing stays behind, the dead one is named, what was measured is kept."""
+
+import pytest
+from struck import Strike, broken
+
+
+@pytest.mark.parametrize(
+    "strike",
+    [Strike("bench", "KILL", "load"), Strike("load worker", "KILL", "load")],
+    ids=str,
+)
+def test_what_is_promised_holds_whoever_is_killed(strike, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert broken(tmp_path, strike) == []

@@ -1,0 +1,184 @@
+"""What SECURITY.md promises, point by point: each test fails where the point is undone."""
+
+import ast
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from harness import child, paths, scratch
+from harness.engines.containers.files import compose_files
+from harness.engines.server import api_key
+from harness.spec.backend_refs import load_backend
+from harness.store import RunFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = sorted((ROOT / "harness").rglob("*.py"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+IMAGES = [load_backend(name) for name in sorted(paths.definitions("backends")) if name != "models"]
+COMPOSE = compose_files([definition for definition in IMAGES if definition.compose])
+
+
+def imported(path):
+    """Modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def users(*modules):
+    return {
+        path.relative_to(ROOT / "harness").as_posix()
+        for path in SOURCES
+        if any(name == one or name.startswith(f"{one}.") for name in imported(path) for one in modules)
+    }
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_a_run_folder_is_the_users_alone_and_the_umask_holds_below(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        path = RunFolder.create(tmp_path, "x").path
+    finally:
+        os.umask(before)
+    assert mode(path) == 0o700
+    assert mode(path / "cells") == 0o777 & ~umask
+
+
+def test_scratch_folders_are_the_users_alone_and_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with scratch.folder("x") as path:
+        assert mode(path) == 0o700
+        (path / "a").mkdir()
+        scratch.clear()
+        assert path.exists(), "it is in use"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scratch_of_the_dead_is_cleared_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "bench-scratch-load-dead" / "0").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "kept").mkdir(parents=True)
+    (tmp_path / "bench-scratch-link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "bench-scratch-file").write_text("")
+    scratch.clear()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("bench-scratch-file", "bench-scratch-link", "elsewhere")
+    ]
+    assert (tmp_path / "elsewhere" / "kept").exists()
+
+
+def test_a_child_gets_no_credential_whatever_its_name(monkeypatch):
+    monkeypatch.setenv("LOOKS_HARMLESS", "sk-secret")
+    monkeypatch.setenv("SOME_TOKEN", "t")
+    monkeypatch.setenv("HARMLESS", "x")
+    monkeypatch.setattr(child, "_withheld", set())
+    assert api_key("LOOKS_HARMLESS") == "sk-secret"
+    passed = child.without_credentials(os.environ)
+    assert "HARMLESS" in passed
+    assert not {"LOOKS_HARMLESS", "SOME_TOKEN"} & passed.keys()
+
+
+def test_every_child_is_told_its_environment():
+    untold = {
+        path.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("Popen", "run", "check_output", "check_call", "call")
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "subprocess"
+        and "env" not in {keyword.arg for keyword in node.keywords}
+    }
+    # A night starts `bench run`; guard and keeper were told theirs and hand it on.
+    assert untold == {"night.py", "guard.py", "keeper.py"}
+
+
+def test_no_child_is_handed_the_whole_environment():
+    whole = re.compile(r"\*\*os\.environ|dict\(os\.environ\)|os\.environ\.copy")
+    inherit = {path.name for path in SOURCES if whole.search(path.read_text(encoding="utf-8"))}
+    assert inherit == {"observing.py"}  # takes four variables out of it
+
+
+def test_nothing_of_another_is_unpickled_or_evaluated():
+    # A spool of requests in a file without a name, and the pipes to our own children, are pickled.
+    assert users("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib") == {"prompts/workload.py"}
+    spool = (ROOT / "harness" / "prompts" / "workload.py").read_text(encoding="utf-8")
+    assert "self._file = tempfile.TemporaryFile()" in spool
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), f"{path}:{node.lineno}"
+            if isinstance(node, ast.keyword) and node.arg == "shell":
+                raise AssertionError(f"{path}:{node.value.lineno}: a shell")
+
+
+def test_chat_templates_are_rendered_in_a_sandbox_only():
+    bare = users("jinja2") - users("jinja2.sandbox")
+    assert not bare, "a template comes with the model: jinja2.sandbox.ImmutableSandboxedEnvironment"
+    assert not users("transformers"), "it runs code that models bring"
+
+
+def test_archives_are_read_by_member_never_extracted_whole():
+    assert users("tarfile", "shutil.unpack_archive") == set()
+    for path in SOURCES:
+        assert not re.search(r"\.extract(all)?\(|unpack_archive\(", path.read_text(encoding="utf-8")), path
+
+
+def test_no_container_has_privileges_and_all_lose_what_none_needs():
+    for name, text in COMPOSE.items():
+        assert "privileged" not in text, name
+    services = COMPOSE["compose.yaml"].count("\n    restart:")
+    assert services == COMPOSE["compose.yaml"].count('cap_drop: ["AUDIT_WRITE", "MKNOD", "NET_RAW"')
+    assert services == COMPOSE["compose.yaml"].count('"no-new-privileges:true"')
+    asked = {cap for text in COMPOSE.values() for cap in re.findall(r'cap_add: \["(.*)"\]', text)}
+    assert asked <= {"SYS_PTRACE", "SYS_NICE"}
+
+
+def test_ports_are_published_on_loopback_only():
+    published = re.findall(r"ports: \[(.*)\]", COMPOSE["compose.yaml"])
+    assert published
+    assert all(one.startswith('"127.0.0.1:') for one in published)
+    for definition in IMAGES:
+        for command in definition.attach.start if definition.attach else ():
+            if "docker run" not in command:
+                continue
+            assert not re.search(r"(?<!\S)-p (?!127\.0\.0\.1:)\d", command), f"{definition.name}: {command}"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_may_only_read_and_name_actions_by_their_sha(path):
+    text = path.read_text(encoding="utf-8")
+    assert re.search(r"^permissions:\n  contents: read\n", text, re.MULTILINE)
+    assert text.count("permissions:") == 1, "no job asks for more"
+    assert "pull_request_target" not in text
+    used = re.findall(r"uses: (\S+)(.*)", text)
+    assert used
+    for action, note in used:
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", note), f"{action} does not say its version"
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+
+
+def test_the_report_runs_no_script_but_its_own_and_asks_no_one():
+    text = (ROOT / "harness" / "report" / "html" / "page.py").read_text(encoding="utf-8")
+    for part in ("default-src 'none'", "script-src 'sha256-", "base-uri 'none'", "form-action 'none'"):
+        assert part in text
+    assert "'unsafe-eval'" not in text
+    script = (ROOT / "harness" / "report" / "html" / "page.js").read_text(encoding="utf-8")
+    assert not re.search(r"fetch\(|XMLHttpRequest|WebSocket|innerHTML|eval\(|import\(", script)
+
+
+def test_it_is_said_how_to_report():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    for heading in ("## Reporting", "## What is trusted", "## What is not trusted"):
+        assert heading in text
