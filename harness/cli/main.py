@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,6 +13,7 @@ from harness.errors import BenchError, ExitCode, SpecError
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 COMMANDS = {
+    "URL": ("harness.cli.url", "measure a running server; a second URL is compared with it"),
     "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
     "tune": ("harness.cli.tune", "find the best engine settings for a scenario on this machine"),
     "resume": ("harness.cli.resume", "finish an interrupted run"),
@@ -34,6 +36,9 @@ COMMANDS = {
     "truth": ("harness.truth.cli", "run a scripted server with known timing"),
 }
 
+# Of the command URL, which is not typed.
+_ADDRESS = re.compile(r"\w+://|[\w.-]+:\d+(/|$)|localhost$")
+
 EPILOG = """exit codes:
   0 success   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
   4 INVALID measurement   130 interrupted (what was measured is kept)
@@ -51,6 +56,9 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), None)
+    if command not in COMMANDS and any(map(_ADDRESS.match, given)):
+        command = "URL"
+        given.insert(0, command)
     try:
         _check_text(given)
         parsed = _parser(command).parse_args(given)

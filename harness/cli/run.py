@@ -5,11 +5,14 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.cli import amounts, options, prices
 from harness.errors import ExitCode, SpecError
 from harness.observe.job import DEFAULT_HZ
+
+if TYPE_CHECKING:
+    from harness.model import Summary
 
 T = TypeVar("T", int, float)
 
@@ -153,6 +156,15 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    return measure(arguments, ("bench", *sys.argv[1:]))
+
+
+def measure(
+    arguments: argparse.Namespace,
+    command: tuple[str, ...],
+    more: "Callable[[Summary, int], str] | None" = None,
+) -> int:
+    """`command` is what the run's manifest tells; `more` makes what is shown below the table."""
     from harness.run.options import RunOptions
     from harness.run.prepare import prepare
 
@@ -182,7 +194,7 @@ def main(arguments: argparse.Namespace) -> int:
         http2=arguments.http2,
         sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),
-        command=("bench", *sys.argv[1:]),
+        command=command,
     )
     prepared = prepare(wanted)
     if arguments.dry_run:
@@ -198,7 +210,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.conduct import conduct
     from harness.run.execute import Run
 
-    return conduct(prepared, partial(Run.start, prepared), arguments)
+    return conduct(prepared, partial(Run.start, prepared), arguments, more)
 
 
 def _scenario(arguments: argparse.Namespace) -> str:

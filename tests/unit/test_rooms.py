@@ -110,6 +110,7 @@ ALLOWED = {
     "cli": {
         "__version__",
         "claims",
+        "client",
         "compare",
         "doctor",
         "dotted",
