@@ -162,13 +162,14 @@ def _hint(url: str) -> str:
     other = ("http" if scheme == "https" else "https") + f"://{rest}"
     client = Client(other)
     try:
-        answer = client.ask("GET", "/v1/models", limits=Limits(total_s=5.0))
-        if answer.ok or answer.refuses_key:
-            return f"a server answers at {other}"
-    except SetupError:
-        pass
+        answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
+        answers = answer.ok or answer.refuses_key
+    except SetupError as error:
+        answers = "CERTIFICATE" in error.what
     finally:
         client.close()
+    if answers:
+        return f"a server answers at {other}"
     return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
 
 

@@ -1,0 +1,49 @@
+"""`bench URL` as a person calls it, on scripted servers."""
+
+import json
+import shlex
+from urllib.request import Request, urlopen
+
+from scripted import bench, run_folder, summary
+
+from harness.truth import running
+
+QUICK = {"ttft_ms": 60, "gap_ms": 1}
+MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
+
+
+def test_a_url_becomes_a_run_that_its_last_line_repeats(here):
+    with running(dialect="llamacpp", **QUICK) as server:
+        done = bench(f"{server.url}/v1/", "--minutes", "0.2", "--no-report", code=MEASURED, COLUMNS="80")
+        *shown, last = done.stdout.splitlines()
+        words = shlex.split(last.partition("bench ")[2])
+        assert f"llamacpp={server.url}" in words
+        manifest = json.loads((run_folder() / "manifest.json").read_text())
+        assert manifest["command"] == ["bench", *words]
+        planned = bench(*words, "--dry-run", "--json")
+    assert summary()["scenario"] == "first-look"
+    assert [cell["cell"] for cell in summary()["cells"]] == [
+        cell["cell"] for cell in json.loads(planned.stdout)["cells"]
+    ]
+    assert any("█" in line for line in shown)
+    assert "SIMULATED" in done.stdout
+    assert max(map(len, shown)) <= 80
+    assert "░" not in done.stdout  # progress is not a result
+
+
+def test_two_urls_are_compared(here):
+    with running(dialect="vllm", **QUICK) as one, running(dialect="vllm", **QUICK) as other:
+        done = bench(one.url, other.url, "--minutes", "0.1", "--json", "--no-report", code=MEASURED)
+    document = json.loads(done.stdout)
+    assert len({cell["label"] for cell in document["cells"]}) == 2
+    assert {cell["repeat"] for cell in document["cells"]} == {0, 1, 2}
+    assert document["comparison"]
+
+
+def test_a_server_with_two_models_and_one_that_is_reached_by_the_wrong_scheme(here):
+    with running(dialect="ollama", **QUICK) as server:
+        body = json.dumps({"source": "simulated", "destination": "other"}).encode()
+        urlopen(Request(f"{server.url}/api/copy", data=body, method="POST"), timeout=10).close()
+        assert "--model-name" in bench(server.url, code=2).stderr
+        wrong = bench(server.url.replace("http:", "https:"), code=3)
+    assert f"a server answers at {server.url}" in wrong.stderr
