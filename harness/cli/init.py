@@ -89,7 +89,7 @@ stream_usage = true # it understands stream_options.include_usage
 # cached_tokens = true  # and has the cached prompt tokens
 # done = true           # streams end with data: [DONE]
 
-[prefix_cache]
+# [prefix_cache]
 # enabled = true
 # reset = {{ path = "/reset_prefix_cache" }} # POST; without one the server is restarted for a cold cache
 
