@@ -62,7 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError("no run can be read", where=str(arguments.results))
         try:
             names, rows = selected(connected, arguments.sql)
-            (write_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
+            (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
         except duckdb.Error as error:
             raise SpecError(
                 str(error).strip(),
@@ -121,9 +121,12 @@ def _word(value: Any) -> str:
     return text if len(text) <= TABLE_WORD else f"{text[: TABLE_WORD - 1]}…"
 
 
-def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO | None = None) -> None:
-    """To standard output, or `stream`."""
-    writer = csv.writer(stream or sys.stdout, lineterminator="\n")
+def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
+    write_csv(names, rows, sys.stdout)
+
+
+def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
 

@@ -42,12 +42,12 @@ def look(server: Server, limit_s: float) -> Look:
     with closing(Line(server.chat_url, server.headers(), began + limit_s, server.credentials)) as line:
         asker = Asker(server, line, thorough=False)
         first = _ask(asker)
-        if not first.ok or not first.text_events:
+        if not _whole(first):
             raise _no_answer(server, first)
         if time.monotonic() - began > _REST * limit_s:
             return _judged([first], [])
-        again = [_ask(asker), _ask(asker)]
-        return _judged(again, side_by_side([partial(_ask, asker)] * SIDE_BY_SIDE))
+        again = [seen for seen in (_ask(asker), _ask(asker)) if _whole(seen)]
+        return _judged(again or [first], side_by_side([partial(_ask, asker)] * SIDE_BY_SIDE))
 
 
 def _ask(asker: Asker) -> Seen:
@@ -55,17 +55,23 @@ def _ask(asker: Asker) -> Seen:
     return asker.ask(" ".join(random.choices(NOUNS, k=_PROMPT_WORDS)), _OUTPUT_TOKENS, FORCED)
 
 
+def _whole(seen: Seen) -> bool:
+    return seen.ok and seen.text_events > 0
+
+
 def _judged(alone: Sequence[Seen], together: Sequence[Seen]) -> Look:
     """The slower one of a pair; what was not seen is taken for a server that does one thing at a time."""
-    good = [seen for seen in alone if seen.ok and seen.text_events] or alone[:1]
-    whole = max(seen.answer_s for seen in good)
-    beside = [seen.answer_s for seen in together if seen.ok and seen.text_events]
-    slowdown = max(beside) / whole if len(beside) == SIDE_BY_SIDE else float(SIDE_BY_SIDE)
-    return Look(max(seen.ttft_s for seen in good), max(seen.tpot_s for seen in good), max(1.0, slowdown))
+    beside = [seen.answer_s for seen in together if _whole(seen)]
+    slowdown = (
+        max(beside) / max(seen.answer_s for seen in alone) if len(beside) == SIDE_BY_SIDE else SIDE_BY_SIDE
+    )
+    ttft_s, tpot_s = max(seen.ttft_s for seen in alone), max(seen.tpot_s for seen in alone)
+    return Look(ttft_s, tpot_s, max(1.0, slowdown))
 
 
 def _no_answer(server: Server, seen: Seen) -> SetupError:
-    what = seen.error or "no text"
-    told = f"a chat request got {seen.status}: {what}" if seen.status else f"a chat request got {what}"
+    if not seen.status:
+        return SetupError(seen.error, where=server.chat_url, hint="--minutes gives it more time")
     hint = KEY_HINT if seen.status in REFUSALS else f"its model was asked for as '{server.served_name}'"
-    return SetupError(told, where=server.chat_url, hint=hint)
+    what = f"a chat request got {seen.status}: {seen.error or 'no text'}"
+    return SetupError(what, where=server.chat_url, hint=hint)

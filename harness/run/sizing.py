@@ -7,7 +7,7 @@ from harness.probe import Look
 
 # Concurrency, output tokens and requests, the most telling first: four requests of each slot, where there can
 # be; 32 requests have a p90, 8 a median.
-SIZES = (
+SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
     ((1, 4, 16, 64), 64, 256),
     ((1, 4, 16, 32), 64, 128),
     ((1, 4, 16), 64, 64),
