@@ -2,12 +2,14 @@
 
 import json
 import shlex
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 from scripted import bench, run_folder, summary
 
 from harness.truth import running
 
+PEM = Path(__file__).with_name("load_tls.pem")
 QUICK = {"ttft_ms": 60, "gap_ms": 1}
 MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
 
@@ -40,10 +42,14 @@ def test_two_urls_are_compared(here):
     assert document["comparison"]
 
 
-def test_a_server_with_two_models_and_one_that_is_reached_by_the_wrong_scheme(here):
+def test_a_server_with_two_models(here):
     with running(dialect="ollama", **QUICK) as server:
         body = json.dumps({"source": "simulated", "destination": "other"}).encode()
         urlopen(Request(f"{server.url}/api/copy", data=body, method="POST"), timeout=10).close()
         assert "--model-name" in bench(server.url, code=2).stderr
-        wrong = bench(server.url.replace("http:", "https:"), code=3)
+
+
+def test_a_server_that_is_reached_by_the_wrong_scheme(here):
+    with running(tls_pem=PEM, **QUICK) as server:
+        wrong = bench(server.url.replace("https:", "http:"), code=3)
     assert f"a server answers at {server.url}" in wrong.stderr
