@@ -5,7 +5,7 @@ import pytest
 from harness.probe import Look
 from harness.run.sizing import SIZES, fit
 
-GPU = Look(ttft_s=0.05, tpot_s=0.005, slowdown=1.1)
+GPU = Look(ttft_s=0.03, tpot_s=0.003, slowdown=1.1)
 CHAT = Look(ttft_s=0.3, tpot_s=0.05, slowdown=1.2)
 CPU = Look(ttft_s=2, tpot_s=0.1, slowdown=4)
 CRAWLING = Look(ttft_s=60, tpot_s=5, slowdown=4)
@@ -49,4 +49,4 @@ def test_what_a_server_does_one_at_a_time_takes_as_long_in_each_load():
     alone = Look(ttft_s=1, tpot_s=0.1, slowdown=4)
     assert alone.answer_s(11) == pytest.approx(2)
     assert alone.answer_s(11, 8) == pytest.approx(16)
-    assert GPU.answer_s(11, 64) == pytest.approx(0.1 * 3.1)
+    assert GPU.answer_s(11, 64) == pytest.approx(0.06 * 3.1)
