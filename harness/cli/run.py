@@ -13,6 +13,7 @@ from harness.observe.job import DEFAULT_HZ
 
 if TYPE_CHECKING:
     from harness.model import Summary
+    from harness.run.options import RunOptions
 
 T = TypeVar("T", int, float)
 
@@ -165,10 +166,29 @@ def measure(
     more: "Callable[[Summary, int], str] | None" = None,
 ) -> int:
     """`command` is what the run's manifest tells; `more` makes what is shown below the table."""
-    from harness.run.options import RunOptions
     from harness.run.prepare import prepare
 
-    wanted = RunOptions(
+    prepared = prepare(options_of(arguments, command))
+    if arguments.dry_run:
+        from harness.cli.dry_run import describe
+
+        print(
+            json.dumps(describe(prepared).as_json(), indent=1)
+            if arguments.json
+            else describe(prepared).as_text()
+        )
+        return ExitCode.OK
+
+    from harness.cli.conduct import conduct
+    from harness.run.execute import Run
+
+    return conduct(prepared, partial(Run.start, prepared), arguments, more)
+
+
+def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
+    from harness.run.options import RunOptions
+
+    return RunOptions(
         scenario=_scenario(arguments),
         backends=arguments.backends,
         model=arguments.model,
@@ -196,21 +216,6 @@ def measure(
         prices=prices.given(arguments),
         command=command,
     )
-    prepared = prepare(wanted)
-    if arguments.dry_run:
-        from harness.cli.dry_run import describe
-
-        print(
-            json.dumps(describe(prepared).as_json(), indent=1)
-            if arguments.json
-            else describe(prepared).as_text()
-        )
-        return ExitCode.OK
-
-    from harness.cli.conduct import conduct
-    from harness.run.execute import Run
-
-    return conduct(prepared, partial(Run.start, prepared), arguments, more)
 
 
 def _scenario(arguments: argparse.Namespace) -> str:

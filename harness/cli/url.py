@@ -68,13 +68,13 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         found = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
         loads = fit([one.look for one in found], budget_s - (time.monotonic() - began))
-        words = _words(found, loads, arguments)
+        words = words_of(found, loads, arguments)
         line = shlex.join(["bench", "run", *words])
         ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
     finally:
         ui.close()
     code = run.measure(
-        _parsed(words), ("bench", "run", *words), lambda summary, width: sketch(summary, min(width, _WIDTH))
+        parsed(words), ("bench", "run", *words), lambda summary, width: sketch(summary, min(width, _WIDTH))
     )
     if not arguments.json and code != ExitCode.INTERRUPTED:
         print(f"the same as: {line}")
@@ -173,7 +173,7 @@ def _hint(url: str) -> str:
     return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
 
 
-def _words(found: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
+def words_of(found: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
     """What follows `bench run`."""
     words = ["--scenario", SCENARIO, "--backends", ",".join(f"{one.backend}={one.url}" for one in found)]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
@@ -195,7 +195,7 @@ def _words(found: Sequence[Found], loads: "Loads", arguments: argparse.Namespace
     ]
 
 
-def _parsed(words: Sequence[str]) -> argparse.Namespace:
+def parsed(words: Sequence[str]) -> argparse.Namespace:
     """As `bench run` reads them: the line that is printed is the line that is run."""
     from harness.cli import run
 

@@ -22,24 +22,13 @@ def test_a_url_becomes_a_run_that_its_last_line_repeats(here):
         assert f"llamacpp={server.url}" in words
         manifest = json.loads((run_folder() / "manifest.json").read_text())
         assert manifest["command"] == ["bench", *words]
-        planned = bench(*words, "--dry-run", "--json")
     assert summary()["scenario"] == "first-look"
-    assert [cell["cell"] for cell in summary()["cells"]] == [
-        cell["cell"] for cell in json.loads(planned.stdout)["cells"]
-    ]
+    loads = [f"{cell['load']['value']:g}" for cell in summary()["cells"]]
+    assert ",".join(loads) == words[words.index("--concurrency") + 1]
     assert any("█" in line for line in shown)
     assert "SIMULATED" in done.stdout
     assert max(map(len, shown)) <= 80
     assert "░" not in done.stdout  # progress is not a result
-
-
-def test_two_urls_are_compared(here):
-    with running(dialect="vllm", **QUICK) as one, running(dialect="vllm", **QUICK) as other:
-        done = bench(one.url, other.url, "--minutes", "0.1", "--json", "--no-report", code=MEASURED)
-    document = json.loads(done.stdout)
-    assert len({cell["label"] for cell in document["cells"]}) == 2
-    assert {cell["repeat"] for cell in document["cells"]} == {0, 1, 2}
-    assert document["comparison"]
 
 
 def test_a_server_with_two_models(here):

@@ -1,5 +1,6 @@
 """`bench URL` before anything is measured: addresses, models and keys, each mistake one error."""
 
+import argparse
 import json
 import socket
 import threading
@@ -8,8 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from harness.cli import options, run, url
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.probe import Look
+from harness.run.prepare import prepare
+from harness.run.sizing import fit
+from harness.spec.backend_refs import server_url
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -69,28 +75,30 @@ def called(capsys, tmp_path, monkeypatch):
 
 
 def test_several_models_are_named_and_one_must_be_chosen(called):
-    with server(models=("a/b", "c")) as url:
-        code, error = called(url)
+    with server(models=("a/b", "c")) as address:
+        code, error = called(address)
         assert code == ExitCode.USAGE
         assert "a/b, c" in error
         assert "--model-name a/b" in error
 
 
 def test_no_model(called):
-    with server(models=()) as url:
-        code, error = called(f"{url}/v1/")
+    with server(models=()) as address:
+        code, error = called(f"{address}/v1/")
     assert code == ExitCode.SETUP
-    assert f"{url}/v1/models: lists no model" in error
+    assert f"{address}/v1/models: lists no model" in error
 
 
 def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, monkeypatch):
-    with server(key="sekrit-123") as url:
-        code, error = called(url)
+    with server(key="sekrit-123") as address:
+        code, error = called(address)
         assert code == ExitCode.SETUP
         assert "401" in error
         assert "--api-key-env" in error
         monkeypatch.setenv("MY_KEY", "sekrit-123")
-        code, error = called(url, "--api-key-env", "MY_KEY")  # the model is found; then no chat is answered
+        code, error = called(
+            address, "--api-key-env", "MY_KEY"
+        )  # the model is found; then no chat is answered
         assert code == ExitCode.SETUP
         assert "503" in error
         assert "busy" in error
@@ -126,10 +134,25 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
     assert "secret" not in error
 
 
+def test_two_servers_are_measured_by_turns_at_equal_loads():
+    arguments = argparse.Namespace(
+        model_name=None, api_key_env=None, out=options.RESULTS, json=True, no_report=True
+    )
+    seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
+    found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen)]
+    loads = fit([seen, seen], 120)
+    parsed = url.parsed(url.words_of(found, loads, arguments))
+    prepared = prepare(run.options_of(parsed, ("bench",)))
+    assert prepared.labels == ("vllm_h_1", "vllm_h_2")
+    assert {launch.mode for launch in prepared.launches} == {"attach"}
+    assert [block.backend for block in prepared.plan] == [0, 1, 1, 0, 0, 1]
+    assert [cell.load.value for cell in prepared.plan[0].cells] == list(loads.concurrency)
+    assert prepared.options.agreement is False
+    assert (parsed.json, parsed.no_report) == (True, True)
+
+
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
 def test_what_follows_the_address_is_taken_off(end):
-    from harness.spec.backend_refs import server_url
-
     assert server_url(f"http://h:1/prefix{end}", "URL") == "http://h:1/prefix"
 
 
