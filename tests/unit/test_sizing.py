@@ -1,5 +1,7 @@
 """Loads chosen from a first look."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.probe import Look
@@ -41,7 +43,7 @@ def test_what_fits_nothing_gets_the_least_and_says_how_long_it_takes():
 def test_two_servers_are_measured_three_times_each_and_the_slower_one_decides():
     loads = fit([GPU, CHAT], 300)
     assert loads.repeats == 3
-    assert loads == fit([CHAT, GPU], 300)
+    assert replace(loads, expected_s=0) == replace(fit([CHAT, GPU], 300), expected_s=0)
     assert loads.requests < fit([GPU, GPU], 300).requests
 
 
