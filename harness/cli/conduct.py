@@ -2,7 +2,7 @@
 
 import argparse
 import json
-import os
+import shutil
 import sys
 from collections.abc import Callable
 
@@ -11,13 +11,18 @@ from harness.cli.output import progress_display, wants_color
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import ExitCode, SetupError
+from harness.model import Summary
 from harness.report.table import terminal
 from harness.run.execute import Run
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
 
+More = Callable[[Summary, int], str]  # of a width
 
-def conduct(prepared: Prepared, begin: Callable[[Ui], Run], arguments: argparse.Namespace) -> int:
+
+def conduct(
+    prepared: Prepared, begin: Callable[[Ui], Run], arguments: argparse.Namespace, more: More | None = None
+) -> int:
     ui = progress_display()
     try:
         for launch in prepared.launches:
@@ -36,17 +41,19 @@ def conduct(prepared: Prepared, begin: Callable[[Ui], Run], arguments: argparse.
                 report.build(run.folder)
     finally:
         ui.close()
-    _show(run, arguments)
+    _show(run, arguments, more)
     return _exit_code(run)
 
 
-def _show(run: Run, arguments: argparse.Namespace) -> None:
+def _show(run: Run, arguments: argparse.Namespace, more: More | None) -> None:
     path = run.folder.path
     if arguments.json:
         print(json.dumps(run.folder.read_json("summary.json"), indent=1))
     elif run.cells:
-        width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
-        print(terminal(run.folder.read_summary(), width=width, color=wants_color(sys.stdout)))
+        width, summary = shutil.get_terminal_size((100, 24)).columns, run.folder.read_summary()
+        print(terminal(summary, width=width, color=wants_color(sys.stdout)))
+        if more:
+            print(more(summary, width))
         print(f"\nrun folder: {path}")
         if not arguments.no_report:
             print(f"report:     {path / 'report.html'}")

@@ -2,25 +2,30 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from harness import __version__
 from harness.errors import BenchError, ExitCode, SpecError
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
+ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
 COMMANDS = {
+    ADDRESSED: ("harness.cli.url", "measure a running server; a second URL is compared with it"),
     "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
     "tune": ("harness.cli.tune", "find the best engine settings for a scenario on this machine"),
     "resume": ("harness.cli.resume", "finish an interrupted run"),
     "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
+    "init": ("harness.cli.init", "write a commented scenario or backend file to start from"),
     "validate": ("harness.cli.validate", "check scenario and backend files"),
     "compare": ("harness.cli.compare", "compare runs with a baseline; regression gate"),
     "history": ("harness.cli.history", "track runs over time and find regressions"),
     "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
     "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
+    "export": ("harness.cli.export", "write cells, requests or events of runs as CSV or JSON lines"),
     "verify": ("harness.cli.verify", "check a run's files for damage"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),
     "claims": ("harness.cli.claims", "check published claims about engines against a run"),
@@ -32,7 +37,19 @@ COMMANDS = {
     "probe": ("harness.cli.probe", "check a running engine against its definition"),
     "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
     "truth": ("harness.truth.cli", "run a scripted server with known timing"),
+    "completion": ("harness.cli.completion", "print a shell's completion script"),
 }
+
+_ADDRESS = re.compile(r"\w+://|[\w.-]+:\d+(/|$)|localhost$")
+
+_NEXT_STEP = """Where to start:
+
+  bench http://127.0.0.1:8000                   measure a server that is running
+  bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache
+                                                a demo: a real engine on this machine, no GPU needed
+  bench list scenarios                          all that can be measured
+
+`bench --help` lists the commands, `bench COMMAND --help` their options."""
 
 EPILOG = """exit codes:
   0 success   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
@@ -51,11 +68,14 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), None)
+    if command not in COMMANDS and any(map(_ADDRESS.match, given)):
+        command = ADDRESSED
+        given.insert(0, command)
     try:
         _check_text(given)
         parsed = _parser(command).parse_args(given)
         if not parsed.command:
-            _parser(None).print_help()
+            print(_NEXT_STEP)
             return ExitCode.USAGE
         return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
     except BenchError as error:
@@ -79,6 +99,12 @@ def _check_text(words: Sequence[str]) -> None:
             word.encode()
         except UnicodeEncodeError:
             raise SpecError("is not UTF-8 text", where=ascii(word), hint="rename the file") from None
+
+
+def command_parser(command: str) -> argparse.ArgumentParser:
+    """Of one command alone."""
+    commands = next(one for one in _parser(command)._actions if isinstance(one, argparse._SubParsersAction))
+    return cast(argparse.ArgumentParser, commands.choices[command])
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.cli import options
 from harness.errors import ExitCode, SpecError
@@ -61,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
         if len(faults) == len(folders):
             raise SpecError("no run can be read", where=str(arguments.results))
         try:
-            names, rows = _selected(connected, arguments.sql)
+            names, rows = selected(connected, arguments.sql)
             (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
         except duckdb.Error as error:
             raise SpecError(
@@ -88,7 +88,7 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
     return found
 
 
-def _selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:
+def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:
     """Column names and rows, of one statement that only reads."""
     import duckdb
 
@@ -122,7 +122,11 @@ def _word(value: Any) -> str:
 
 
 def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    write_csv(names, rows, sys.stdout)
+
+
+def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(rows)
 
@@ -130,13 +134,14 @@ def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
 def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
     separator = "[\n"
     for row in rows:
-        values = {name: _as_json(value) for name, value in zip(names, row, strict=True)}
+        values = {name: as_json(value) for name, value in zip(names, row, strict=True)}
         print(separator + json.dumps(values, ensure_ascii=False, default=str), end="")
         separator = ",\n"
     print("[]" if separator == "[\n" else "\n]")
 
 
-def _as_json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
+    """What JSON has a word for."""
     if isinstance(value, Decimal):
         value = float(value)
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -5,11 +5,15 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.cli import amounts, options, prices
 from harness.errors import ExitCode, SpecError
 from harness.observe.job import DEFAULT_HZ
+
+if TYPE_CHECKING:
+    from harness.model import Summary
+    from harness.run.options import RunOptions
 
 T = TypeVar("T", int, float)
 
@@ -153,10 +157,38 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.run.options import RunOptions
+    return measure(arguments, ("bench", *sys.argv[1:]))
+
+
+def measure(
+    arguments: argparse.Namespace,
+    command: tuple[str, ...],
+    more: "Callable[[Summary, int], str] | None" = None,
+) -> int:
+    """`command` is what the run's manifest tells; `more` makes what is shown below the table."""
     from harness.run.prepare import prepare
 
-    wanted = RunOptions(
+    prepared = prepare(options_of(arguments, command))
+    if arguments.dry_run:
+        from harness.cli.dry_run import describe
+
+        print(
+            json.dumps(describe(prepared).as_json(), indent=1)
+            if arguments.json
+            else describe(prepared).as_text()
+        )
+        return ExitCode.OK
+
+    from harness.cli.conduct import conduct
+    from harness.run.execute import Run
+
+    return conduct(prepared, partial(Run.start, prepared), arguments, more)
+
+
+def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
+    from harness.run.options import RunOptions
+
+    return RunOptions(
         scenario=_scenario(arguments),
         backends=arguments.backends,
         model=arguments.model,
@@ -182,23 +214,8 @@ def main(arguments: argparse.Namespace) -> int:
         http2=arguments.http2,
         sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),
-        command=("bench", *sys.argv[1:]),
+        command=command,
     )
-    prepared = prepare(wanted)
-    if arguments.dry_run:
-        from harness.cli.dry_run import describe
-
-        print(
-            json.dumps(describe(prepared).as_json(), indent=1)
-            if arguments.json
-            else describe(prepared).as_text()
-        )
-        return ExitCode.OK
-
-    from harness.cli.conduct import conduct
-    from harness.run.execute import Run
-
-    return conduct(prepared, partial(Run.start, prepared), arguments)
 
 
 def _scenario(arguments: argparse.Namespace) -> str:

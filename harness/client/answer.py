@@ -7,7 +7,7 @@ from typing import Any
 from harness.foreign import BadDocumentError, Secrets, inert, one_line, read_document
 
 _SHOWN_CHARS = 300
-_REFUSALS = (401, 403)
+REFUSALS = (401, 403)  # of a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def refuses_key(self) -> bool:
-        return self.status in _REFUSALS
+        return self.status in REFUSALS
 
     @property
     def text(self) -> str:

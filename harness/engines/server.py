@@ -17,6 +17,9 @@ from harness.spec.backend import Backend, Probe, Step
 from harness.spec.template import fill
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
+KEY_HINT = (
+    f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with --api-key-env"
+)
 # A scripted server says so in every answer, whatever name it is attached under.
 SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
@@ -230,8 +233,7 @@ class Server:
             raise SetupError(
                 f"the server refuses with {answer.status}",
                 where=answer.url,
-                hint=f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable "
-                "with --api-key-env",
+                hint=KEY_HINT,
             )
         if not answer.ok:
             raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)

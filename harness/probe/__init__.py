@@ -2,5 +2,6 @@
 
 from harness.probe.examine import examine
 from harness.probe.finding import Finding, Probed
+from harness.probe.first_look import Look, look
 
-__all__ = ["Finding", "Probed", "examine"]
+__all__ = ["Finding", "Look", "Probed", "examine", "look"]

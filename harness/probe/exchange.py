@@ -29,6 +29,8 @@ class Seen:
     documents: tuple[Mapping[str, Any], ...] = ()  # of the events that are JSON objects
     error: str = ""
     lead_ms: float = 0.0  # from the first event to the first text
+    ttft_s: float = 0.0  # from asking, connecting included; 0: no text
+    answer_s: float = 0.0  # to the last text
     secrets: Secrets = field(default_factory=Secrets)
 
     @property
@@ -43,6 +45,12 @@ class Seen:
     @property
     def text_events(self) -> int:
         return sum(event.kind in GENERATED for event in self.events)
+
+    @property
+    def tpot_s(self) -> float:
+        """By usage, or one token an event; 0 where there is one token at most."""
+        gaps = max(self.count("output_tokens"), self.text_events) - 1
+        return (self.answer_s - self.ttft_s) / gaps if gaps > 0 else 0.0
 
     @property
     def first(self) -> str | None:
@@ -115,6 +123,7 @@ class Line:
         with self._lock:
             self.requests += 1
         limits = Limits(total_s=left, wire_bytes=_MOST_BYTES, body_bytes=_MOST_BYTES)
+        asked = time.monotonic()
         try:
             answer = self._client.ask("POST", self.url, content=body, limits=limits)
         except SetupError as error:
@@ -122,7 +131,7 @@ class Line:
         if not answer.ok:
             return Seen(answer.status, error=_message(answer))
         stream = "event-stream" in answer.headers.get("content-type", "")
-        return _read(answer.status, answer.body, answer.pieces, answer.secrets, stream=stream)
+        return _read(answer.status, answer.body, answer.pieces, answer.secrets, stream=stream, asked=asked)
 
 
 def _list(value: Any) -> list[Any]:
@@ -140,10 +149,11 @@ def _read(
     secrets: Secrets = _NO_SECRETS,
     *,
     stream: bool,
+    asked: float = 0.0,
 ) -> Seen:
     events: list[Payload] = []
     documents: list[Mapping[str, Any]] = []
-    first = text = None
+    first = text = last = None
     end = 0
     for block in _BLANK.split(body) if stream else [b"data: " + body.strip()]:
         end += len(block)
@@ -157,11 +167,13 @@ def _read(
         if payload.kind is not EventKind.COMMENT:
             first = first or _arrival(pieces, end)
         if payload.kind in GENERATED:
-            text = text or _arrival(pieces, end)
+            last = _arrival(pieces, end)
+            text = text or last
     error = next((event.error or event.malformed for event in events if event.error or event.malformed), "")
     lead_ms = (text - first) * 1e3 if text and first else 0.0
     error = one_line(secrets.hidden(error), _ERROR_CHARS)
-    return Seen(status, tuple(events), tuple(documents), error, lead_ms, secrets)
+    ttft_s, answer_s = (text - asked, last - asked) if text and last else (0.0, 0.0)
+    return Seen(status, tuple(events), tuple(documents), error, lead_ms, ttft_s, answer_s, secrets)
 
 
 def _arrival(pieces: Sequence[tuple[float, int]], end: int) -> float:

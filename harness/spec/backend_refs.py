@@ -207,7 +207,7 @@ def _parse_entry(entry: str) -> BackendRef:
     name, at, variant = name_variant.partition("@")
     if at and not variant:
         raise SpecError("a variant is missing after '@'", where=f"--backends {name_variant}")
-    address = _server_url(url, name_variant) if equals else None
+    address = server_url(url, f"--backends {name_variant}=…") if equals else None
     definition = load_backend(name)
     if variant == VARIANT or variant.endswith(".toml"):
         return tuned_ref(definition, Path(variant) if variant != VARIANT else tuned_path(name), address)
@@ -232,10 +232,15 @@ def tuned_ref(definition: Backend, path: Path, url: str | None = None) -> Backen
     return BackendRef(varied, VARIANT, url, tuned)
 
 
-def _server_url(url: str, name: str) -> str:
+def server_url(url: str, where: str) -> str:
     """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
-    where = f"--backends {name}=…"
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        fits = parts.port != 0 and not re.search(r"[\s,]", url)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise SpecError(f"{url.rpartition('@')[2]!r} is not a URL", where=where)
     if parts.username or parts.password:
         raise SpecError(
             "the URL holds a user name or password",
@@ -246,4 +251,4 @@ def _server_url(url: str, name: str) -> str:
         raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
     if parts.query or parts.fragment:
         raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
-    return url.rstrip("/").removesuffix("/v1")
+    return url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")

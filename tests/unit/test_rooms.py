@@ -131,6 +131,7 @@ ALLOWED = {
     "cli": {
         "__version__",
         "claims",
+        "client",
         "compare",
         "doctor",
         "dotted",

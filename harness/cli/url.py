@@ -1,0 +1,208 @@
+"""`bench URL`: a running server of which nothing but its address is known, measured by `bench run`."""
+
+import argparse
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.cli import options
+from harness.errors import ExitCode, SetupError, SpecError
+
+if TYPE_CHECKING:
+    from harness.probe import Look
+    from harness.run.options import Ui
+    from harness.run.sizing import Loads
+
+EPILOG = """Finds the model, the engine and a load that fits the time; then it is the `bench run` that is
+printed at the end. Two URLs are compared with each other by turns.
+
+  bench http://127.0.0.1:8000
+  bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5"""
+
+SCENARIO = "first-look"
+MINUTES = 2.0
+_LOOK_SHARE = 0.25  # of the time, for the first look at all servers together
+_NAMED = 8
+_WIDTH = 80  # of the chart, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    url: str
+    backend: str  # name of a definition
+    look: "Look"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "bench URL [URL2] [options]"
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "urls", nargs="+", metavar="URL", help="address of a running server; a second one is compared with it"
+    )
+    options.add_model_name(parser)
+    options.add_api_key_env(parser)
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=MINUTES,
+        metavar="N",
+        help=f"about how long it may take (default: {MINUTES:g})",
+    )
+    options.add_runs_folder(parser)
+    options.add_run_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli import run
+    from harness.cli.output import progress_display
+    from harness.report.sketch import sketch
+    from harness.run.sizing import fit
+
+    urls = _urls(arguments.urls)
+    if not 0 < arguments.minutes < float("inf"):
+        raise SpecError(f"must be above 0, not {arguments.minutes:g}", where="--minutes")
+    began, budget_s = time.monotonic(), 60 * arguments.minutes
+    ui = progress_display()
+    try:
+        found = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
+        loads = fit([one.look for one in found], budget_s - (time.monotonic() - began))
+        words = words_of(found, loads, arguments)
+        line = shlex.join(["bench", "run", *words])
+        ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
+    finally:
+        ui.close()
+    code = run.measure(
+        parsed(words), ("bench", "run", *words), lambda summary, width: sketch(summary, min(width, _WIDTH))
+    )
+    if not arguments.json and code != ExitCode.INTERRUPTED:
+        print(f"the same as: {line}")
+    return code
+
+
+def _urls(given: Sequence[str]) -> list[str]:
+    from harness.spec.backend_refs import server_url
+
+    urls = [server_url(word if "://" in word else f"http://{word}", "URL") for word in given]
+    if len(urls) > 2:
+        raise SpecError(
+            f"{len(urls)} URLs: give one server, or two to compare",
+            where="URL",
+            hint="bench run --backends NAME=URL,NAME=URL,… compares more",
+        )
+    if len(set(urls)) < len(urls):
+        raise SpecError(
+            "is given twice", where=urls[0], hint="bench run --aa compares a server with itself: its noise"
+        )
+    return urls
+
+
+def _find(url: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
+    from harness.engines.recognise import recognise
+    from harness.engines.server import Server, api_key
+    from harness.probe import look
+    from harness.spec.backend_refs import load_backend
+
+    key = api_key(arguments.api_key_env)
+    ui.stage(f"{url}: asking what it serves")
+    model = _model(url, key, arguments.model_name)
+    recognised = recognise(url, key)
+    definition = load_backend(recognised.name if recognised else "openai")
+    told = f"told by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
+    ui.note(f"{url}: {definition.backend.title} ({told}), model {model}")
+    ui.stage(f"{url}: a first look")
+    server = Server(definition, url, model, key)
+    try:
+        seen = look(server, limit_s)
+    finally:
+        server.close()
+    ui.note(
+        f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
+        f"beside three others {seen.slowdown:.1f} times as long"
+    )
+    return Found(url, definition.name, seen)
+
+
+def _model(url: str, key: str, chosen: str | None) -> str:
+    """The only one that the server lists, or the chosen one."""
+    from harness.engines.server import Server
+    from harness.spec.backend_refs import load_backend
+
+    server = Server(load_backend("openai"), url, "", key)
+    try:
+        names = server.model_names()
+    except SetupError as error:
+        raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url)) from None
+    finally:
+        server.close()
+    if chosen:
+        return chosen
+    if not names:
+        raise SetupError(
+            "lists no model",
+            where=f"{url}/v1/models",
+            hint="load a model there, or name it with --model-name; is this an OpenAI-compatible server?",
+        )
+    if len(names) > 1:
+        more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
+        raise SpecError(
+            f"serves {len(names)} models: {', '.join(names[:_NAMED])}{more}",
+            where=url,
+            hint=f"choose one: --model-name {shlex.quote(names[0])}",
+        )
+    return names[0]
+
+
+def _hint(url: str) -> str:
+    """Why an address that leads to no model list may be wrong."""
+    from harness.client import Client, Limits
+
+    scheme, _, rest = url.partition("://")
+    other = ("http" if scheme == "https" else "https") + f"://{rest}"
+    client = Client(other)
+    try:
+        answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
+        answers = answer.ok or answer.refuses_key
+    except SetupError as error:
+        answers = "CERTIFICATE" in error.what
+    finally:
+        client.close()
+    if answers:
+        return f"a server answers at {other}"
+    return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
+
+
+def words_of(found: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
+    """What follows `bench run`."""
+    words = ["--scenario", SCENARIO, "--backends", ",".join(f"{one.backend}={one.url}" for one in found)]
+    words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
+    words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]
+    if len(found) > 1:
+        words += ["--repeats", str(loads.repeats), "--no-agreement"]
+    if not loads.probe:
+        words.append("--no-probe")
+    if arguments.model_name:
+        words += ["--model-name", arguments.model_name]
+    if arguments.api_key_env:
+        words += ["--api-key-env", arguments.api_key_env]
+    if arguments.out != options.RESULTS:
+        words += ["--out", str(arguments.out)]
+    return [
+        *words,
+        *(["--json"] if arguments.json else []),
+        *(["--no-report"] if arguments.no_report else []),
+    ]
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """As `bench run` reads them: the line that is printed is the line that is run."""
+    from harness.cli import run
+
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    run.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

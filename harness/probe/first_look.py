@@ -1,0 +1,77 @@
+"""A few short requests that tell how fast a server is: enough to choose a load for it, and no result."""
+
+import random
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+
+from harness.client import REFUSALS
+from harness.engines.server import KEY_HINT, Server
+from harness.errors import SetupError
+from harness.probe.asker import FORCED, Asker
+from harness.probe.examine import side_by_side
+from harness.probe.exchange import Line, Seen
+from harness.prompts.words import NOUNS
+
+SIDE_BY_SIDE = 4
+_PROMPT_WORDS = 100
+_OUTPUT_TOKENS = 12
+_REST = 1 / 6  # of the limit: where one answer took longer, no more are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    ttft_s: float
+    tpot_s: float
+    slowdown: float  # of an answer beside three others, against one alone
+
+    def answer_s(self, output_tokens: int, concurrency: int = 1) -> float:
+        """Each request in flight is taken to add what each of the three others did."""
+        alone = self.ttft_s + (output_tokens - 1) * self.tpot_s
+        return alone * (1 + (self.slowdown - 1) * (concurrency - 1) / (SIDE_BY_SIDE - 1))
+
+
+def look(server: Server, limit_s: float) -> Look:
+    """Raises SetupError where a first answer does not come whole, or not within the limit.
+
+    The first one is not counted where there is time for another: it may have loaded the model.
+    """
+    began = time.monotonic()
+    with closing(Line(server.chat_url, server.headers(), began + limit_s, server.credentials)) as line:
+        asker = Asker(server, line, thorough=False)
+        first = _ask(asker)
+        if not _whole(first):
+            raise _no_answer(server, first)
+        if time.monotonic() - began > _REST * limit_s:
+            return _judged([first], [])
+        again = [seen for seen in (_ask(asker), _ask(asker)) if _whole(seen)]
+        return _judged(again or [first], side_by_side([partial(_ask, asker)] * SIDE_BY_SIDE))
+
+
+def _ask(asker: Asker) -> Seen:
+    """With a prompt that is in no cache."""
+    return asker.ask(" ".join(random.choices(NOUNS, k=_PROMPT_WORDS)), _OUTPUT_TOKENS, FORCED)
+
+
+def _whole(seen: Seen) -> bool:
+    return seen.ok and seen.text_events > 0
+
+
+def _judged(alone: Sequence[Seen], together: Sequence[Seen]) -> Look:
+    """The slower one of a pair; what was not seen is taken for a server that does one thing at a time."""
+    beside = [seen.answer_s for seen in together if _whole(seen)]
+    slowdown = (
+        max(beside) / max(seen.answer_s for seen in alone) if len(beside) == SIDE_BY_SIDE else SIDE_BY_SIDE
+    )
+    ttft_s, tpot_s = max(seen.ttft_s for seen in alone), max(seen.tpot_s for seen in alone)
+    return Look(ttft_s, tpot_s, max(1.0, slowdown))
+
+
+def _no_answer(server: Server, seen: Seen) -> SetupError:
+    if not seen.status:
+        return SetupError(seen.error, where=server.chat_url, hint="--minutes gives it more time")
+    hint = KEY_HINT if seen.status in REFUSALS else f"its model was asked for as '{server.served_name}'"
+    what = f"a chat request got {seen.status}: {seen.error or 'no text'}"
+    return SetupError(what, where=server.chat_url, hint=hint)

@@ -1,0 +1,69 @@
+"""Loads for a server of which only a first look is known, so that measuring them takes a given time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.probe import Look
+
+# Concurrency, output tokens and requests, the most telling first: four requests of each slot, where there can
+# be; 32 requests have a p90, 8 a median.
+SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
+    ((1, 4, 16, 64), 64, 256),
+    ((1, 4, 16, 32), 64, 128),
+    ((1, 4, 16), 64, 64),
+    ((1, 4, 8), 64, 32),
+    ((1, 4, 8), 32, 32),
+    ((1, 4, 8), 16, 32),
+    ((1, 4), 16, 16),
+    ((1, 2), 8, 8),
+    ((1,), 8, 8),
+)
+_COMPARED = 3  # repeats: a verdict needs as many
+
+# Seconds that a run takes beside its load.
+_REPORT_S = 10.0
+_CELL_S = 1.0
+_PROMPT_S = 0.005  # written and counted by the server
+_COOL_DOWN_S = 2.0
+# The conformance probe: what follows one another in it.
+_PROBE_ANSWERS, _PROBE_TOKENS = 8, 80
+_PROBE_SHARE = 0.15  # of the time: above it the probe is left out
+_LATE = 1.5  # a cell that takes so many times the longest expected one stops sending
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    concurrency: tuple[int, ...]
+    requests: int
+    output_tokens: int
+    repeats: int
+    probe: bool
+    cell_limit_s: int
+    expected_s: float  # of the whole run
+
+
+def fit(looks: Sequence[Look], budget_s: float) -> Loads:
+    """The most that fits; the least there is where nothing does. Several looks: servers to be compared."""
+    repeats = _COMPARED if len(looks) > 1 else 1
+    probe_s = sum(_PROBE_ANSWERS * look.ttft_s + _PROBE_TOKENS * look.tpot_s for look in looks)
+    probe = probe_s <= _PROBE_SHARE * budget_s
+    starts = repeats * len(looks)
+    fixed_s = _REPORT_S + (probe_s if probe else 0.0) + (starts - 1) * _COOL_DOWN_S
+    loads = None
+    for points, output_tokens, requests in SIZES:
+        cells = [
+            _cell_s(look, concurrency, output_tokens, requests) for look in looks for concurrency in points
+        ]
+        expected_s = fixed_s + repeats * (sum(cells) + len(points) * requests * _PROMPT_S)
+        limit_s = round(_LATE * max(cells)) + 1
+        loads = Loads(points, requests, output_tokens, repeats, probe, limit_s, expected_s)
+        if expected_s <= budget_s:
+            break
+    assert loads is not None
+    return loads
+
+
+def _cell_s(look: Look, concurrency: int, output_tokens: int, requests: int) -> float:
+    """A wave of warm-up, in which the slots begin one after another, the requests, and the last ones' end."""
+    waves = requests / concurrency + 2
+    return _CELL_S + waves * look.answer_s(output_tokens, concurrency)

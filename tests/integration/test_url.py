@@ -1,0 +1,44 @@
+"""`bench URL` as a person calls it, on scripted servers."""
+
+import json
+import shlex
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+from scripted import bench, run_folder, summary
+
+from harness.truth import running
+
+PEM = Path(__file__).with_name("load_tls.pem")
+QUICK = {"ttft_ms": 60, "gap_ms": 1}
+MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
+
+
+def test_a_url_becomes_a_run_that_its_last_line_repeats(here):
+    with running(dialect="llamacpp", **QUICK) as server:
+        done = bench(f"{server.url}/v1/", "--minutes", "0.2", "--no-report", code=MEASURED, COLUMNS="80")
+        *shown, last = done.stdout.splitlines()
+        words = shlex.split(last.partition("bench ")[2])
+        assert f"llamacpp={server.url}" in words
+        manifest = json.loads((run_folder() / "manifest.json").read_text())
+        assert manifest["command"] == ["bench", *words]
+    assert summary()["scenario"] == "first-look"
+    loads = [f"{cell['load']['value']:g}" for cell in summary()["cells"]]
+    assert ",".join(loads) == words[words.index("--concurrency") + 1]
+    assert any("█" in line for line in shown)
+    assert "SIMULATED" in done.stdout
+    assert max(map(len, shown)) <= 80
+    assert "░" not in done.stdout  # progress is not a result
+
+
+def test_a_server_with_two_models(here):
+    with running(dialect="ollama", **QUICK) as server:
+        body = json.dumps({"source": "simulated", "destination": "other"}).encode()
+        urlopen(Request(f"{server.url}/api/copy", data=body, method="POST"), timeout=10).close()
+        assert "--model-name" in bench(server.url, code=2).stderr
+
+
+def test_a_server_that_is_reached_by_the_wrong_scheme(here):
+    with running(tls_pem=PEM, **QUICK) as server:
+        wrong = bench(server.url.replace("https:", "http:"), code=3)
+    assert f"a server answers at {server.url}" in wrong.stderr
