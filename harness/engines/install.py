@@ -99,8 +99,9 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any
     log.write_bytes(b"")
     if run_logged([sys.executable, "-m", "venv", str(folder)], log, say, f"{name}: creating the environment"):
         raise SetupError(
-            f"python -m venv failed: {tail(log, 2)}",
+            "python -m venv failed",
             where=name,
+            below=tail(log, 2),
             hint=f"some systems have it in a separate package (python3-venv); log: {log}",
         )
     python = folder / "bin" / "python"

@@ -43,7 +43,8 @@ def require(planned: Sequence[Planned], machine: Machine) -> None:
     found = lacks(planned, machine)
     if found:
         raise SetupError(
-            "\n  ".join(["this machine lacks what the backends need:", *map(str, found)]),
+            "this machine lacks what the backends need:",
+            below="\n".join(f"  {lack}" for lack in found),
             hint="nothing was downloaded or started; supply what is missing, "
             "or leave those backends out of --backends",
         )
