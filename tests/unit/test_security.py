@@ -99,8 +99,8 @@ def test_every_child_is_told_its_environment():
         and node.func.value.id == "subprocess"
         and "env" not in {keyword.arg for keyword in node.keywords}
     }
-    # A night starts `bench run`; guard and keeper were told theirs and hand it on.
-    assert untold == {"night.py", "guard.py", "keeper.py"}
+    # A night starts `bench run`; the guard was told its own and hands it on.
+    assert untold == {"night.py", "guard.py"}
 
 
 def test_no_child_is_handed_the_whole_environment():
