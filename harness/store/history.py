@@ -17,7 +17,7 @@ Entry = dict[str, Any]  # as `_Line` describes it
 
 
 class _Figure(Record, frozen=True):
-    interval: tuple[float, float, float]
+    interval: tuple[float | None, float, float | None]  # without bounds after one run
     runs: int
 
 

@@ -77,7 +77,7 @@ def bench(*arguments, code=0, limit_s=120, **environment):
         capture_output=True,
         text=True,
         timeout=limit_s,
-        env={**os.environ, **environment},
+        env={**os.environ, "COLUMNS": "100", **environment},
     )
     allowed = (code,) if isinstance(code, int) else code
     assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -16,8 +16,8 @@ METRIC = "ttft_ms.p50"
 HOST = {"cpu": "EPYC", "cpus_usable": 2, "gpus": None, "hostname": "a-new-one-each-night"}
 
 
-def night(number, p50, *, host=HOST, **changes):
-    cells = [cell("vllm", repeat=repeat, p50=p50 + 0.01 * repeat, **changes) for repeat in range(3)]
+def night(number, p50, *, host=HOST, repeats=3, **changes):
+    cells = [cell("vllm", repeat=repeat, p50=p50 + 0.01 * repeat, **changes) for repeat in range(repeats)]
     rules = Rules(primary=METRIC, metrics=(METRIC,))
     manifest = {"created_utc": f"2026-11-{number + 1:02d}T03:00:00+00:00", "host": host, "git": None}
     named = {"run": f"run-{number:02d}", "scenario": "chat"}
@@ -74,6 +74,16 @@ def test_another_machine_or_other_requests_are_another_series():
     other = {**HOST, "cpu": "Xeon"}
     mixed = [*history([100.0] * 5), *night(6, 200.0, host=other), *night(7, 300.0, workload_sha256="x")]
     assert sorted(len(one.values) for one in series(mixed)) == [1, 1, 5]
+
+
+def test_a_night_of_one_run_has_no_bounds_and_is_read_again(tmp_path):
+    path = history_path(tmp_path)
+    (entry,) = night(0, 100.0, repeats=1)
+    low, _middle, high = entry["metrics"][METRIC]["interval"]
+    assert low is None
+    assert high is None
+    append_history(path, [entry])
+    assert read_history(path)[0]["metrics"] == entry["metrics"]
 
 
 def test_the_file_is_only_appended_to(tmp_path):
