@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines compose browser packaging chaos studies studies-quick bench package ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose browser packaging chaos studies studies-quick bench package ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -33,8 +33,11 @@ lint: $(VENV)/ready ## style
 types: $(VENV)/ready ## static types
 	$(BIN)/mypy
 
-engines: $(VENV)/ready ## tests on real llama.cpp, vLLM, transformers, mlx-lm (downloads about 6 GB once)
-	$(BIN)/python -m pytest tests/engines
+engines: $(VENV)/ready ## tests on real llama.cpp and vLLM (downloads about 5 GB once)
+	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
+
+engines-slow: $(VENV)/ready ## real answers compared, transformers, mlx-lm: a quarter of an hour; not in CI's gate
+	$(BIN)/python -m pytest tests/engines/slow
 
 compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstrap and root, no registry
 	$(BIN)/python -m pytest tests/compose
