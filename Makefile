@@ -36,7 +36,7 @@ types: $(VENV)/ready ## static types
 engines: $(VENV)/ready ## tests on real llama.cpp and vLLM (downloads about 5 GB once)
 	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
 
-engines-slow: $(VENV)/ready ## real answers compared, transformers, mlx-lm: a quarter of an hour; not in CI's gate
+engines-slow: $(VENV)/ready ## real answers compared, structured output, transformers, mlx-lm: twenty minutes; not in `make ci`
 	$(BIN)/python -m pytest tests/engines/slow
 
 compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstrap and root, no registry
@@ -60,15 +60,14 @@ studies: $(VENV)/ready ## statistical studies behind the figures in docs: about 
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.upper_bounds
 
-studies-quick: $(VENV)/ready ## the same studies with fewer experiments, fuzzed streams, planning: what CI runs
+studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuzzed streams: what CI runs
 	$(BIN)/python -m tests.bench.upper_bounds --times 500
 	$(BIN)/python -m tests.bench.coverage --times 100
 	$(BIN)/python -m tests.bench.rates --times 100
 	$(BIN)/python -m tests.bench.capacity_study --times 1 --only 20/s
 	$(BIN)/python -m tests.bench.verdict_study --times 400 --rows 2
 	$(BIN)/python -m tests.bench.verdict_study --times 100 --rows 5
-	$(BIN)/python -m tests.bench.fuzz_streams --count 50000 --seconds 90
-	$(BIN)/python -m tests.bench.planning
+	$(BIN)/python -m tests.bench.fuzz_streams --count 50000 --seconds 45
 
 bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studies
 	$(BIN)/python -m tests.bench.exactness

@@ -19,3 +19,10 @@ def bench_run(here, scenario, backends, *arguments, limit_s=900):
     assert done.returncode in (0, 4), done.stderr
     (folder,) = (here / "results").iterdir()
     return RunFolder(folder), done.stdout
+
+
+def cells_of(here, scenario, backends, *flags):
+    """One small run: its folder, and its cells by label."""
+    once = ("--repeats", "1", "--profile", "cpu", "--no-agreement")
+    folder, _ = bench_run(here, scenario, backends, *once, *flags)
+    return folder, {cell["label"]: cell for cell in folder.read_json("summary.json")["cells"]}

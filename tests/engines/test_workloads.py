@@ -1,7 +1,7 @@
-"""Chats in turns and structured output on the real engines: what is carried on, reused and obeyed."""
+"""Chats in turns on the real engines: what is carried on and reused."""
 
 import pytest
-from runs import bench_run
+from runs import cells_of
 
 from harness.model import as_json
 from harness.record import Outcome
@@ -12,23 +12,10 @@ VLLM = "vllm@eager"
 ENGINES = ("llamacpp", VLLM)
 
 
-def run(here, scenario, *flags):
-    """One run of both engines from `here`: its folder, and its cells by engine."""
-    once = ("--repeats", "1", "--profile", "cpu", "--no-agreement")
-    folder, _ = bench_run(here, scenario, ENGINES, *once, *flags, limit_s=600)
-    return folder, {cell["label"]: cell for cell in folder.read_json("summary.json")["cells"]}
-
-
 @pytest.fixture(scope="module")
 def chats(tmp_path_factory):
     small = ["--concurrency", "2", "--requests", "12", "--output-tokens", "12", "--set", "prompts.turns=3"]
-    return run(tmp_path_factory.mktemp("chats"), "shared-prefix", *small)
-
-
-@pytest.fixture(scope="module")
-def structured(tmp_path_factory):
-    small = ["--concurrency", "2", "--requests", "32", "--output-tokens", "80"]
-    return run(tmp_path_factory.mktemp("structured"), "structured-output", *small)
+    return cells_of(tmp_path_factory.mktemp("chats"), "shared-prefix", ENGINES, *small)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -57,26 +44,8 @@ def test_a_later_turn_finds_its_history_in_the_cache(chats, engine):
     assert ideal["128"] < ideal["16"] < ideal["1"]
 
 
-def test_what_was_asked_lets_all_be_computed_again(chats, structured):
-    for folder, _cells in (chats, structured):
-        summary = folder.read_json("summary.json")
-        again = as_json(summarise_folder(folder))
-        assert [cell["answers"] for cell in again["cells"]] == [cell["answers"] for cell in summary["cells"]]
-        assert [c["prefix_cache_ideal_by_block"] for c in again["cells"]] == [
-            c["prefix_cache_ideal_by_block"] for c in summary["cells"]
-        ]
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_constrained_answers_are_valid_and_free_ones_of_a_small_model_are_not(structured, engine):
-    cell = structured[1][engine]
-    answers = cell["answers"]["structured"]
-    assert set(answers) == {"free", "json_schema", "regex", "choice"}
-    told = {shape for shape in answers if answers[shape]["told"]}
-    assert told == {"json_schema", "choice"} | (
-        {"regex"} if engine == VLLM else set()
-    )  # llama.cpp has no field
-    assert cell["structured_valid_rate"] > 0.9
-    assert (answers["free"]["rate"] or 0.0) < cell["structured_valid_rate"]
-    assert cell["constraint"]["first_uses"] >= 6
-    assert cell["constraint"]["first_use_ttft_ms"] > 0
+def test_what_was_asked_lets_all_be_computed_again(chats):
+    folder, _ = chats
+    again, before = as_json(summarise_folder(folder)), folder.read_json("summary.json")
+    for name in ("answers", "prefix_cache_ideal_by_block"):
+        assert [cell[name] for cell in again["cells"]] == [cell[name] for cell in before["cells"]]
