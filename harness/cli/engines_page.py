@@ -107,7 +107,7 @@ def _facts(engine: Backend) -> tuple[str, str]:
     facts = engine.facts
     if facts is None:
         return NO, NO
-    return facts.version, f"not run: needs {facts.not_run}" if facts.not_run else "run by `make engines`"
+    return facts.version, f"not run: needs {facts.not_run}" if facts.not_run else "run by the engine tests"
 
 
 def _launch(engine: Backend) -> str:

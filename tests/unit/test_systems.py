@@ -35,8 +35,8 @@ def test_a_system_says_what_it_is_where_that_was_read_and_how_it_comes_to_run(na
     assert definition.facts.source
     assert definition.process or definition.compose or definition.attach
     named = re.compile(rf'"{re.escape(name)}["@=]')
-    ran = any(named.search(path.read_text()) for path in (TESTS / "engines").glob("test_*.py"))
-    assert bool(definition.facts.not_run) is not ran, "run by make engines, or what that needs"
+    ran = any(named.search(path.read_text()) for path in (TESTS / "engines").rglob("test_*.py"))
+    assert bool(definition.facts.not_run) is not ran, "run by the engine tests, or what that needs"
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
