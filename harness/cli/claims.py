@@ -3,8 +3,6 @@
 import argparse
 import dataclasses
 import json
-import os
-import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -24,8 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.claims import load_book
+    from harness.cli.output import page_width
 
-    width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
+    width = page_width()
     book = load_book()
     known = {name.partition("@")[0] for claim in book.claims for name in claim.systems}
     if arguments.system and arguments.system not in known:

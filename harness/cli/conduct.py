@@ -2,12 +2,11 @@
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Callable
 
 from harness import report
-from harness.cli.output import progress_display, wants_color
+from harness.cli.output import page_width, progress_display, wants_color
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import ExitCode, SetupError
@@ -50,7 +49,7 @@ def _show(run: Run, arguments: argparse.Namespace, more: More | None) -> None:
     if arguments.json:
         print(json.dumps(run.folder.read_json("summary.json"), indent=1))
     elif run.cells:
-        width, summary = shutil.get_terminal_size((100, 24)).columns, run.folder.read_summary()
+        width, summary = page_width(), run.folder.read_summary()
         print(terminal(summary, width=width, color=wants_color(sys.stdout)))
         if more:
             print(more(summary, width))

@@ -1,7 +1,6 @@
 """`bench export`: rows of runs as CSV or JSON lines, for other programs."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.cli import options
-from harness.cli.query import Row, as_json, selected, write_csv
+from harness.cli.query import Row, json_row, selected, write_csv
 from harness.errors import ExitCode, SpecError, StorageError
 
 EPILOG = """cells: one row per cell, with the figures of summary.json; requests and events: one row each,
@@ -68,8 +67,7 @@ def _opened(to: str) -> Iterator[TextIO]:
 
 def _write_jsonl(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
     for row in rows:
-        values = {name: as_json(value) for name, value in zip(names, row, strict=True)}
-        stream.write(json.dumps(values, ensure_ascii=False, default=str) + "\n")
+        stream.write(json_row(names, row) + "\n")
 
 
 _FORMATS: dict[str, Callable[[Sequence[str], Iterator[Row], TextIO], None]] = {

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -20,6 +21,11 @@ _LONG_WORD = re.compile(rf"\S{{{LONG_WORD},}}")
 
 def wants_color(stream: TextIO) -> bool:
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def page_width(otherwise: int = 100) -> int:
+    """Columns of the terminal, or of COLUMNS; `otherwise` where neither says."""
+    return shutil.get_terminal_size((otherwise, 24)).columns
 
 
 def print_error(error: BenchError) -> None:

@@ -3,7 +3,6 @@
 import argparse
 import csv
 import json
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -105,7 +104,9 @@ def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
 
     shown = [[_word(value) for value in row] for row in islice(rows, TABLE_ROWS)]
     frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
-    width = shutil.get_terminal_size((80, 24)).columns
+    from harness.cli.output import page_width
+
+    width = page_width(80)
     print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
     left = sum(1 for _row in rows)
     if left:
@@ -134,13 +135,17 @@ def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None
 def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
     separator = "[\n"
     for row in rows:
-        values = {name: as_json(value) for name, value in zip(names, row, strict=True)}
-        print(separator + json.dumps(values, ensure_ascii=False, default=str), end="")
+        print(separator + json_row(names, row), end="")
         separator = ",\n"
     print("[]" if separator == "[\n" else "\n]")
 
 
-def as_json(value: Any) -> Any:
+def json_row(names: Sequence[str], row: Row) -> str:
+    values = {name: _as_json(value) for name, value in zip(names, row, strict=True)}
+    return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def _as_json(value: Any) -> Any:
     """What JSON has a word for."""
     if isinstance(value, Decimal):
         value = float(value)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.output import page_width
     from harness.store import open_run
 
-    width = os.get_terminal_size().columns if sys.stdout.isatty() else 100
+    width = page_width()
     for name in arguments.runs:
         folder = open_run(name, arguments.out)
         if arguments.tool:

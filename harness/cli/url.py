@@ -4,6 +4,7 @@ import argparse
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -112,11 +113,8 @@ def _find(url: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> 
     told = f"told by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     ui.note(f"{url}: {definition.backend.title} ({told}), model {model}")
     ui.stage(f"{url}: a first look")
-    server = Server(definition, url, model, key)
-    try:
+    with closing(Server(definition, url, model, key)) as server:
         seen = look(server, limit_s)
-    finally:
-        server.close()
     ui.note(
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"beside three others {seen.slowdown:.1f} times as long"
@@ -129,13 +127,11 @@ def _model(url: str, key: str, chosen: str | None) -> str:
     from harness.engines.server import Server
     from harness.spec.backend_refs import load_backend
 
-    server = Server(load_backend("openai"), url, "", key)
-    try:
-        names = server.model_names()
-    except SetupError as error:
-        raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url)) from None
-    finally:
-        server.close()
+    with closing(Server(load_backend("openai"), url, "", key)) as server:
+        try:
+            names = server.model_names()
+        except SetupError as error:
+            raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url)) from None
     if chosen:
         return chosen
     if not names:
@@ -160,14 +156,12 @@ def _hint(url: str) -> str:
 
     scheme, _, rest = url.partition("://")
     other = ("http" if scheme == "https" else "https") + f"://{rest}"
-    client = Client(other)
-    try:
-        answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
-        answers = answer.ok or answer.refuses_key
-    except SetupError as error:
-        answers = "CERTIFICATE" in error.what
-    finally:
-        client.close()
+    with closing(Client(other)) as client:
+        try:
+            answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
+            answers = answer.ok or answer.refuses_key
+        except SetupError as error:
+            answers = "CERTIFICATE" in error.what
     if answers:
         return f"a server answers at {other}"
     return "is an OpenAI-compatible server running there? Its address is what comes before /v1"

@@ -1,4 +1,6 @@
-"""Whether a cell holds as many answers, over as long a time, as the scenario declares to be enough."""
+"""Whether a cell holds enough: as many answers, over as long a time, as the scenario declares, and in a
+closed loop as many waves as its rates need.
+"""
 
 import math
 from collections.abc import Mapping
@@ -8,12 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics.in_flight import times_in_system_ns
 from harness.metrics.latency import answered, measured
+from harness.metrics.throughput import slots_of
 from harness.model import Sample
 from harness.record import UNKNOWN
 
 # Where a scenario declares none. 100 answers bound a p95 from above, and not a p99.
 MIN_SECONDS, MIN_ANSWERS = 10.0, 100
+
+# Waves that keep the bias of requests/s below 1 % where the times of answers have a coefficient of variation
+# of 1; it grows with its square (python -m tests.bench.rates). A window holds the short answers of its last
+# waves whole and cuts the long ones.
+WAVES_AT_CV_1 = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +67,29 @@ def amount(requests: NDArray[np.void], minimum: Mapping[str, Any] | None) -> Amo
         float(limits["seconds"]),
         int(limits["answers"]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """Of a closed loop: a wave is as many answers as there are slots."""
+
+    measured: float
+    cv: float  # of the times in system
+    slots: int
+
+    @property
+    def needed(self) -> float:
+        return WAVES_AT_CV_1 * self.cv**2
+
+    @property
+    def requests_needed(self) -> int:
+        return math.ceil(self.needed * self.slots)
+
+
+def waves(requests: NDArray[np.void], load: Mapping[str, Any]) -> Waves | None:
+    """None for an open loop, a single slot, whose rate has no bias, and where nothing was answered."""
+    slots = slots_of(load)
+    times_ns = times_in_system_ns(requests[answered(requests)])
+    if slots is None or slots < 2 or not len(times_ns):
+        return None
+    return Waves(len(times_ns) / slots, float(times_ns.std() / times_ns.mean()), slots)

@@ -22,6 +22,7 @@ class IssueCode(StrEnum):
     DROPPED_REQUESTS = "dropped-requests"
     TOO_FEW_SAMPLES = "too-few-samples"
     TOO_SHORT = "too-short"
+    FEW_WAVES = "few-waves"
     ENGINE_DIED = "engine-died"
     OUTPUT_LENGTH = "output-length"
     CACHE_NOT_COLD = "cache-not-cold"

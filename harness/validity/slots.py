@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.metrics.enough import WAVES_AT_CV_1, waves
 from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
@@ -30,7 +31,27 @@ def _lockstep(cell: Evidence) -> Iterator[Found]:
         )
 
 
+def _few_waves(cell: Evidence) -> Iterator[Found]:
+    found = waves(cell.records.requests, cell.load)
+    if found is not None and found.measured < found.needed:
+        yield Found(
+            f"{found.measured:.3g} waves of answers whose times vary by {found.cv:.0%}",
+            f"{found.needed:.3g} waves",
+            f"requests/s may be too high: --requests {found.requests_needed} would do",
+        )
+
+
 RULES = (
+    Rule(
+        code=IssueCode.FEW_WAVES,
+        find=_few_waves,
+        measures="waves of a closed loop (measured answers / slots), and the coefficient of variation of "
+        "their times: of few waves, the edges of the window bias requests/s "
+        "([exactness.md](exactness.md#rates))",
+        limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1 %",
+        hint="requests/s may be too high: raise --requests",
+        cause="work",
+    ),
     Rule(
         code=IssueCode.SLOT_IDLE,
         find=_slot_idle,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.metrics.enough import WAVES_AT_CV_1
 from harness.metrics.goodput import goodput
 from harness.metrics.throughput import measured_window, rates, work_shares
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
@@ -39,10 +40,8 @@ class Row:
     spread: bool
 
     def holds(self, waves: int) -> bool:
-        """Where the docs say that the bias is at most LIMIT."""
-        if not self.cv or self.slots == 1:
-            return True
-        return waves >= (3 if self.cv <= 0.5 else 20)
+        """Where `few-waves` has no doubt, the bias is at most LIMIT."""
+        return self.slots == 1 or waves >= WAVES_AT_CV_1 * self.cv**2
 
     @property
     def title(self) -> str:

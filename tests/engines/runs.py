@@ -3,7 +3,12 @@
 import subprocess
 import sys
 
+from harness.model import as_json
 from harness.store import RunFolder
+from harness.summary import summarise_folder
+
+# Compiled, it starts minutes later and answers the same: test_vllm.py starts it so, once.
+VLLM = "vllm@eager"
 
 
 def bench_run(here, scenario, backends, *arguments, limit_s=900):
@@ -26,3 +31,10 @@ def cells_of(here, scenario, backends, *flags):
     once = ("--repeats", "1", "--profile", "cpu", "--no-agreement")
     folder, _ = bench_run(here, scenario, backends, *once, *flags)
     return folder, {cell["label"]: cell for cell in folder.read_json("summary.json")["cells"]}
+
+
+def assert_computed_again(folder, *names):
+    """What a run recorded lets its figures be computed again."""
+    again, before = as_json(summarise_folder(folder)), folder.read_json("summary.json")
+    for name in names:
+        assert [cell[name] for cell in again["cells"]] == [cell[name] for cell in before["cells"]]

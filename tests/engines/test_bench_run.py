@@ -3,12 +3,10 @@
 import json
 
 import pytest
-from runs import bench_run
+from runs import VLLM, bench_run
 
 from harness.record import Outcome, Phase
 
-# Compiled, it starts minutes later: test_vllm.py starts it so, once.
-VLLM = "vllm@eager"
 UNCACHED = "llamacpp@no-prefix-cache"
 BACKENDS = (VLLM, "llamacpp")
 SMALL = (

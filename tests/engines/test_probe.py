@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from runs import VLLM
 
 from harness.probe import examine
 from harness.probe.finding import Probed
@@ -48,7 +49,7 @@ def test_llamacpp_is_emptied_where_no_prompts_are_kept_in_host_memory(start):
 
 
 def test_vllm_is_as_declared_and_ignores_its_own_former_fields(start):
-    with start("vllm@eager") as engine:  # compiling takes minutes and changes no answer
+    with start(VLLM) as engine:
         found = examine(engine)
         assert differing(found) == []
         seen = topics(found)

@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from runs import bench_run
+from runs import VLLM, bench_run
 
 from harness.metrics.throughput import measured_window, slots_of, spread_over_ns
 from harness.record import Outcome
 
-# Compiled, it starts minutes later: test_vllm.py starts it so, once.
-VLLM = "vllm@eager"
 BACKENDS = (VLLM, "llamacpp")
 
 

@@ -1,14 +1,10 @@
 """Chats in turns on the real engines: what is carried on and reused."""
 
 import pytest
-from runs import cells_of
+from runs import VLLM, assert_computed_again, cells_of
 
-from harness.model import as_json
 from harness.record import Outcome
-from harness.summary import summarise_folder
 
-# Compiled, it starts minutes later: test_vllm.py starts it so, once.
-VLLM = "vllm@eager"
 ENGINES = ("llamacpp", VLLM)
 
 
@@ -45,7 +41,4 @@ def test_a_later_turn_finds_its_history_in_the_cache(chats, engine):
 
 
 def test_what_was_asked_lets_all_be_computed_again(chats):
-    folder, _ = chats
-    again, before = as_json(summarise_folder(folder)), folder.read_json("summary.json")
-    for name in ("answers", "prefix_cache_ideal_by_block"):
-        assert [cell[name] for cell in again["cells"]] == [cell[name] for cell in before["cells"]]
+    assert_computed_again(chats[0], "answers", "prefix_cache_ideal_by_block")

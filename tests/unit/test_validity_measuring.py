@@ -66,6 +66,24 @@ def test_too_short_names_what_would_do():
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
+def test_times_that_vary_need_waves():
+    """Half of the answers take 50 ms, half 150: cv 0.5, 5 waves. 20 answers are 5 waves of four slots."""
+    rows = [
+        {"intended": 100 * i, "sent": 100 * i, "texts": [100 * i + 10, 100 * i + 50 + 100 * (i % 2)]}
+        for i in range(20)
+    ]
+    made = records(*rows)
+
+    def slots(count):
+        return reasons(made, load={"kind": "concurrency", "value": count}).get("few-waves")
+
+    assert slots(4) is slots(1) is None
+    found = slots(5)
+    assert (found["measured"], found["limit"]) == ("4 waves of answers whose times vary by 50%", "5 waves")
+    assert "--requests 25 " in found["hint"]
+    assert "few-waves" not in reasons(made, load={"kind": "rate", "value": 5.0})
+
+
 def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
     about = facts(workload__exact_output=False)
     del about["minimum"]

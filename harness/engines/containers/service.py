@@ -14,10 +14,10 @@ HOST = "0.0.0.0"  # in the container; published on the loopback of this machine 
 VOLUME_PREFIX = "llm-servebench-"
 _HUB_CACHE = "hf-cache"  # of [compose.volumes]: what engines fetch from the model hub
 
-# An engine that logs every request must not fill the disk.
 # No server needs them: raw sockets, device nodes, other roots, capabilities for files, audit records.
 _DROPPED = ("AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT")
 _SECURITY = ("no-new-privileges:true",)
+# An engine that logs every request must not fill the disk.
 _LOGGING = {"driver": "json-file", "options": {"max-size": "64m", "max-file": "2"}}
 STOP_GRACE_S = 15
 

@@ -1,8 +1,7 @@
 """The agreement questions put to real engines of different weights: minutes each on a small machine."""
 
-from runs import bench_run
+from runs import VLLM, bench_run
 
-VLLM = "vllm@eager"
 BACKENDS = (VLLM, "llamacpp")
 
 

@@ -1,12 +1,8 @@
 """Structured output on the real engines: what they obey."""
 
 import pytest
-from runs import cells_of
+from runs import VLLM, assert_computed_again, cells_of
 
-from harness.model import as_json
-from harness.summary import summarise_folder
-
-VLLM = "vllm@eager"
 ENGINES = ("llamacpp", VLLM)
 
 
@@ -17,9 +13,7 @@ def structured(tmp_path_factory):
 
 
 def test_what_was_asked_lets_all_be_computed_again(structured):
-    folder, _ = structured
-    again, before = as_json(summarise_folder(folder)), folder.read_json("summary.json")
-    assert [cell["answers"] for cell in again["cells"]] == [cell["answers"] for cell in before["cells"]]
+    assert_computed_again(structured[0], "answers", "prefix_cache_ideal_by_block")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
