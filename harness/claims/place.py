@@ -3,14 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.claims.book import Book, Claim
 from harness.claims.hardware import HARDWARE
-from harness.model import CellResult, LoadPoint, PairVerdict, Summary
+from harness.model import CellResult, HostFacts, LoadPoint, Manifest, PairVerdict, Summary
 from harness.spec.measures import MEASURES
 
-Json = Mapping[str, Any]
 Triple = tuple[float, float, float]
 
 RATES = ("prefix_cache_hit_rate", "structured_valid_rate")  # shares: comparable between models
@@ -104,10 +102,10 @@ class Place:
         return found
 
 
-def place_of(summary: Summary, manifest: Json, book: Book) -> Place:
+def place_of(summary: Summary, manifest: Manifest, book: Book) -> Place:
     cells = [cell for cell in summary.cells if not cell.simulated]
-    host, model = manifest.get("host") or {}, summary.model
-    apple = ["Apple silicon"] if host.get("system") == "Darwin" else []
+    host, model = manifest.host or HostFacts(), summary.model
+    apple = ["Apple silicon"] if host.system == "Darwin" else []
     scenario = summary.scenario
     labels = {cell.label: cell for cell in reversed(cells)}
     return Place(
@@ -123,7 +121,7 @@ def place_of(summary: Summary, manifest: Json, book: Book) -> Place:
         scenario=scenario,
         kinds=frozenset(book.workloads.get(scenario, ())),
         model=model.title or model.name if model else "",
-        gpus=", ".join(dict.fromkeys([*(host.get("gpus") or []), *apple])),
+        gpus=", ".join(dict.fromkeys([*(host.gpus or ()), *apple])),
     )
 
 

@@ -67,7 +67,7 @@ def _exit_code(run: Run) -> ExitCode:
     if run.interrupted:
         return ExitCode.INTERRUPTED
     if run.failures and not run.cells:
-        raise SetupError("no backend could be measured", where=run.failures[0]["backend"])
+        raise SetupError("no backend could be measured", where=run.failures[0].backend)
     if run.failures:
         return ExitCode.SETUP
     return ExitCode.INVALID if run.summary.state == "invalid" else ExitCode.OK

@@ -90,20 +90,24 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def _cards(scenario: "Scenario") -> dict[str, Any]:
+def _cards(scenario: "Scenario") -> Row:
     """With one word a token, as there is no tokenizer at hand."""
+    from harness.model import as_json
     from harness.run.workloads import Workloads
 
-    return Workloads(scenario, 1, 0, None).cards(0)
+    cards: Row = as_json(Workloads(scenario, 1, 0, None).cards(0))
+    return cards
 
 
 def _with_cards(rows: Sequence[Row]) -> str:
+    from harness.model import WorkloadCard, from_json
     from harness.report.card import card_lines
 
     lines = []
     for row in rows:
         lines += [row["name"], f"  {row['purpose']}"]
-        lines += [f"  {line}" for card in row["cards"].values() for line in card_lines(card)]
+        cards = from_json(row["cards"], dict[str, WorkloadCard])
+        lines += [f"  {line}" for card in cards.values() for line in card_lines(card)]
     return "\n".join(lines)
 
 
@@ -194,13 +198,13 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
         except SpecError as error:
             rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
             continue
-        dead = manifest["state"] == "running" and folder.is_held is False
+        dead = manifest.state == "running" and folder.is_held is False
         rows.append(
             {
                 "run": folder.run_id,
-                "state": "killed" if dead else manifest["state"],
-                "scenario": manifest["scenario"]["scenario"]["name"],
-                "backends": ", ".join(manifest["backends"]),
+                "state": "killed" if dead else manifest.state,
+                "scenario": manifest.scenario.scenario.name,
+                "backends": ", ".join(manifest.backends),
             }
         )
     return rows

@@ -10,12 +10,13 @@ from importlib import metadata
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psutil
 
 from harness import __version__, paths
 from harness.child import without_credentials
+from harness.model import GitRevision, HostFacts
 
 T = TypeVar("T")
 
@@ -26,22 +27,22 @@ _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machi
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 
-def host_facts() -> dict[str, Any]:
-    return {
-        "hostname": platform.node(),
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "python": sys.version.split()[0],
-        "cpu": _proc_value("/proc/cpuinfo", "model name"),
-        "cpus": os.cpu_count(),
-        "cpus_usable": usable_cpus(),
-        "cpu_governor": _read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
-        "memory_bytes": _memory_bytes(),
-        "load_average_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "gpus": gpu_names(),
-        "gpu_driver": gpu_driver(),
-    }
+def host_facts() -> HostFacts:
+    return HostFacts(
+        hostname=platform.node(),
+        system=platform.system(),
+        kernel=platform.release(),
+        machine=platform.machine(),
+        python=sys.version.split()[0],
+        cpu=_proc_value("/proc/cpuinfo", "model name"),
+        cpus=os.cpu_count(),
+        cpus_usable=usable_cpus(),
+        cpu_governor=_read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
+        memory_bytes=_memory_bytes(),
+        load_average_1min=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        gpus=gpu_names(),
+        gpu_driver=gpu_driver(),
+    )
 
 
 def usable_cpus() -> int:
@@ -50,12 +51,12 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def gpu_names() -> list[str] | None:
+def gpu_names() -> tuple[str, ...] | None:
     """Through NVML; None when there is no driver."""
 
-    def read(nvml: ModuleType) -> list[str]:
+    def read(nvml: ModuleType) -> tuple[str, ...]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return [str(nvml.nvmlDeviceGetName(handle)) for handle in handles]
+        return tuple(str(nvml.nvmlDeviceGetName(handle)) for handle in handles)
 
     return _nvml(read)
 
@@ -90,13 +91,13 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
-def git_revision() -> dict[str, Any] | None:
+def git_revision() -> GitRevision | None:
     """Of the checkout this code runs from; None for an installed wheel."""
     if not (paths.CHECKOUT / ".git").exists():
         return None
     try:
         revision = _git("rev-parse", "HEAD")
-        return {"revision": revision, "dirty": bool(_git("status", "--porcelain"))}
+        return GitRevision(revision=revision, dirty=bool(_git("status", "--porcelain")))
     except (OSError, subprocess.SubprocessError):
         return None
 

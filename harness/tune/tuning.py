@@ -211,7 +211,7 @@ class _Session:
         origin = replace(
             tuned.provenance,
             verdict=f"faster: {why}",
-            workload_sha256=run.manifest.content["workload_sha256"] or "",
+            workload_sha256=run.manifest.document.workload_sha256 or "",
             runs=(*tuned.provenance.runs, str(run.folder.path)),
         )
         _store(target, replace(tuned, provenance=origin))
@@ -252,7 +252,7 @@ class _Session:
             metric=self._trials.metric,
             model=place.model,
             launch=place.launch,
-            host=f"{facts.get('cpu')}, {facts.get('cpus_usable')} CPUs",
+            host=f"{facts.cpu}, {facts.cpus_usable} CPUs",
             host_key=place.host_key,
             engine_version=self._trials.engine_version,
             budget_s=self._settings.budget_s,

@@ -175,7 +175,8 @@ def test_hostile_text_stays_text(tmp_path):
     engine = Engine(EVIL.replace("/", "|"), title=EVIL, version=EVIL, track=EVIL, text=EVIL, failing=(5,))
     found = make_run(tmp_path, Shape((engine, TWO[0]), concurrency=(2,), requests=8))
     manifest = found.read_json("manifest.json")
-    manifest["host"] = {**manifest["host"], "cpu": EVIL, EVIL: EVIL}
+    manifest["host"] = {**manifest["host"], "cpu": EVIL}
+    manifest["packages"] = {EVIL: EVIL}
     manifest["command"] = [EVIL]
     found.write_json("manifest.json", manifest)
     reason = {**dict.fromkeys(("code", "measured", "limit", "hint"), EVIL), "verdict": "SUSPECT"}

@@ -54,7 +54,7 @@ def _compared(source: Source) -> str:
     work = "requests"
     if len(found) > 1:
         work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
-    where = ", ".join(filter(None, (model(summary), machine(source.manifest.get("host") or {}))))
+    where = ", ".join(filter(None, (model(summary), machine(source.host))))
     points = counted(len(groups(summary)), "load point")
     return (
         f"{listing(found)} {'was' if len(found) == 1 else 'were'} given {work} of the scenario "
