@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.compare.rules import SESSION_FLOOR
-from harness.model import LoadPoint, Summary, as_json, from_json
-from harness.spec.measures import MEASURES
+from harness.model import VERDICT_METRICS, LoadPoint, Summary, as_json, from_json
 from harness.stats.steps import Level, levels
 
 Entry = dict[str, Any]
@@ -98,7 +97,7 @@ def series(history: Sequence[Entry]) -> list[Series]:
         place = (entry["scenario"], entry["label"], from_json(entry["load"], LoadPoint))
         work = (str(entry["host"]), entry["workload_sha256"])
         for metric, figure in entry["metrics"].items():
-            if metric in MEASURES and figure["interval"][1] > 0:
+            if metric in VERDICT_METRICS and figure["interval"][1] > 0:
                 found.setdefault((*place, metric, *work), []).append(entry)
     return [Series(key[0], key[1], key[2], key[3], tuple(made)) for key, made in found.items()]
 
@@ -112,7 +111,7 @@ def drifts(history: Sequence[Entry], floor: float = SESSION_FLOOR) -> list[Drift
 
 
 def _drift(one: Series, floor: float) -> Drift | None:
-    worse = np.log(np.array(one.values)) * (1 if MEASURES[one.metric] == "lower" else -1)
+    worse = np.log(np.array(one.values)) * (1 if VERDICT_METRICS[one.metric] == "lower" else -1)
     found = levels(worse, least=LEAST_NIGHTS)
     last = found[-1]
     best = min(found, key=lambda level: level.mean)

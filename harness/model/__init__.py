@@ -1,9 +1,8 @@
 """The typed documents of a run: the only source of what is written and of the JSON schemas."""
 
-from harness.model.cell import CellResult, Division, Identity, State
+from harness.model.cell import CellResult, State
 from harness.model.client import ClientStats, Quantiles
 from harness.model.comparison import (
-    Better,
     Capacity,
     Estimate,
     Interval,
@@ -44,6 +43,7 @@ from harness.model.figures import (
     Synchrony,
     TemplateTokens,
 )
+from harness.model.identity import Division, Identity
 from harness.model.issue import IssueCode
 from harness.model.load import Load, LoadKind, LoadPoint
 from harness.model.machine import (
@@ -59,13 +59,20 @@ from harness.model.machine import (
     SourceHealth,
     TelemetryHealth,
 )
+from harness.model.metric import PERCENTILES, STATISTICS, Better, Column, Metric
+from harness.model.metrics import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
 from harness.model.summary import ModelName, RunState, RunWarning, Summary
 from harness.model.validity import VERDICTS, Reason, Validity, Verdict
 
 __all__ = [
+    "METRICS",
+    "PERCENTILES",
+    "SLO_METRICS",
+    "STATISTICS",
     "UNSET",
     "VERDICTS",
+    "VERDICT_METRICS",
     "Answers",
     "Arrivals",
     "Backlog",
@@ -76,6 +83,7 @@ __all__ = [
     "CellResult",
     "ClassStats",
     "ClientStats",
+    "Column",
     "Conditions",
     "Constraint",
     "Cost",
@@ -96,6 +104,7 @@ __all__ = [
     "LoadKind",
     "LoadPoint",
     "Method",
+    "Metric",
     "ModelName",
     "Noise",
     "OutputTokens",
@@ -133,7 +142,9 @@ __all__ = [
     "VerdictRules",
     "Word",
     "as_json",
+    "distorted_by",
     "doc",
+    "family",
     "from_json",
     "known",
 ]

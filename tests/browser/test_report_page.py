@@ -105,7 +105,7 @@ def test_the_metric_of_a_family_can_be_chosen(page, report):
     page.look(1200)
     page.open(report)
     shown = "[data-family='load'] figcaption"
-    assert texts(page, shown) == ["Time to first token against concurrency (closed loop)"]
+    assert texts(page, shown) == ["Time to first token p50 against concurrency (closed loop)"]
     page.evaluate(
         "(s => { s.value = 'output'; s.dispatchEvent(new Event('change')) })"
         "(document.querySelector(\"[data-family='load'] select\"))"

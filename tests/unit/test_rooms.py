@@ -23,7 +23,7 @@ ALLOWED = {
     "scratch": set(),
     "dotted": {"model"},
     "telemetry": set(),
-    "spec": {"errors", "foreign", "paths"},
+    "spec": {"errors", "foreign", "model", "paths"},
     "schedule": {"spec"},
     "plan": {"model", "spec"},
     "prompts": {"asked", "errors", "paths", "spec", "traces"},

@@ -4,30 +4,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.dotted import number_at, value_at
-from harness.model import VERDICTS, CellResult, Reason
+from harness.model import PERCENTILES, STATISTICS, VERDICTS, CellResult, Metric, Reason, family
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.measures import measure
 from harness.report.notes import reason_text
 from harness.report.text import NOT_KNOWN, counted, listing, number, plain
 from harness.report.view import Group, cell_name, groups, labels, point_words
 
-LATENCIES = {
-    "ttft_ms": "TTFT from the intended send (closed loop: from the send)",
-    "ttft_service_ms": "TTFT from the send",
-    "itl_ms": "ITL",
-    "tpot_ms": "TPOT",
-    "e2e_ms": "E2E",
-}
-STATISTICS = {name: name for name in ("mean", "p50", "p90", "p95", "p99")}
-BOUNDS = {f"{name}_upper": f"{name} at most" for name in ("p50", "p90", "p95", "p99")}
+EVERY = {name: name for name in STATISTICS}
+BOUNDS = {f"{name}_upper": f"{name} at most" for name in PERCENTILES}
 BOUNDED = "upper bounds of 95 % confidence"
-RATES = {
-    "output_tokens_per_s": "output tokens/s",
-    "input_tokens_per_s": "input tokens/s",
-    "output_chars_per_s": "output characters/s",
-    "requests_per_s": "requests/s",
-    "window_s": "window, s",
-}
+RATES = {metric.name: measure(metric.name).title for metric in family("rate")} | {"window_s": "window, s"}
 CLIENT = {
     "slot_idle_share": "slots idle, of 1",
     "synchrony.index": "synchrony of the slots, of 1",
@@ -37,7 +25,8 @@ CLIENT = {
     "client.loop_lag_ms.max": "largest",
     "client.busy_share": "client core busy, of 1",
 }
-PARTS = {"by_turn": "TTFT p50 by turn, ms", "by_kind": "TTFT p50 by kind of request, ms"}
+PART = measure("ttft_ms.p50")
+PARTS = {"by_turn": "turn", "by_kind": "kind of request"}
 VERDICTS_EXPLAINED = (
     "Each cell is one backend at one load point in one repeat. SUSPECT: usable with the stated doubt. "
     "INVALID: the figures may be those of the load generator and not of the server, or too few requests "
@@ -105,28 +94,32 @@ def statistics(source: Source) -> Html:
 
 def _group(source: Source, group: Group) -> Html:
     cells = [cell for row in group.rows for cell in row.cells]
-    latencies = [
-        _values(source, f"{title}, ms", cells, {f"{field}.{key}": head for key, head in STATISTICS.items()})
-        for field, title in LATENCIES.items()
-    ]
+    latencies = [_latency(source, metric, "", cells, EVERY) for metric in family("latency")]
     bounds = [
-        _values(
-            source, f"{title}, ms, {BOUNDED}", cells, {f"{field}.{key}": head for key, head in BOUNDS.items()}
-        )
-        for field, title in LATENCIES.items()
-        if field != "itl_ms"  # gaps of one answer are not independent
+        _latency(source, metric, f", {BOUNDED}", cells, BOUNDS)
+        for metric in family("latency")
+        if metric.per_request
     ]
     rates = _values(source, "Rates", cells, RATES)
-    parts = [_by(source, cells, field, title) for field, title in PARTS.items()]
+    parts = [_by(source, cells, field, what) for field, what in PARTS.items()]
     return details(point_words(group.point).capitalize(), *latencies, *bounds, rates, *filter(None, parts))
 
 
-def _by(source: Source, cells: Sequence[CellResult], field: str, title: str) -> Html | None:
+def _latency(
+    source: Source, metric: Metric, words: str, cells: Sequence[CellResult], statistics: Mapping[str, str]
+) -> Html:
+    """`statistics`: key → heading."""
+    paths = {f"{metric.name}.{key}": head for key, head in statistics.items()}
+    return _values(source, f"{measure(metric.name).title}{words}", cells, paths)
+
+
+def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> Html | None:
     """TTFT of each turn of a conversation, or of each kind of request; None where there is one only."""
     kinds = list(dict.fromkeys(kind for cell in cells for kind in value_at(cell, field) or ()))
     if len(kinds) < 2:
         return None
-    return _values(source, title, cells, {f"{field}.{kind}.ttft_ms.p50": kind for kind in kinds})
+    title = f"{PART.name} by {what}, {PART.unit}"
+    return _values(source, title, cells, {f"{field}.{kind}.{PART.path}": kind for kind in kinds})
 
 
 def _values(source: Source, caption: str, cells: Sequence[CellResult], paths: Mapping[str, str]) -> Html:
