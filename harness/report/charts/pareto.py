@@ -139,6 +139,7 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         lines=(*lines, Line("not beaten in both", None, front, "front")),
         reading="near",
         bars=" or ".join(sorted(kinds)),
+        right=axes.right,
         paper=axes.right or axes.option == LATENCIES[0].name,
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.dotted import number_at, value_at
 from harness.model import PERCENTILES, STATISTICS, VERDICTS, CellResult, Metric, Reason, family
+from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.measures import measure
@@ -37,7 +38,6 @@ ANSWERS_EXPLAINED = (
     "backends, mean that the backends did not do the same work."
 )
 ANSWER_CELLS, ANSWER_LIMIT = 3, 400
-UNFOLDED = 8  # cells
 
 
 def validity(source: Source) -> Html:
@@ -49,15 +49,41 @@ def validity(source: Source) -> Html:
         "validity",
         "Can the numbers be trusted?",
         tag("p", tag("strong", _counted(cells)), " ", VERDICTS_EXPLAINED),
-        every if len(cells) <= UNFOLDED else details("Every cell, with how the load generator fared", every),
+        _verdicts(source),
+        folded(len(cells), every),
         _errors(source),
     )
 
 
-def _counted(cells: Sequence[CellResult]) -> str:
+def _verdicts(source: Source) -> Html:
+    """By backend and load, with the codes of what is doubted."""
+    rows, owners = [], []
+    for group, row in every_row(source):
+        worst, _count = row.validity
+        codes = Counter(reason.code for cell in row.cells for reason in cell.validity.reasons)
+        requests = [cell.requests for cell in row.cells]
+        rows.append(
+            [
+                where(source, group, row),
+                tag("span", _listed(row.cells), class_=worst.lower()),
+                ", ".join(f"{code} ({count})" for code, count in codes.most_common()) or "every check passed",
+                f"{sum(one.ok for one in requests)} of {sum(one.planned for one in requests)}",
+                str(sum(one.failed for one in requests)),
+                str(sum(one.dropped for one in requests)),
+            ]
+        )
+        owners.append(source.index(row.label))
+    head = ["backend, load", "cells", "why (cells)", "answered", "failed", "dropped"]
+    return table("Validity by backend and load", head, rows, owners)
+
+
+def _listed(cells: Sequence[CellResult]) -> str:
     counts = Counter(cell.validity.verdict for cell in cells)
-    words = listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
-    return f"{counted(len(cells), 'cell')}: {words}." if cells else "No cell was measured."
+    return listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
+
+
+def _counted(cells: Sequence[CellResult]) -> str:
+    return f"{counted(len(cells), 'cell')}: {_listed(cells)}." if cells else "No cell was measured."
 
 
 def _validity_row(cell: CellResult) -> Iterator[str]:
@@ -102,7 +128,20 @@ def _group(source: Source, group: Group) -> Html:
     ]
     rates = _values(source, "Rates", cells, RATES)
     parts = [_by(source, cells, field, what) for field, what in PARTS.items()]
-    return details(point_words(group.point).capitalize(), *latencies, *bounds, rates, *filter(None, parts))
+    each = (*latencies, *bounds, rates, *filter(None, parts))
+    return details(point_words(group.point).capitalize(), *_medians(source, group), folded(len(cells), *each))
+
+
+def _medians(source: Source, group: Group) -> Iterator[Html]:
+    rows, owners = [], []
+    for metric in family("latency"):
+        for row in group.rows:
+            values = (median(row, f"{metric.name}.{key}") for key in STATISTICS)
+            rows.append([join([source.name(row.label), f" {measure(metric.name).title}"]), *values])
+            owners.append(source.index(row.label))
+    yield table(f"Latencies{of_repeats(source)}", ["backend", *STATISTICS], rows, owners, "numbers")
+    columns = {path: (head, 1.0) for path, head in RATES.items()}
+    yield medians(source, "Rates", columns, [(group, row) for row in group.rows])
 
 
 def _latency(
