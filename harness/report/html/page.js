@@ -48,11 +48,11 @@ const fitting = (svg, [left, top, right, bottom]) => {
   const span = { x: [left, right], y: [bottom, top] };
   const made = [...svg.querySelectorAll(".line, .bars, .repeat, .ideal, .front, .mark, .grid, .ticks")].map((part) =>
     [part, { d: part.getAttribute("d"), at: part.getAttribute("transform"), inner: part.innerHTML }]);
-  const as_made = new Map(made);
+  const asMade = new Map(made);
   const now = { x: same, y: same };
   const values = (axis, lines) => lines.flatMap((line) => {
     const seen = JSON.parse(line.dataset.points).filter(([key]) => !["", "max", "p0.1"].includes(key));
-    const bars = as_made.get(line.querySelector(".bars"))?.d ?? "";
+    const bars = asMade.get(line.querySelector(".bars"))?.d ?? "";
     const ends = [...bars.matchAll(/M([-\d.]+),([-\d.]+)([HV])([-\d.]+)/g)].flatMap(([, x, y, way, end]) =>
       (way === "H") === (axis === "x") ? [Number(axis === "x" ? x : y), Number(end)] : []);
     return [...seen.map(([, x, y]) => (axis === "x" ? x : y)), ...ends];
