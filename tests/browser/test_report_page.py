@@ -166,7 +166,8 @@ def test_the_first_screen_has_the_result_and_its_chart(page, report):
     page.look(1280)
     page.open(report)
     ends = page.evaluate(
-        "[...document.querySelectorAll('.first, .first svg')].map(part => part.getBoundingClientRect().bottom)"
+        "[...document.querySelectorAll('.first, .first svg')]"
+        ".map(part => part.getBoundingClientRect().bottom)"
     )
     assert len(ends) == 2
     assert max(ends) < 900

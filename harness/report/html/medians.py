@@ -9,8 +9,8 @@ from harness.report.view import Group, Row, groups, repeats
 
 
 def where(source: Source, group: Group, row: Row) -> Html:
-    """`vllm, c8`"""
-    return join([source.name(row.label), f", {group.point.label}"])
+    """`vllm, concurrency 8`"""
+    return join([source.name(row.label), f", {group.point.kind} {group.point.value:g}"])
 
 
 def every_row(source: Source) -> Iterator[tuple[Group, Row]]:
