@@ -56,9 +56,8 @@ def test_it_loads_alone_and_without_complaint(page, report, width, dark):
     page.open(report)
     assert requests(page) == [report.as_uri()]
     assert complaints(page) == []
-    assert (
-        visible(page, ".plot svg") == 5
-    )  # beside the result, and one metric of each family, distributions at each load
+    # One beside the result, and one metric of each family, distributions at each load.
+    assert visible(page, ".plot svg") == 5
     # Wide tables and pictures scroll in their own boxes, never the page or its links.
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate("(nav => nav.scrollWidth - nav.clientWidth)(document.querySelector('nav'))") == 0
