@@ -21,7 +21,7 @@ def sentence(summary: Summary, group: Group) -> str:
         words = [word for word, _other, _times in mine]
         if "faster" in words and "slower" not in words:
             return plain(_leads(row, of, mine), 600)
-    return plain(_measured(group, of), 600)
+    return plain(_why_nobody(pairs, of) + _measured(group, of), 600)
 
 
 def _seen_from(label: str, found: Finding) -> tuple[str, str, str]:
@@ -52,6 +52,17 @@ def _parts(mine: Sequence[tuple[str, str, str]]) -> Iterator[str]:
         others = [other for found, other, _times in mine if found == word]
         if others:
             yield text.format(listing(others))
+
+
+def _why_nobody(pairs: Sequence[Finding], of: Measure) -> str:
+    """Nothing where runs are missing: the page says so once."""
+    words = {found.word for found in pairs}
+    if words == {"same"}:
+        return f"The same in {of.name} within noise. "
+    if words == {"not comparable"}:
+        reasons = dict.fromkeys(found.why for found in pairs)
+        return f"Not comparable in {of.name}: {'; '.join(reasons)}. "
+    return ""
 
 
 def _measured(group: Group, of: Measure) -> str:
