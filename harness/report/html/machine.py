@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.dotted import number_at
 from harness.model import CellResult
-from harness.report.html.medians import every_row, folded, medians, where
+from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, items, join, section, table, tag
+from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text import NOT_KNOWN, number, or_unknown, plain
-from harness.report.view import Group, Row, cell_name
+from harness.report.view import Row, cell_name
 
 GIB = 1 / (1 << 30)
 
@@ -66,28 +66,26 @@ def _used(source: Source) -> Html | None:
     on_gpus = any(cell.gpu and cell.gpu.engine_gpus for cell in cells)
     no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
     every = table("What limited each cell, and what it used", head, rows, owners, class_="used")
-    seen = [(group, row) for group, row in every_row(source) if any(cell in cells for cell in row.cells)]
-    return join(
-        [
-            tag("p", EXPLAINED),
-            *no_gpu,
-            _limits(source, seen),
-            medians(source, "What was used", {path: USED[path] for path in paths}, seen),
-            folded(len(cells), every),
-        ]
-    )
+    return join([tag("p", EXPLAINED), *no_gpu, _by_backend(source, paths), folded(len(cells), every)])
 
 
-def _limits(source: Source, rows: Sequence[tuple[Group, Row]]) -> Html:
-    """By backend and load, with the number of repeats where they differ."""
-    made, owners = [], []
-    for group, row in rows:
-        counts = Counter(_limiter(cell) for cell in row.cells)
-        told = [f"{words} ({count} of {len(row.cells)})" if len(counts) > 1 else words
-                for words, count in counts.most_common()]  # fmt: skip
-        made.append([where(source, group, row), items(told) if len(told) > 1 else told[0]])
-        owners.append(source.index(row.label))
-    return table("What limited it", ["backend, load", "limited by"], made, owners)
+def _by_backend(source: Source, paths: Sequence[str]) -> Html:
+    rows, owners = [], []
+    for group, row in every_row(source):
+        if any(cell.limiter or cell.host for cell in row.cells):
+            used = (median(row, path, USED[path][1]) for path in paths)
+            rows.append([where(source, group, row), _limiters(row), *used])
+            owners.append(source.index(row.label))
+    head = ["backend, load", "limited by", *(USED[path][0] for path in paths)]
+    return table(f"What was used{of_repeats(source)}", head, rows, owners, class_="used")
+
+
+def _limiters(row: Row) -> str:
+    """Without the numbers, which differ from repeat to repeat."""
+    counts = Counter(_limiter(cell).partition(":")[0] for cell in row.cells)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{words} ({count} of {len(row.cells)})" for words, count in counts.most_common())
 
 
 def _limiter(cell: CellResult) -> str:
