@@ -1,7 +1,7 @@
 """Records and facts of cells to the objects of summary.json. Recomputable from a copied run folder."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -40,6 +40,7 @@ from harness.metrics.slots import slot_time
 from harness.metrics.state import cell_state
 from harness.metrics.steady import steady_state
 from harness.model import (
+    METRICS,
     Agreement,
     CellFacts,
     CellResult,
@@ -86,8 +87,8 @@ def summarise_cell(
     facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, asked, hit_source)))
     nulls: dict[str, str] = {}
 
-    def statistics(name: str, values: NDArray[np.float64], *, independent: bool = True) -> LatencyStats:
-        described, reasons = describe(values, independent=independent)
+    def statistics(name: str, values: NDArray[np.float64]) -> LatencyStats:
+        described, reasons = describe(values, independent=METRICS[name].per_request)
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
@@ -121,6 +122,10 @@ def summarise_cell(
     if state.state is None:
         nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=facts.request.unsaid)
+    figures: dict[str, Any] = {
+        **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
+        **rates,
+    }
     return CellResult(
         **{name: getattr(facts.identity, name) for name in Identity.__struct_fields__},
         load=load,
@@ -129,15 +134,7 @@ def summarise_cell(
         validity=judge(Evidence(records, facts, hit_rate, asked, watched, steady, answered.answers, laws)),
         requests=counts,
         arrivals=arrivals.compare_cell(requests, load, asked),
-        ttft_ms=statistics("ttft_ms", latency.ttft_ms(requests)),
-        ttft_service_ms=statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
-        itl_ms=statistics("itl_ms", latency.itl_ms(records), independent=False),
-        tpot_ms=statistics("tpot_ms", latency.tpot_ms(requests)),
-        e2e_ms=statistics("e2e_ms", latency.e2e_ms(requests)),
-        output_tokens_per_s=rates["output_tokens_per_s"],
-        input_tokens_per_s=rates["input_tokens_per_s"],
-        requests_per_s=rates["requests_per_s"],
-        output_chars_per_s=rates["output_chars_per_s"],
+        **figures,
         goodput_requests_per_s=good.requests_per_s,
         **course._asdict(),
         conservation=laws,

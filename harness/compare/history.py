@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.compare.rules import SESSION_FLOOR
 from harness.model import (
+    VERDICT_METRICS,
     HistoryEntry,
     HistoryFigure,
     HistoryHost,
@@ -20,7 +21,6 @@ from harness.model import (
     Summary,
     as_json,
 )
-from harness.spec.measures import MEASURES
 from harness.stats.steps import Level, levels
 
 LEAST_NIGHTS = 3  # a change counts from this many runs on
@@ -103,7 +103,7 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
     for entry in sorted(history, key=attrgetter("created_utc")):
         work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256)
         for metric, figure in entry.metrics.items():
-            if metric in MEASURES and figure.interval[1] > 0:
+            if metric in VERDICT_METRICS and figure.interval[1] > 0:
                 found.setdefault((metric, *work), []).append(entry)
     return [Series(made[0].scenario, *made[0].place, str(key[0]), tuple(made)) for key, made in found.items()]
 
@@ -117,7 +117,7 @@ def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> lis
 
 
 def _drift(one: Series, floor: float) -> Drift | None:
-    worse = np.log(np.array(one.values)) * (1 if MEASURES[one.metric] == "lower" else -1)
+    worse = np.log(np.array(one.values)) * (1 if VERDICT_METRICS[one.metric] == "lower" else -1)
     found = levels(worse, least=LEAST_NIGHTS)
     last = found[-1]
     best = min(found, key=lambda level: level.mean)

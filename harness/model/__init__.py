@@ -11,7 +11,7 @@ from harness.model.agreement import (
     RightCount,
     StoredAnswer,
 )
-from harness.model.cell import CellResult, Division, Identity, State
+from harness.model.cell import CellResult, State
 from harness.model.cell_facts import (
     CachePreparation,
     CellFacts,
@@ -35,7 +35,6 @@ from harness.model.compared import (
     RunComparison,
 )
 from harness.model.comparison import (
-    Better,
     Capacity,
     Estimate,
     Interval,
@@ -78,6 +77,7 @@ from harness.model.figures import (
     TemplateTokens,
 )
 from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
+from harness.model.identity import Division, Identity
 from harness.model.issue import IssueCode
 from harness.model.load import Load, LoadKind, LoadPoint, RateSegment
 from harness.model.machine import (
@@ -109,6 +109,8 @@ from harness.model.manifest import (
     ScenarioTables,
     Seeds,
 )
+from harness.model.metric import PERCENTILES, STATISTICS, Better, Column, Metric
+from harness.model.metrics import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.probe import Finding, Probed
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
 from harness.model.summary import ModelName, RunState, RunWarning, Summary
@@ -126,8 +128,13 @@ from harness.model.workload import (
 )
 
 __all__ = [
+    "METRICS",
+    "PERCENTILES",
+    "SLO_METRICS",
+    "STATISTICS",
     "UNSET",
     "VERDICTS",
+    "VERDICT_METRICS",
     "Agreement",
     "Answers",
     "ArrivalStatistics",
@@ -153,6 +160,7 @@ __all__ = [
     "ClaimWord",
     "ClassStats",
     "ClientStats",
+    "Column",
     "ComparedFigure",
     "ComparedLabel",
     "ComparedPair",
@@ -195,6 +203,7 @@ __all__ = [
     "Looks",
     "Manifest",
     "Method",
+    "Metric",
     "MigInstance",
     "Minimum",
     "MissingFigure",
@@ -253,7 +262,9 @@ __all__ = [
     "WorkloadCard",
     "WorkloadCards",
     "as_json",
+    "distorted_by",
     "doc",
+    "family",
     "from_json",
     "known",
 ]

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from harness.model.load import LoadPoint
+from harness.model.metric import Better
 from harness.model.record import Record, doc
 
 Number = int | float
 Word = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
 Method = Literal["runs", "pooled"]
-Better = Literal["lower", "higher"]
 
 
 class Interval(msgspec.Struct, frozen=True, array_like=True):
