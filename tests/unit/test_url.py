@@ -136,7 +136,7 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
 
 def test_two_servers_are_measured_by_turns_at_equal_loads():
     arguments = argparse.Namespace(
-        model_name=None, api_key_env=None, out=options.RESULTS, json=True, no_report=True
+        model_name=None, api_key_env=None, out=options.RESULTS, json=True, no_report=True, metrics_port=None
     )
     seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
     found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen)]
