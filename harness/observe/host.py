@@ -3,7 +3,6 @@
 import os
 import platform
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -14,8 +13,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from harness import __version__, paths
-from harness.child import without_credentials
+from harness import __version__
 
 T = TypeVar("T")
 
@@ -88,29 +86,6 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def git_revision() -> dict[str, Any] | None:
-    """Of the checkout this code runs from; None for an installed wheel."""
-    if not (paths.CHECKOUT / ".git").exists():
-        return None
-    try:
-        revision = _git("rev-parse", "HEAD")
-        return {"revision": revision, "dirty": bool(_git("status", "--porcelain"))}
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(paths.CHECKOUT), *arguments]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-        env=without_credentials(os.environ),
-    ).stdout.strip()
 
 
 def _read(path: Path) -> str | None:

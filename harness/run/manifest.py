@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from harness import build
 from harness.errors import SpecError
 from harness.model import RunWarning, as_json
 from harness.observe import host
@@ -43,7 +44,7 @@ class Manifest:
             "working_directory": str(Path.cwd()),
             "host": machine,
             "packages": host.package_versions(),
-            "git": host.git_revision(),
+            "git": build.revision(),
             "scenario": dataclasses.asdict(prepared.scenario),
             "scenario_sha256": files.fingerprint(prepared.scenario),
             "model": _model(prepared),
