@@ -95,11 +95,15 @@ def _define(folder: Path, side: str, commit: str) -> None:
     header = {"name": side, "title": f"{side} {commit[:12]}", "licence": "unknown", "homepage": ""}
     simulated = declared["backend"].get("simulated", False)
     server = {key: value for key, value in declared["server"].items() if key != "prepare"}
+    kept = {key: declared[key] for key in KEPT if key in declared}
+    cache = kept.get("prefix_cache", {})
+    if "{slot}" in cache.get("reset", {}).get("path", ""):
+        del cache["reset"]  # how many slots this server has is not known; a restart empties them all
     definition = {
         "backend": {**header, "weights": "none", "simulated": simulated},
         "server": {**server, "served_name": "{listed}"},
         "process": {"program": ["bash", str(start)], "env": {"PORT": "{port}"}},
-        **{key: declared[key] for key in KEPT if key in declared},
+        **kept,
     }
     text = "".join(f"{key} = {as_toml(value)}\n" for key, value in definition.items())
     backends = folder / "backends"

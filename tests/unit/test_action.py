@@ -110,11 +110,10 @@ def test_a_side_is_spoken_to_as_its_engine_and_started_by_the_command(tmp_path, 
     shipped = load_backend(engine)
     monkeypatch.chdir(tmp_path)
     made = load_backend("head")
-    assert (made.dialect, made.metrics, made.prefix_cache) == (
-        shipped.dialect,
-        shipped.metrics,
-        shipped.prefix_cache,
-    )
+    assert (made.dialect, made.metrics) == (shipped.dialect, shipped.metrics)
+    assert made.prefix_cache.enabled == shipped.prefix_cache.enabled
+    reset = shipped.prefix_cache.reset
+    assert made.prefix_cache.reset == (None if reset and "{slot}" in reset.path else reset)
     assert made.backend.simulated == shipped.backend.simulated
     assert made.process.program == ("bash", str(tmp_path / "head.sh"))
     assert (tmp_path / "head.sh").read_text() == f"cd {tmp_path}/head\nserve --port $PORT\n"

@@ -52,11 +52,3 @@ def test_the_version_stands_in_one_place():
     assert "version" not in project
     assert project["dynamic"] == ["version"]
     assert re.search(rf"^## \[{re.escape(__version__)}\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
-
-
-def test_actions_are_pinned_by_commit():
-    found = []
-    for path in [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "action.yml"]:
-        found += re.findall(r"uses: ([^\s#]+)", path.read_text(encoding="utf-8"))
-    assert found
-    assert [one for one in found if one != "./" and not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", one)] == []
