@@ -26,7 +26,14 @@ def tool():
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("harness", "workloads", "backends", "compose"):
             shutil.copytree(paths.CHECKOUT / name, context / name, ignore=ignored)
-        for name in ("Dockerfile", ".dockerignore", "pyproject.toml", "README.md", "LICENSE"):
+        for name in (
+            "Dockerfile",
+            ".dockerignore",
+            "pyproject.toml",
+            "hatch_build.py",
+            "README.md",
+            "LICENSE",
+        ):
             shutil.copy(paths.CHECKOUT / name, context)
         shutil.copytree(wheels, context / "wheels")
         (pip,) = (context / "wheels").glob("pip-*.whl")
