@@ -93,4 +93,4 @@ ci: ## everything, as CI runs it
 	bash .ci/run
 
 clean: ## what is made in this folder; the cache of engines and models stays
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-release dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
