@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from harness.errors import BenchError, ExitCode, SpecError
 
@@ -65,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    def __call__(self, *_: object) -> NoReturn:
+    def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> NoReturn:
         from harness.build import version_text
 
         print(f"bench {version_text()}")
