@@ -1,31 +1,40 @@
 """`bench engines`: the environments engines run in as processes."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.spec.backend import Backend
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
-    install.add_argument("names", nargs="+", metavar="NAME")
+    install.add_argument("names", nargs="+", metavar="NAME[==VERSION]")
     install.add_argument("--force", action="store_true", help="reinstall")
+    actions.add_parser(
+        "outdated", help="compare pinned versions with the newest packages", allow_abbrev=False
+    )
     actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    return _install(arguments.names, arguments.force) if arguments.action == "install" else _list()
+    if arguments.action == "install":
+        return _install(arguments.names, arguments.force)
+    return _outdated() if arguments.action == "outdated" else _list()
 
 
 def _install(names: list[str], force: bool) -> int:
     from harness.cli.output import progress_display
-    from harness.engines.install import install_engine
-    from harness.spec.backend_refs import load_backend
+    from harness.engines.install import install_engine, needs_install
+    from harness.spec.backend_refs import parse_backend_list
 
     ui = progress_display()
-    definitions = [load_backend(name) for name in names]
+    definitions = [ref.definition for ref in parse_backend_list(",".join(names))]
     for definition in definitions:
-        if definition.process is None or definition.process.install is None:
+        if not needs_install(definition):
             raise SpecError(
                 f"'{definition.name}' is not installed by bench",
                 where="bench engines install",
@@ -40,17 +49,40 @@ def _install(names: list[str], force: bool) -> int:
     return ExitCode.OK
 
 
+def _outdated() -> int:
+    """Images are not looked up: their registries have no common way to ask."""
+    from harness.cli.output import progress_display
+    from harness.engines.install import newest
+
+    ui = progress_display()
+    try:
+        found = {one.name: newest(one, ui.stage) for one in _installable()}
+    finally:
+        ui.close()
+    for name, (pinned, latest) in found.items():
+        newer = "is the newest" if pinned == latest else f"is pinned; try {name}=={latest}"
+        print(f"{name:<12} {pinned} {newer}")
+    return ExitCode.OK
+
+
 def _list() -> int:
+    from harness.engines.install import installed, size_mb
+
+    for definition in _installable():
+        environment = installed(definition)
+        state = (
+            f"installed, {environment.version}"
+            if environment
+            else f"not installed (about {size_mb(definition)} MB)"
+        )
+        print(f"{definition.name:<12} {state}")
+    return ExitCode.OK
+
+
+def _installable() -> "list[Backend]":
     from harness import paths
-    from harness.engines.install import installed
+    from harness.engines.install import needs_install
     from harness.spec.backend_refs import load_backend
 
-    for name in sorted(set(paths.definitions("backends")) - {"models"}):
-        definition = load_backend(name)
-        if definition.process is None or definition.process.install is None:
-            continue
-        environment = installed(definition)
-        size = definition.process.install.size_mb
-        state = f"installed, {environment.version}" if environment else f"not installed (about {size} MB)"
-        print(f"{name:<12} {state}")
-    return ExitCode.OK
+    names = sorted(set(paths.definitions("backends")) - {"models"})
+    return [definition for definition in map(load_backend, names) if needs_install(definition)]

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument(
         "backend",
-        metavar="NAME[@VARIANT][=URL]",
+        metavar="NAME[==VERSION][@VARIANT][=URL]",
         help="backend to check; without =URL it is started and stopped",
     )
     options.add_model(parser)

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backends",
         required=True,
         metavar="LIST",
-        help="comma-separated NAME[@VARIANT][=URL]; =URL uses a running server, openai=URL any server that "
-        "speaks the OpenAI API",
+        help="comma-separated NAME[==VERSION][@VARIANT][=URL]; =URL uses a running server, openai=URL any "
+        "server that speaks the OpenAI API",
     )
     options.add_model(parser)
     options.add_model_name(parser)

@@ -10,7 +10,9 @@ _POLL_S = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backend", metavar="NAME[@VARIANT]", help="name from `bench list backends`")
+    parser.add_argument(
+        "backend", metavar="NAME[==VERSION][@VARIANT]", help="name from `bench list backends`"
+    )
     options.add_model(parser)
     options.add_launch(
         parser,

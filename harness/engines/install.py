@@ -23,6 +23,7 @@ from harness.engines.watch import run_logged, tail
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Install
 from harness.spec.files import fingerprint
+from harness.spec.versions import pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,17 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     )
 
 
+def newest(definition: Backend, say: Say) -> tuple[str, str]:
+    """The pinned version, and the newest that pip would install here. Raises SetupError where pip fails."""
+    install = _recipe(definition)
+    name, _, version = (pinned(install) or install.requirements[0]).partition("==")
+    log = _log(f"outdated-{definition.name}")
+    found = Pip(Path(sys.executable), log, say, definition.name).resolve(
+        f"asking for the newest {name}", "--no-deps", name
+    )
+    return version, found[0]["version"]
+
+
 def _recipe(definition: Backend) -> Install:
     if definition.process is None or definition.process.install is None:
         raise SpecError(
@@ -94,9 +106,7 @@ def _environment(folder: Path, facts: dict[str, Any]) -> EngineEnv:
 
 
 def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any]:
-    log = paths.cache_dir() / "logs" / f"install-{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_bytes(b"")
+    log = _log(f"install-{name}")
     if run_logged([sys.executable, "-m", "venv", str(folder)], log, say, f"{name}: creating the environment"):
         raise SetupError(
             "python -m venv failed",
@@ -106,16 +116,18 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any
         )
     python = folder / "bin" / "python"
     pip = Pip(python, log, say, name)
+    wheel = _download(pip, folder, install.requirements[0]) if install.without else None
     torch_source = ""
     constraint: tuple[str, ...] = ()
     if install.torch:
-        torch_source = install_cpu_torch(pip, python.parent, install.torch)
+        torch = (_pinned_torch(wheel) if wheel else None) or install.torch
+        torch_source = install_cpu_torch(pip, python.parent, torch)
         say(f"{name}: {torch_source}")
         pinned = folder / "constraints.txt"
         pinned.write_text(f"torch=={_packages(python)['torch']}\n", encoding="utf-8")
         constraint = ("--constraint", str(pinned))
-    if install.without:
-        _install_without(pip, folder, install, constraint)
+    if wheel:
+        _install_without(pip, wheel, install, constraint)
     else:
         pip.run(
             f"installing {', '.join(install.requirements)}", "install", *constraint, *install.requirements
@@ -137,23 +149,32 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any
     }
 
 
-def _install_without(pip: Pip, folder: Path, install: Install, constraint: tuple[str, ...]) -> None:
-    """The first requirement's wheel after everything it asks for, less what is left out."""
+def _log(name: str) -> Path:
+    log = paths.cache_dir() / "logs" / f"{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"")
+    return log
+
+
+def _download(pip: Pip, folder: Path, engine: str) -> Path:
+    """The engine's own wheel."""
+    flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(folder))
+    pip.run(f"downloading {engine}", "download", *flags, engine)
+    return next(folder.glob("*.whl"))
+
+
+def _pinned_torch(wheel: Path) -> str | None:
+    """The version of torch that the wheel was built for, where it says so."""
+    pins = (re.match(r"torch\s*==\s*([0-9.]+)", line) for line in _requires(wheel))
+    return next((pin[1] for pin in pins if pin), None)
+
+
+def _install_without(pip: Pip, wheel: Path, install: Install, constraint: tuple[str, ...]) -> None:
+    """The wheel of the first requirement after everything it asks for, less what is left out."""
     engine, *others = install.requirements
-    pip.run(
-        f"downloading {engine}",
-        "download",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-        "--dest",
-        str(folder),
-        engine,
-    )
-    wheel = next(folder.glob("*.whl"))
     left_out = {_normal(name) for name in install.without}
     wanted = [line for line in _requires(wheel) if _normal(_project(line)) not in left_out]
-    listing = folder / "requirements.txt"
+    listing = wheel.with_name("requirements.txt")
     listing.write_text("\n".join([*wanted, *others]) + "\n", encoding="utf-8")
     pip.run(f"installing what {engine} needs", "install", *constraint, "--requirement", str(listing))
     pip.run(f"installing {engine}", "install", "--no-deps", str(wheel))

@@ -27,10 +27,6 @@ _CAUSES = (
         r"CERTIFICATE_VERIFY_FAILED",
         "the package index's certificate is not trusted: see pip's --cert setting",
     ),
-    (
-        r"from versions: none",
-        "the package index lacks it or cannot be reached: check the network and pip's settings",
-    ),
 )
 
 

@@ -25,6 +25,12 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
             where=f"--launch simulate, backend {ref.label}",
             hint=nearest(dialect, DIALECTS),
         )
+    if ref.version:
+        raise SpecError(
+            "a simulated engine has no versions",
+            where=f"--launch simulate, backend {ref.label}",
+            hint=f"use {definition.name}",
+        )
     args = ["--host", "{host}", "--port", "{port}", "--model-name", "{served_name}", "--dialect", dialect]
     args += TIMING
     if "max_sequences" in definition.engine.values:

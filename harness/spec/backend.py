@@ -346,13 +346,15 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class BackendRef:
-    """One element of --backends, resolved: the definition with its variant applied."""
+    """One element of --backends, resolved: the definition with its version and variant applied."""
 
     definition: Backend
     variant: str | None
     url: str | None  # attach to a running server
+    version: str | None = None  # in place of the one that the definition pins
     tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
 
     @property
     def label(self) -> str:
-        return self.definition.name + (f"@{self.variant}" if self.variant else "")
+        version = f"=={self.version}" if self.version else ""
+        return self.definition.name + version + (f"@{self.variant}" if self.variant else "")

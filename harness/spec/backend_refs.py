@@ -14,7 +14,9 @@ from harness.spec.dialect import check_dialect
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
 from harness.spec.tuned import VARIANT, load_tuned, tuned_path
+from harness.spec.versions import at_version, pinned
 
+_BEFORE_URL = re.compile("(?<!=)=(?!=)")  # NAME==VERSION has no URL yet
 _NAMES = ("served_name", "model", "listed")
 _STEP_PLACEHOLDERS = ("model", "served_name", "model_digest")
 
@@ -132,6 +134,12 @@ def _check_start(definition: Backend, where: str) -> None:
             where=f"{where}:backend.weights",
             hint=f"one of {', '.join(PROVIDED)}; or leave out [process] and [compose], to be attached to",
         )
+    install = definition.process and definition.process.install
+    if install and install.version_of and not pinned(install):
+        raise SpecError(
+            f"none of the requirements is '{install.version_of}==…'",
+            where=f"{where}:process.install.version_of",
+        )
     if definition.attach and not definition.attach.start:
         raise SpecError("needs a command at least", where=f"{where}:attach.start")
 
@@ -187,7 +195,7 @@ def definition_key(definition: Backend) -> str:
 
 
 def parse_backend_list(text: str) -> list[BackendRef]:
-    """`NAME[@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
+    """`NAME[==VERSION][@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
     refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]
     if not refs:
         raise SpecError("no backend given", where="--backends")
@@ -203,18 +211,23 @@ def parse_backend_list(text: str) -> list[BackendRef]:
 
 
 def _parse_entry(entry: str) -> BackendRef:
-    name_variant, equals, url = entry.partition("=")
-    name, at, variant = name_variant.partition("@")
+    label, *rest = _BEFORE_URL.split(entry, maxsplit=1)
+    where = f"--backends {label}"
+    versioned, at, variant = label.partition("@")
+    name, is_pinned, version = versioned.partition("==")
     if at and not variant:
-        raise SpecError("a variant is missing after '@'", where=f"--backends {name_variant}")
-    address = server_url(url, f"--backends {name_variant}=…") if equals else None
-    definition = load_backend(name)
+        raise SpecError("a variant is missing after '@'", where=where)
+    url = server_url(rest[0], f"{where}=…") if rest else None
+    if is_pinned and url:
+        raise SpecError("a running server has one version", where=where, hint=f"use {name}={url}")
+    definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
     if variant == VARIANT or variant.endswith(".toml"):
-        return tuned_ref(definition, Path(variant) if variant != VARIANT else tuned_path(name), address)
-    return BackendRef(apply_variant(definition, variant or None), variant or None, address)
+        path = Path(variant) if variant != VARIANT else tuned_path(name)
+        return dataclasses.replace(tuned_ref(definition, path), url=url, version=version or None)
+    return BackendRef(apply_variant(definition, variant or None), variant or None, url, version or None)
 
 
-def tuned_ref(definition: Backend, path: Path, url: str | None = None) -> BackendRef:
+def tuned_ref(definition: Backend, path: Path) -> BackendRef:
     """The definition with what `bench tune` stored at `path`. Raises SpecError where it does not fit."""
     tuned = load_tuned(path)
     if tuned.backend != definition.name:
@@ -229,7 +242,7 @@ def tuned_ref(definition: Backend, path: Path, url: str | None = None) -> Backen
     varied = dataclasses.replace(
         base, engine=dataclasses.replace(base.engine, values={**base.engine.values, **tuned.values})
     )
-    return BackendRef(varied, VARIANT, url, tuned)
+    return BackendRef(varied, VARIANT, None, tuned=tuned)
 
 
 def server_url(url: str, where: str) -> str:
