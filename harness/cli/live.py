@@ -5,6 +5,7 @@ Drawn by whoever reports progress, at most four times a second: no thread, nothi
 
 import os
 import sys
+import textwrap
 import threading
 import time
 from collections import deque
@@ -60,8 +61,9 @@ class LiveView(Display):
         self._draw(force=other)
 
     def note(self, text: str) -> None:
+        lines = wrapped(text, max(self._size()[0] - 1, 1))
         with self._lock:
-            self._write(f"{self._erased()}{text}\n")
+            self._write(f"{self._erased()}{lines}\n")
         self._draw(force=True)
 
     def load(self, cell: "Cell", progress: "Progress") -> None:
@@ -124,6 +126,14 @@ def _speed(progress: "Progress", ttft_ms: Iterable[float]) -> Iterator[str]:
     left = cell_left_s(progress)
     if left:
         yield f"{duration(left)} left"
+
+
+def wrapped(text: str, width: int) -> str:
+    """Between words; what is longer than a line, such as a path, stays whole so that it can be copied."""
+    wrapper = textwrap.TextWrapper(
+        width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(map(wrapper.fill, text.splitlines()))
 
 
 def sparkline(values: Iterable[float]) -> str:

@@ -125,6 +125,32 @@ def test_an_unknown_engine_is_a_wrong_input(tmp_path, monkeypatch):
         measure._define(tmp_path, "head", "0" * 40)
 
 
+@pytest.mark.parametrize(
+    ("fail_on", "ran", "compared", "code"),
+    [("", 0, 1, 1), ("slower", 0, 0, 0), ("nothing", 0, 1, 0), ("", 4, 1, 4), ("nothing", 4, 0, 4)],
+)
+def test_the_code_is_the_runs_else_the_gates(tmp_path, monkeypatch, fail_on, ran, compared, code):
+    monkeypatch.setenv("BENCH_FAIL_ON", fail_on)
+    called = []
+
+    def bench(folder, command, *words):
+        called.append((command, "--fail-on" in words))
+        if command == "run":
+            (folder / "results" / "one").mkdir(parents=True)
+            (folder / "results" / "one" / "summary.json").touch()
+        return f"{command}\n", {"run": ran, "compare": compared}[command]
+
+    monkeypatch.setattr(measure, "_bench", bench)
+    assert measure._measured(tmp_path) == ("compare\n", code)
+    assert called == [("run", False), ("compare", fail_on != "nothing")]
+
+
+def test_a_run_that_did_not_begin_has_no_verdict(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "_bench", lambda *_: ("", 3))
+    text, code = measure._measured(tmp_path)
+    assert (text[:18], code) == ("**Not measured.** ", 3)
+
+
 def test_toml_is_read_back_as_it_was():
     table = {"a.b": {"c": [1, 2.5, True, 'quo"te', "line\nbreak"], "d": {"e": [{"f": "é"}]}}}
     assert tomllib.loads("".join(f"x = {measure.as_toml(table)}")) == {"x": table}

@@ -110,6 +110,15 @@ def test_notes_stay_above_and_nothing_of_the_view_remains(view):
     assert view.screen.rows() == shown[:2]
 
 
+def test_long_notes_break_between_words_and_paths_stay_whole(view):
+    path = "/" + "x" * 100
+    view.note(f"{'word ' * 30}\nits log is {path}")
+    shown = view.screen.rows()
+    assert max(map(len, shown[:2])) < 80
+    assert shown[1].startswith("  word")
+    assert any(path in row for row in shown)
+
+
 def test_it_draws_a_few_times_a_second_however_often_it_is_told(view):
     view.stage("making prompts")
     before = len(view.screen.getvalue())

@@ -9,7 +9,7 @@ import pytest
 
 MEASURE = Path(__file__).resolve().parents[2] / "action" / "measure.py"
 QUICK = "--concurrency 2 --requests 6 --output-tokens 4 --set load.min_answers=4 --set load.min_seconds=0 "
-QUICK += "--between-repeats keep --no-probe --no-report"
+QUICK += "--no-probe --no-report --max-repeats 3"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def step(tmp_path, monkeypatch):
             "GITHUB_STEP_SUMMARY": files["summary"],
             "GITHUB_OUTPUT": files["output"],
             "BENCH_ENGINE": "truth",
-            "BENCH_START": f'exec {sys.executable} -m harness truth --port $PORT --ttft-ms "$(cat made)"',
+            "BENCH_START": f'exec {sys.executable} -m harness truth --port $PORT --gap-ms 2 --ttft-ms "$(cat made)"',
             "BENCH_PREPARE": "cp ttft made",
             "BENCH_OPTIONS": QUICK,
             **{f"BENCH_{name.upper()}": value for name, value in inputs.items()},
@@ -51,7 +51,7 @@ def step(tmp_path, monkeypatch):
         done = subprocess.run([sys.executable, str(MEASURE)], capture_output=True, text=True, timeout=120)
         outputs = dict(line.split("=", 1) for line in files["output"].read_text().splitlines())
         assert outputs["exit-code"] == str(done.returncode)
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, outputs, files["summary"].read_text(encoding="utf-8")
 
     return run
@@ -66,12 +66,6 @@ def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(step):
     folder = Path(outputs["folder"])
     assert {path.name for path in folder.iterdir()} >= {"results", "backends", "comment.md"}
     assert not (folder / "base").exists()
-
-
-def test_it_only_reports_where_that_is_asked(step):
-    code, _, summary = step(20, 60, fail_on="nothing")
-    assert code == 0
-    assert "**Slower: head ttft" in summary.replace("\\", "")
 
 
 def test_a_build_that_fails_is_told_on_the_page(step):
