@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 MEASURE = Path(__file__).resolve().parents[2] / "action" / "measure.py"
+TRUTH = "-m harness truth --port $PORT --gap-ms 2"
 QUICK = "--concurrency 2 --requests 6 --output-tokens 4 --set load.min_answers=4 --set load.min_seconds=0 "
 QUICK += "--no-probe --no-report --max-repeats 3"
 
@@ -41,7 +42,7 @@ def step(tmp_path, monkeypatch):
             "GITHUB_STEP_SUMMARY": files["summary"],
             "GITHUB_OUTPUT": files["output"],
             "BENCH_ENGINE": "truth",
-            "BENCH_START": f'exec {sys.executable} -m harness truth --port $PORT --gap-ms 2 --ttft-ms "$(cat made)"',
+            "BENCH_START": f'exec {sys.executable} {TRUTH} --ttft-ms "$(cat made)"',
             "BENCH_PREPARE": "cp ttft made",
             "BENCH_OPTIONS": QUICK,
             **{f"BENCH_{name.upper()}": value for name, value in inputs.items()},
