@@ -3,7 +3,6 @@
 import os
 import platform
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -14,9 +13,8 @@ from typing import TypeVar
 
 import psutil
 
-from harness import __version__, paths
-from harness.child import without_credentials
-from harness.model import GitRevision, HostFacts
+from harness import __version__
+from harness.model import HostFacts
 
 T = TypeVar("T")
 
@@ -89,29 +87,6 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def git_revision() -> GitRevision | None:
-    """Of the checkout this code runs from; None for an installed wheel."""
-    if not (paths.CHECKOUT / ".git").exists():
-        return None
-    try:
-        revision = _git("rev-parse", "HEAD")
-        return GitRevision(revision=revision, dirty=bool(_git("status", "--porcelain")))
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(paths.CHECKOUT), *arguments]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-        env=without_credentials(os.environ),
-    ).stdout.strip()
 
 
 def _read(path: Path) -> str | None:

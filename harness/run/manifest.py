@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from harness import build
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
@@ -59,7 +60,7 @@ class ManifestWriter:
             working_directory=str(Path.cwd()),
             host=host.host_facts(),
             packages=host.package_versions(),
-            git=host.git_revision(),
+            git=build.revision(),
             scenario=from_json(dataclasses.asdict(prepared.scenario), ScenarioTables),
             scenario_sha256=files.fingerprint(prepared.scenario),
             model=_model(prepared),

@@ -20,6 +20,7 @@ ALLOWED = {
     "asked": set(),
     "paths": {"errors"},
     "child": set(),
+    "build": {"__version__", "child", "paths"},
     "scratch": set(),
     "dotted": {"model"},
     "telemetry": set(),
@@ -102,6 +103,7 @@ ALLOWED = {
     "run": {
         "agreement",
         "asked",
+        "build",
         "compare",
         "doctor",
         "engines",
@@ -129,7 +131,7 @@ ALLOWED = {
     "tune": {"dotted", "engines", "errors", "load", "model", "observe", "plan", "run", "spec", "store"},
     "probe": {"client", "engines", "errors", "foreign", "load", "model", "prompts", "record", "spec"},
     "cli": {
-        "__version__",
+        "build",
         "claims",
         "client",
         "compare",
