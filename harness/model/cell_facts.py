@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from harness.model.cell import Identity
 from harness.model.client import ClientStats
 from harness.model.figures import ProbeSize
+from harness.model.identity import Identity
 from harness.model.load import Load
 from harness.model.machine import Prices
 from harness.model.record import UNSET, Record, UnsetType, doc

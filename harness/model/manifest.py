@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from harness.model.cell import Division
 from harness.model.comparison import Looks
+from harness.model.identity import Division
 from harness.model.record import UNSET, Record, UnsetType, doc
 from harness.model.summary import ModelName, RunWarning
 

@@ -23,7 +23,7 @@ def test_a_checkout_tells_where_its_commit_and_whether_it_was_changed(tmp_path, 
     monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "first")
-    commit = build.revision()["revision"]
+    commit = build.revision().revision
     assert build.version_text() == f"{__version__} (checkout {tmp_path}, commit {commit[:12]})"
     (tmp_path / "new").touch()
     assert build.version_text().endswith(", with changes)")
