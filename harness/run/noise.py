@@ -11,7 +11,7 @@ from typing import Any
 
 from harness import paths
 from harness.foreign import read_document
-from harness.model import HostFacts, Noise
+from harness.model import HostFacts, Noise, from_json
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
@@ -60,8 +60,10 @@ def key(host: HostFacts | None, prepared: Prepared, backend: int, version: str |
 
 def stored(name: str) -> Floors:
     """Under a `key`; empty where nothing was measured, or nothing that this version wrote."""
-    found = _read().get(name)
-    return found if isinstance(found, dict) else {}
+    try:
+        return from_json(_read().get(name), Floors)
+    except ValueError:
+        return {}
 
 
 def store(floors: Mapping[str, Iterable[Noise]]) -> None:

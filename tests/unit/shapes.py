@@ -29,7 +29,7 @@ from harness.engines.prometheus import gauge_paths, histogram, read_series
 from harness.engines.server import Server
 from harness.errors import BenchError
 from harness.foreign import BadDocumentError, Secrets, inert, read_document
-from harness.model import Manifest, WorkloadCard, as_json
+from harness.model import CellWorkload, HostFacts, Manifest, WorkloadCard, as_json
 from harness.nightly.suite import load_suite
 from harness.observe.watcher import read_spill
 from harness.probe.exchange import _read
@@ -418,8 +418,7 @@ _ASKED = [{"expectations": []}, {"max_tokens": 4, "content_tokens": 3, "shared":
 
 
 def _read_asked(run: RunFolder) -> None:
-    place = {"workload": {"file": "workloads/x.jsonl.gz"}}
-    found = run.read_asked(place)
+    found = run.read_asked(filled.made(CellWorkload, file="workloads/x.jsonl.gz"))
     assert found is not None
     list(found.as_json())
 
@@ -457,7 +456,7 @@ def _of_run(name: str, read: Callable[[RunFolder], object]) -> Callable[[Folders
 
 def _of_doctor(folders: Folders, data: bytes) -> None:
     with _Replaced(doctor.path(), data):
-        doctor.per_worker("concurrency", {"cpu": "x"})
+        doctor.per_worker("concurrency", HostFacts(cpu="x"))
 
 
 def _of_noise(folders: Folders, data: bytes) -> None:
