@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import __version__, build, paths
+from harness.model import GitRevision
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMIT = "0d483a2c91f0aa11bb22cc33dd44ee55ff667788"
@@ -39,7 +40,7 @@ def test_a_package_tells_the_commit_it_was_built_from(tmp_path, monkeypatch, tol
     assert build.revision() is None
     (tmp_path / "_commit").write_text(f"{COMMIT}\n")
     assert build.version_text().endswith(", commit 0d483a2c91f0)")
-    assert build.revision() == {"revision": COMMIT, "dirty": False}
+    assert build.revision() == GitRevision(revision=COMMIT, dirty=False)
 
 
 def test_the_command_says_it():

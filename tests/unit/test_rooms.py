@@ -20,7 +20,7 @@ ALLOWED = {
     "asked": set(),
     "paths": {"errors"},
     "child": set(),
-    "build": {"__version__", "child", "paths"},
+    "build": {"__version__", "child", "model", "paths"},
     "scratch": set(),
     "dotted": {"model"},
     "telemetry": set(),

@@ -47,7 +47,7 @@ const fitting = (svg, [left, top, right, bottom]) => {
   const axes = JSON.parse(svg.dataset.axes);
   const span = { x: [left, right], y: [bottom, top] };
   const made = [...svg.querySelectorAll(".line, .bars, .repeat, .ideal, .front, .mark, .grid, .ticks")].map((part) =>
-    [part, { d: part.getAttribute("d"), at: part.getAttribute("transform"), inner: part.innerHTML }]);
+    [part, { d: part.getAttribute("d"), at: part.getAttribute("transform"), inner: [...part.children] }]);
   const asMade = new Map(made);
   const now = { x: same, y: same };
   const values = (axis, lines) => lines.flatMap((line) => {
@@ -88,7 +88,7 @@ const fitting = (svg, [left, top, right, bottom]) => {
   refits.push(() => {
     const lines = [...svg.querySelectorAll("[data-points]")].filter((line) => !line.hasAttribute("data-off"));
     const whole = !off.size || !lines.length;
-    for (const [part, { inner }] of made) if (part.matches(".ticks")) part.innerHTML = inner;
+    for (const [part, { inner }] of made) if (part.matches(".ticks")) part.replaceChildren(...inner);
     for (const [part, { d }] of made) if (part.matches(".grid")) part.setAttribute("d", d);
     for (const axis of ["x", "y"]) {
       now[axis] = same;
