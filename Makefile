@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose browser packaging chaos studies studies-quick bench package ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose browser packaging chaos studies studies-quick bench package release-check image site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -78,8 +78,19 @@ bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studie
 package: $(VENV)/ready ## sdist, and the wheel built from it
 	$(BIN)/python -m build --outdir dist
 
+site: $(VENV)/ready ## the documentation site, into build/site: links checked, no warning let pass
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python .ci/site.py
+	$(BIN)/zensical build --clean --strict
+
+release-check: ## what a tag would publish, built twice, checked and listed (SBOM) into dist/
+	PYTHON=$(PYTHON) bash .ci/release dist
+
+image: ## the container image of bench itself: docs/docker.md
+	docker build --build-arg BENCH_COMMIT=$$(git rev-parse HEAD) --tag llm-servebench .
+
 ci: ## everything, as CI runs it
 	bash .ci/run
 
 clean: ## what is made in this folder; the cache of engines and models stays
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-release dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -6,7 +6,7 @@ rate, so that every process (constant, Poisson, gamma) goes with every profile (
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,16 @@ NS = 1_000_000_000
 Process = Literal["constant", "poisson", "gamma"]
 
 
+class Profile(NamedTuple):
+    """How the rate changes over time; at its end the last rate goes on, unless the whole is repeated."""
+
+    segments: Sequence[Segment] = ()
+    repeated: bool = False
+
+
+FLAT = Profile()
+
+
 def arrivals(
     process: Process,
     rate: float,
@@ -25,12 +35,11 @@ def arrivals(
     seed: int,
     *,
     burstiness: float = 1.0,
-    profile: Sequence[Segment] = (),
-    repeat_profile: bool = False,
+    profile: Profile = FLAT,
 ) -> NDArray[np.int64]:
-    """Ascending offsets. After the profile its last rate goes on, unless it is repeated."""
+    """Ascending offsets."""
     units = _units(process, count, seed, burstiness)
-    return np.round(_laid_out(units / rate, profile, repeat_profile) * NS).astype(np.int64)
+    return np.round(_laid_out(units / rate, profile.segments, profile.repeated) * NS).astype(np.int64)
 
 
 def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:

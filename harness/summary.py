@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -39,21 +40,22 @@ from harness.metrics.slots import slot_time
 from harness.metrics.state import cell_state
 from harness.metrics.steady import steady_state
 from harness.model import (
+    METRICS,
+    Agreement,
+    CellFacts,
     CellResult,
-    ClientStats,
     Identity,
     LatencyStats,
-    Load,
-    ModelName,
+    Manifest,
     OutputTokens,
-    ProbeSize,
+    Prices,
     Requests,
     RunWarning,
     SteadyState,
     Stopping,
     Summary,
     Synchrony,
-    from_json,
+    WorkloadCard,
 )
 from harness.record import UNKNOWN, Outcome, Phase, Records
 from harness.store import RunFolder
@@ -72,22 +74,21 @@ class Beside(NamedTuple):
     alike and unharmed by load.
     """
 
-    workload_card: dict[str, Any] | None = None
-    agreement: dict[str, Any] | None = None
+    workload_card: dict[str, WorkloadCard] | None = None
+    agreement: Agreement | None = None
 
 
 def summarise_cell(
-    records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
+    records: Records, facts: CellFacts, asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
 ) -> CellResult:
-    """`facts` is the content of cell.json."""
-    requests, steady = records.requests, _steady(records, facts)
-    queue = backlog(requests, facts["load"])
-    hit_rate, hit_source = cache.hit_rate(requests, facts["server_counters"])
-    facts = {**facts, "workload": {**facts["workload"], **_reuse(requests, asked, hit_source)}}
+    requests, steady, load = records.requests, _steady(records, facts), facts.load
+    queue = backlog(requests, load)
+    hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
+    facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, asked, hit_source)))
     nulls: dict[str, str] = {}
 
-    def statistics(name: str, values: NDArray[np.float64], *, independent: bool = True) -> LatencyStats:
-        described, reasons = describe(values, independent=independent)
+    def statistics(name: str, values: NDArray[np.float64]) -> LatencyStats:
+        described, reasons = describe(values, independent=METRICS[name].per_request)
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
@@ -96,9 +97,8 @@ def summarise_cell(
     counts = _counts(requests, facts)
     if counts.resent is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
-    load = from_json(facts["load"], Load)
-    slots = throughput.slots_of(facts["load"])
-    window = throughput.measured_window(requests, slots, throughput.spread_over_ns(facts))
+    slots = load.slots
+    window = throughput.measured_window(requests, slots, facts.client.spread_over_ns)
     shares = np.zeros(len(requests))
     rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
     if window:
@@ -107,12 +107,10 @@ def summarise_cell(
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
-    good = goodput(requests, facts.get("slo") or {}, window, shares)
+    good = goodput(requests, facts.slo or {}, window, shares)
     if good.requests_per_s is None:
         nulls["goodput_requests_per_s"] = (
-            "a latency with a limit is not known"
-            if facts.get("slo")
-            else "the scenario sets no limits ([slo])"
+            "a latency with a limit is not known" if facts.slo else "the scenario sets no limits ([slo])"
         )
     told = conservation.Cell(records, facts, window, rates, shares, counts, telemetry) if window else None
     laws = tuple(conservation.laws(told)) if told else ()
@@ -120,27 +118,23 @@ def summarise_cell(
     nulls |= unknown
     watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
     nulls |= unwatched
-    state = cell_state(requests, facts["load"])
+    state = cell_state(requests, load)
     if state.state is None:
         nulls["state"] = state.why
-    answered = quality.quality(records, asked, unsaid=(facts.get("request") or {}).get("unsaid", ()))
+    answered = quality.quality(records, asked, unsaid=facts.request.unsaid)
+    figures: dict[str, Any] = {
+        **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
+        **rates,
+    }
     return CellResult(
-        **{name: one for name, one in facts["identity"].items() if name in Identity.__struct_fields__},
+        **{name: getattr(facts.identity, name) for name in Identity.__struct_fields__},
         load=load,
-        started_unix_ns=facts["t0_unix_ns"],
-        workload_sha256=facts["workload"]["sha256"],
+        started_unix_ns=facts.t0_unix_ns,
+        workload_sha256=facts.workload.sha256,
         validity=judge(Evidence(records, facts, hit_rate, asked, watched, steady, answered.answers, laws)),
         requests=counts,
-        arrivals=arrivals.compare_cell(requests, facts["load"], asked),
-        ttft_ms=statistics("ttft_ms", latency.ttft_ms(requests)),
-        ttft_service_ms=statistics("ttft_service_ms", latency.ttft_service_ms(requests)),
-        itl_ms=statistics("itl_ms", latency.itl_ms(records), independent=False),
-        tpot_ms=statistics("tpot_ms", latency.tpot_ms(requests)),
-        e2e_ms=statistics("e2e_ms", latency.e2e_ms(requests)),
-        output_tokens_per_s=rates["output_tokens_per_s"],
-        input_tokens_per_s=rates["input_tokens_per_s"],
-        requests_per_s=rates["requests_per_s"],
-        output_chars_per_s=rates["output_chars_per_s"],
+        arrivals=arrivals.compare_cell(requests, load, asked),
+        **figures,
         goodput_requests_per_s=good.requests_per_s,
         **course._asdict(),
         conservation=laws,
@@ -149,25 +143,25 @@ def summarise_cell(
         state_why=state.why,
         steady_state=steady,
         backlog=queue,
-        probe=from_json(facts["probe"], ProbeSize) if facts.get("probe") else None,
+        probe=facts.probe,
         window_s=window.seconds if window else None,
         makespan_s=throughput.makespan_s(requests),
         window_kind=window.kind if window else None,
         **_loop(requests, facts, nulls)._asdict(),
-        sample=enough.amount(requests, facts.get("minimum")).sample,
+        sample=enough.amount(requests, facts.minimum).sample,
         output_tokens=_output_tokens(records),
         events_per_arrival=bundling.merged_gaps(records)[1],
         prefix_cache_hit_rate=hit_rate,
         prefix_cache_source=hit_source,
-        prefix_cache_ideal=facts["workload"]["ideal_hit_rate"],
+        prefix_cache_ideal=facts.workload.ideal_hit_rate,
         prefix_cache_ideal_by_block=None if asked is None else prefix.ideals(requests, asked),
         **answered._asdict(),
-        start=facts.get("start"),
+        start=facts.start,
         template_tokens=lengths.template_tokens(requests, asked),
         by_kind=classes.by_kind(records, asked),
         by_turn=classes.by_turn(records, asked),
         **watched._asdict(),
-        client=from_json(facts["client"], ClientStats),
+        client=facts.client,
         conditions=fairness.conditions(records, facts, hit_rate, asked),
         nulls=nulls,
     )
@@ -223,39 +217,39 @@ class _Slots(NamedTuple):
     synchrony: Synchrony | None
 
 
-def _loop(requests: NDArray[np.void], facts: Mapping[str, Any], nulls: dict[str, str]) -> _Slots:
+def _loop(requests: NDArray[np.void], facts: CellFacts, nulls: dict[str, str]) -> _Slots:
     """How the slots of a closed loop fared; null, with the reason in `nulls`, for an open one."""
-    load = facts["load"]
+    load = facts.load
     slots = slot_time(requests, load)
     together, why = synchrony(requests, load)
     idle, reasons = describe(slots.idle_ms) if slots else (None, {})
     nulls.update({f"slot_idle_ms.{key}": reason for key, reason in reasons.items()})
     if slots is None:
-        no_slots = "an open loop has no slots" if load["kind"] != "concurrency" else "no request was sent"
+        no_slots = "an open loop has no slots" if load.slots is None else "no request was sent"
         nulls.update(dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots))
     if together is None:
         nulls["synchrony"] = why
     return _Slots(idle, slots.share if slots else None, together)
 
 
-def _steady(records: Records, facts: Mapping[str, Any]) -> SteadyState:
-    workload = facts["workload"]
+def _steady(records: Records, facts: CellFacts) -> SteadyState:
+    workload = facts.workload
     return steady_state(
         records,
-        facts["load"],
-        in_stretches=bool(workload.get("in_stretches")),
-        cold_misses=bool(workload["cold_cache"] and workload["ideal_hit_rate"]),
+        facts.load,
+        in_stretches=workload.in_stretches,
+        cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
     )
 
 
-def _counts(requests: NDArray[np.void], facts: Mapping[str, Any]) -> Requests:
+def _counts(requests: NDArray[np.void], facts: CellFacts) -> Requests:
     """Of the measured phase; warm-up requests are counted apart."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
     return Requests(
-        planned=facts["planned"],
-        unsent=facts["unsent"],
+        planned=facts.planned,
+        unsent=facts.unsent,
         sent=int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
         ok=ok,
         failed=len(rows) - ok - dropped - cancelled,
@@ -291,7 +285,7 @@ def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
 
 
 def summarise_run(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     cells: Sequence[CellResult],
     pooled: Mapping[str, Samples],
     others: Beside | None = None,
@@ -299,21 +293,21 @@ def summarise_run(
     """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
     others = others or Beside()
     cells = fairness.with_manifest(cells, manifest, others.agreement)
-    invalid, state = any(cell.invalid for cell in cells), manifest["state"]
+    invalid, state = any(cell.invalid for cell in cells), manifest.state
     summary = Summary(
-        run=manifest["run"],
+        run=manifest.run,
         state="invalid" if state == "complete" and invalid else state,
-        scenario=manifest["scenario"]["scenario"]["name"],
-        purpose=manifest["scenario"]["scenario"]["purpose"],
-        model=from_json(manifest["model"], ModelName) if manifest["model"] else None,
-        workload_sha256=manifest["workload_sha256"],
+        scenario=manifest.scenario.scenario.name,
+        purpose=manifest.scenario.scenario.purpose,
+        model=manifest.model,
+        workload_sha256=manifest.workload_sha256,
         simulated=any(cell.simulated for cell in cells),
         cells=cells,
         scaling=scaling(cells),
         unequal=fairness.unequal(cells),
         **compare(cells, rules_of(manifest), pooled)._asdict(),
         stopping=_stopping(manifest),
-        capacity=capacity(cells, manifest["repeats"]) if manifest.get("find_capacity") else None,
+        capacity=capacity(cells, manifest.repeats) if manifest.find_capacity else None,
         workload_card=others.workload_card,
         agreement=others.agreement,
         warnings=(*_warnings(manifest, cells), *agreement.warnings(others.agreement)),
@@ -323,7 +317,7 @@ def summarise_run(
 
 
 def standing(
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     cells: Sequence[CellResult],
     pooled: Mapping[str, Samples],
     others: Beside,
@@ -333,18 +327,16 @@ def standing(
     return stand(rows_of(cells, pooled), rules_of(manifest))
 
 
-def _stopping(manifest: Mapping[str, Any]) -> Stopping | None:
+def _stopping(manifest: Manifest) -> Stopping | None:
     """Why the run ended where it did; None where the number of repeats was fixed."""
-    found = manifest.get("stopping")
-    if not found:
+    if manifest.stopping is None:
         return None
-    return from_json(
-        {**found, "rule": "group-sequential", "alpha_per_look": rules_of(manifest).look_alpha}, Stopping
-    )
+    alpha = rules_of(manifest).look_alpha
+    return Stopping(**structs.asdict(manifest.stopping), rule="group-sequential", alpha_per_look=alpha)
 
 
-def _warnings(manifest: Mapping[str, Any], cells: Sequence[CellResult]) -> list[RunWarning]:
-    found = [from_json(warning, RunWarning) for warning in manifest["warnings"]]
+def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarning]:
+    found = list(manifest.warnings)
     tracks = {cell.label: cell.quantisation for cell in cells if cell.quantisation}
     if len(set(tracks.values())) > 1:
         weights = ", ".join(f"{label} {track}" for label, track in tracks.items())
@@ -359,27 +351,27 @@ def _warnings(manifest: Mapping[str, Any], cells: Sequence[CellResult]) -> list[
     return [*found, *ramp_warnings(cells), *gaps(cells)]
 
 
-def beside(folder: RunFolder, manifest: Mapping[str, Any]) -> Beside:
+def beside(folder: RunFolder, manifest: Manifest) -> Beside:
     questions, asked = folder.read_answers()
-    in_order = {label: asked[label] for label in manifest.get("backends", ()) if label in asked}
+    in_order = {label: asked[label] for label in manifest.backends if label in asked}
     return Beside(
-        folder.read_described("workload.json", "workload")["cards"] if folder.has("workload.json") else None,
+        folder.read_cards().cards if folder.has("workload.json") else None,
         agreement.compare(agreement.from_json(questions), in_order) if questions else None,
     )
 
 
-def summarise_folder(folder: RunFolder, prices: Mapping[str, Any] | None = None) -> Summary:
+def summarise_folder(folder: RunFolder, prices: Prices | None = None) -> Summary:
     """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run.
 
-    `prices` as spec/prices.py gives them, instead of those the run was given.
+    `prices`: instead of those the run was given.
     """
     cells, unreadable = [], []
     pooled: dict[str, Samples] = {}
     for name in folder.cells():
         try:
             records, facts = folder.read_cell(name)
-            facts |= {"prices": prices or facts.get("prices")}
-            asked, telemetry = folder.read_asked(facts), folder.read_telemetry(name)
+            facts = replace(facts, prices=prices or facts.prices)
+            asked, telemetry = folder.read_asked(facts.workload), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, asked, telemetry))
             pooled[name] = samples(records)
         except SpecError as error:

@@ -2,12 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from harness.agreement.questions import Question
-
-Answer = Mapping[str, Any]  # text, finish_reason, outcome, prompt_tokens, output_tokens
+from harness.model import StoredAnswer
 
 # What an answer can become under load, the worst first.
 Change = Literal["failed", "empty", "truncated", "garbled", "repeated", "reworded", "same"]
@@ -20,9 +18,9 @@ _REPEATS = 4  # a phrase this often in a row is a loop
 _PHRASE_WORDS = 8
 
 
-def right(question: Question, answer: Answer) -> bool:
-    text = unicodedata.normalize("NFC", answer["text"]).strip()
-    if answer["outcome"] != "ok":
+def right(question: Question, answer: StoredAnswer) -> bool:
+    text = unicodedata.normalize("NFC", answer.text).strip()
+    if answer.outcome != "ok":
         return False
     if question.check == "number":
         numbers = _NUMBER.findall(text)
@@ -36,11 +34,11 @@ def right(question: Question, answer: Answer) -> bool:
     return re.fullmatch(question.pattern, text) is not None
 
 
-def fault(answer: Answer) -> str | None:
+def fault(answer: StoredAnswer) -> str | None:
     """The first of FAULTS that it has."""
-    if answer["outcome"] not in ("ok", "empty"):
+    if answer.outcome not in ("ok", "empty"):
         return "failed"
-    text = answer["text"]
+    text = answer.text
     if not text.strip():
         return "empty"
     if any(_garbage(character) for character in text):
@@ -48,14 +46,14 @@ def fault(answer: Answer) -> str | None:
     return "repeated" if loops(text) else None
 
 
-def change(before: Answer, after: Answer) -> Change:
+def change(before: StoredAnswer, after: StoredAnswer) -> Change:
     """What became of an answer: after is the one under load."""
     found, known = fault(after), fault(before)
     if found in ("failed", "empty"):
         return "same" if found == known else "failed" if found == "failed" else "empty"
-    if after["text"] == before["text"]:
+    if after.text == before.text:
         return "same"
-    if before["text"].startswith(after["text"]):
+    if before.text.startswith(after.text):
         return "truncated"
     if found == "garbled" and known != found:
         return "garbled"

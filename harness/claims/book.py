@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.claims.hardware import HARDWARE
 from harness.errors import SpecError
-from harness.spec.measures import MEASURES
+from harness.model import VERDICT_METRICS
 from harness.spec.strict import build
 
 FILE = "claims.toml"
@@ -107,7 +107,7 @@ def read_book(table: Mapping[str, Any], where: str) -> Book:
         given = [kind for kind in KINDS if getattr(claim, kind) is not None]
         if len(given) != 1:
             raise SpecError(f"needs one of {', '.join(KINDS)}, not {given}", where=f"{where}:{claim.id}")
-        if claim.needs is None and claim.measure not in MEASURES:
+        if claim.needs is None and claim.measure not in VERDICT_METRICS:
             raise SpecError(f"{claim.measure} is not a known measure", where=f"{where}:{claim.id}")
         if claim.hardware is not None and claim.hardware not in HARDWARE:
             raise SpecError(f"unknown hardware '{claim.hardware}'", where=f"{where}:{claim.id}")

@@ -5,43 +5,16 @@ else decides nothing. So does hardware of another kind than the claim's.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
 
 from harness.claims.book import Book, Claim
 from harness.claims.place import Place, place_of
-from harness.model import LoadPoint, Summary, as_json
+from harness.model import ClaimFinding, ClaimResult, ClaimWord, LoadPoint, Manifest, Summary
 
-Json = Mapping[str, Any]
-Word = Literal["reproduced", "contradicted", "not decidable here"]
-OPEN: Word = "not decidable here"
+OPEN: ClaimWord = "not decidable here"
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """At one load point, of one pair or one system."""
-
-    about: str
-    load: LoadPoint
-    stated: tuple[float, float]
-    measured: tuple[float, float, float] | None
-    verdict: Word
-    why: str
-
-    def as_json(self) -> dict[str, Any]:
-        low, high = self.stated
-        return {
-            "about": self.about,
-            "load": as_json(self.load),
-            "stated": [low, None if math.isinf(high) else high],
-            "measured": list(self.measured) if self.measured else None,
-            "verdict": self.verdict,
-            "why": self.why,
-        }
-
-
-def judge(summary: Summary, manifest: Json, book: Book) -> list[dict[str, Any]]:
+def judge(summary: Summary, manifest: Manifest, book: Book) -> list[ClaimResult]:
     """The `claims` of summary.json; `summary` needs its cells, estimates and comparison.
 
     Simulated engines reproduce nothing and are not looked at.
@@ -50,32 +23,33 @@ def judge(summary: Summary, manifest: Json, book: Book) -> list[dict[str, Any]]:
     return [entry for claim in book.claims if (entry := _entry(claim, place, book))]
 
 
-def _entry(claim: Claim, place: Place, book: Book) -> dict[str, Any] | None:
+def _entry(claim: Claim, place: Place, book: Book) -> ClaimResult | None:
     """None where the run is not about it."""
-    if claim.needs is not None or not place.is_about(claim):
+    if claim.needs is not None or claim.measure is None or not place.is_about(claim):
         return None
     found = list(_found(claim, place))
     if not found:
         return None
     elsewhere = place.elsewhere(claim)
     verdict, why = (OPEN, elsewhere) if elsewhere else _together(found)
-    return {
-        "id": claim.id,
-        "says": claim.says,
-        "source": book.sources[claim.source].title,
-        "url": book.sources[claim.source].url,
-        "kind": claim.kind,
-        "measure": claim.measure,
-        "verdict": verdict,
-        "why": why,
-        "found": [one.as_json() for one in found],
-        "stated_under": place.stated_under(claim),
-        "differs": place.differs(claim),
-        "conflicts": [f"{one.topic} ({one.says})" for one in book.conflicts_of(claim.id)],
-    }
+    source = book.sources[claim.source]
+    return ClaimResult(
+        id=claim.id,
+        says=claim.says,
+        source=source.title,
+        url=source.url,
+        kind=claim.kind,
+        measure=claim.measure,
+        verdict=verdict,
+        why=why,
+        found=tuple(found),
+        stated_under=place.stated_under(claim),
+        differs=tuple(place.differs(claim)),
+        conflicts=tuple(f"{one.topic} ({one.says})" for one in book.conflicts_of(claim.id)),
+    )
 
 
-def _together(found: Sequence[Found]) -> tuple[Word, str]:
+def _together(found: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
     words = {one.verdict for one in found}
     if len(words) == 1:
         return found[0].verdict, found[0].why if len(found) == 1 else _places(found, found[0].verdict)
@@ -87,7 +61,7 @@ def _together(found: Sequence[Found]) -> tuple[Word, str]:
     return OPEN, "; ".join(parts)
 
 
-def _places(found: Sequence[Found], word: Word) -> str:
+def _places(found: Sequence[ClaimFinding], word: ClaimWord) -> str:
     """Which pairs at which loads, by verdict."""
     mine: dict[str, list[str]] = {}
     for one in found:
@@ -96,7 +70,7 @@ def _places(found: Sequence[Found], word: Word) -> str:
     return f"{word}: " + ", ".join(f"{about} at {' '.join(loads)}" for about, loads in mine.items())
 
 
-def _found(claim: Claim, place: Place) -> Iterator[Found]:
+def _found(claim: Claim, place: Place) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
     for load in place.loads:
         if not claim.takes(load.kind, load.value):
@@ -114,7 +88,7 @@ def _found(claim: Claim, place: Place) -> Iterator[Found]:
         yield _one(label, load, claim.limits, measured)
 
 
-def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[Found]:
+def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
     for better, worse, low, high in claim.pairs(place.present):
         a, b = place.label(better), place.label(worse)
@@ -122,18 +96,18 @@ def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[Found]:
             continue
         about, finding = f"{a} / {b}", place.finding(a, b, load, claim.measure)
         if finding and finding.verdict == "not comparable":
-            yield Found(about, load, (low, high), None, OPEN, f"not comparable: {finding.why}")
+            yield _finding(about, load, (low, high), None, OPEN, f"not comparable: {finding.why}")
             continue
         measured = place.gain(a, b, load, claim.measure)
         if finding and finding.verdict == "same" and (low, high) == (1.0, math.inf):
-            yield Found(about, load, (low, high), measured, "contradicted", "the same within the noise")
+            yield _finding(about, load, (low, high), measured, "contradicted", "the same within the noise")
             continue
         yield _one(about, load, (low, high), measured)
 
 
 def _one(
     about: str, load: LoadPoint, stated: tuple[float, float], measured: tuple[float, float, float] | None
-) -> Found:
+) -> ClaimFinding:
     low, high = stated
     if measured is None:
         word, why = OPEN, "no interval: too few runs, or not reported"
@@ -143,7 +117,20 @@ def _one(
         word, why = "contradicted", "the whole interval lies outside the claim"
     else:
         word, why = OPEN, "the interval reaches over the limit of the claim: more runs are needed"
-    return Found(about, load, stated, measured, word, why)
+    return _finding(about, load, stated, measured, word, why)
+
+
+def _finding(
+    about: str,
+    load: LoadPoint,
+    stated: tuple[float, float],
+    measured: tuple[float, float, float] | None,
+    verdict: ClaimWord,
+    why: str,
+) -> ClaimFinding:
+    low, high = stated
+    limits = (low, None if math.isinf(high) else high)
+    return ClaimFinding(about=about, load=load, stated=limits, measured=measured, verdict=verdict, why=why)
 
 
 def _over(

@@ -3,17 +3,23 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.claims.book import Book, Claim
 from harness.claims.hardware import HARDWARE
-from harness.model import CellResult, LoadPoint, PairVerdict, Summary
-from harness.spec.measures import MEASURES
+from harness.model import (
+    VERDICT_METRICS,
+    CellResult,
+    HostFacts,
+    LoadPoint,
+    Manifest,
+    PairVerdict,
+    Summary,
+    family,
+)
 
-Json = Mapping[str, Any]
 Triple = tuple[float, float, float]
 
-RATES = ("prefix_cache_hit_rate", "structured_valid_rate")  # shares: comparable between models
+SHARES = {metric.name for metric in family("share")}  # comparable between models
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Place:
     def gain(self, a: str, b: str, load: LoadPoint, measure: str) -> Triple | None:
         """How many times better a is than b: more of a rate, less of a latency or a price."""
         finding = self.finding(a, b, load, measure)
-        lower = MEASURES[measure] == "lower"
+        lower = VERDICT_METRICS[measure] == "lower"
         if finding and finding.ratio:
             low, middle, high = finding.ratio
             turned = (finding.a == b) != lower
@@ -66,7 +72,7 @@ class Place:
             return f"claimed for {HARDWARE[claim.hardware][0]}, measured on {self.gpus or 'a CPU'}"
         if claim.model is not None and claim.model.lower() not in self.model.lower():
             return f"claimed for a {claim.model} model, measured with {self.model or 'an unnamed one'}"
-        if claim.value is not None and claim.model is None and claim.measure not in RATES:
+        if claim.value is not None and claim.model is None and claim.measure not in SHARES:
             return "an absolute figure claimed without naming a model"
         return ""
 
@@ -104,10 +110,10 @@ class Place:
         return found
 
 
-def place_of(summary: Summary, manifest: Json, book: Book) -> Place:
+def place_of(summary: Summary, manifest: Manifest, book: Book) -> Place:
     cells = [cell for cell in summary.cells if not cell.simulated]
-    host, model = manifest.get("host") or {}, summary.model
-    apple = ["Apple silicon"] if host.get("system") == "Darwin" else []
+    host, model = manifest.host or HostFacts(), summary.model
+    apple = ["Apple silicon"] if host.system == "Darwin" else []
     scenario = summary.scenario
     labels = {cell.label: cell for cell in reversed(cells)}
     return Place(
@@ -123,7 +129,7 @@ def place_of(summary: Summary, manifest: Json, book: Book) -> Place:
         scenario=scenario,
         kinds=frozenset(book.workloads.get(scenario, ())),
         model=model.title or model.name if model else "",
-        gpus=", ".join(dict.fromkeys([*(host.get("gpus") or []), *apple])),
+        gpus=", ".join(dict.fromkeys([*(host.gpus or ()), *apple])),
     )
 
 

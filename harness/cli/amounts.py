@@ -16,6 +16,14 @@ def duration_s(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
+def address(text: str) -> tuple[str, int]:
+    """Of `9400` or `0.0.0.0:9400`; only this machine where no host is given."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or not 0 <= int(port) <= 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port, nor an address like 0.0.0.0:9400")
+    return host or "127.0.0.1", int(port)
+
+
 def repeats(text: str) -> int | Literal["auto"]:
     if text == "auto":
         return "auto"

@@ -42,13 +42,14 @@ def _is_about(claim: "Claim", system: str | None) -> bool:
 
 
 def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -> None:
+    from harness.model import as_json
     from harness.report.claims import terminal
     from harness.store import open_run
     from harness.summary import summarise_folder
 
     summary = summarise_folder(open_run(arguments.run, arguments.out))
-    entries = [entry for entry in summary.claims if entry["id"] in wanted]
-    print(json.dumps(entries, indent=1) if arguments.json else terminal(entries, width), end="")
+    entries = [entry for entry in summary.claims if entry.id in wanted]
+    print(json.dumps(as_json(entries), indent=1) if arguments.json else terminal(entries, width), end="")
 
 
 def _list(book: "Book", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:

@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.runs import opened
     from harness.compare.across import compare_runs, not_allowed, refused, regressions
+    from harness.model import as_json
     from harness.report import compared
 
     runs = opened(arguments.runs, arguments.out)
@@ -51,14 +52,14 @@ def main(arguments: argparse.Namespace) -> int:
         floor=floor,
         allow_missing=arguments.allow_missing,
     )
-    if len(runs) == 1 and not document["pairs"]:
+    if len(runs) == 1 and not document.pairs:
         raise SpecError(
             "only one backend: nothing to compare",
             where=str(arguments.runs[0]),
             hint="name a second run, or one with several backends",
         )
     if arguments.json:
-        print(json.dumps(document, indent=1))
+        print(json.dumps(as_json(document), indent=1))
     else:
         print((compared.markdown if arguments.markdown else compared.terminal)(document))
     slower = bool(regressions(document)) if arguments.fail_on else False

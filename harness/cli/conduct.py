@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable
 
 from harness import report
+from harness.cli.metrics_port import serving
 from harness.cli.output import page_width, progress_display, wants_color
+from harness.cli.progress import Display
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import ExitCode, SetupError
@@ -24,24 +26,31 @@ def conduct(
 ) -> int:
     ui = progress_display()
     try:
-        for launch in prepared.launches:
-            ui.note(launch.why)
-        ui.stage("checking what the backends need")
-        options = prepared.options
-        require(
-            prepared.engines,
-            Machine(ui.stage, gpu_wait_s=options.gpu_wait_s, api_key_env=options.api_key_env),
-        )
-        run = begin(ui)
-        with run.folder.held():
-            run.execute()
-            if run.cells and not arguments.no_report:
-                ui.stage("report")
-                report.build(run.folder)
+        with serving(arguments.metrics_port, ui.state):
+            run = _run(prepared, begin, ui, draw=not arguments.no_report)
     finally:
         ui.close()
     _show(run, arguments, more)
     return _exit_code(run)
+
+
+def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: bool) -> Run:
+    for launch in prepared.launches:
+        ui.note(launch.why)
+    ui.stage("checking what the backends need")
+    options = prepared.options
+    require(
+        prepared.engines,
+        Machine(ui.stage, gpu_wait_s=options.gpu_wait_s, api_key_env=options.api_key_env),
+    )
+    run = begin(ui)
+    ui.follow(run)
+    with run.folder.held():
+        run.execute()
+        if run.cells and draw:
+            ui.stage("report")
+            report.build(run.folder)
+    return run
 
 
 def _show(run: Run, arguments: argparse.Namespace, more: More | None) -> None:
@@ -67,7 +76,7 @@ def _exit_code(run: Run) -> ExitCode:
     if run.interrupted:
         return ExitCode.INTERRUPTED
     if run.failures and not run.cells:
-        raise SetupError("no backend could be measured", where=run.failures[0]["backend"])
+        raise SetupError("no backend could be measured", where=run.failures[0].backend)
     if run.failures:
         return ExitCode.SETUP
     return ExitCode.INVALID if run.summary.state == "invalid" else ExitCode.OK

@@ -126,26 +126,27 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _machine(examination: "Examination") -> Iterator[str]:
-    host, clock, limits = (examination.machine[name] for name in ("host", "clock", "limits"))
+    machine = examination.machine
+    host, clock, limits = machine.host, machine.clock, machine.limits
     core = examination.server_core
     pinned = "nothing pinned" if core is None else f"server on core {core}"
     others = [one.other_cores for one in examination.measured if one.other_cores is not None]
-    ports = limits["ephemeral_ports"]
-    yield f"cores    {host['cpus_usable']} usable, {pinned}; governor {host['cpu_governor'] or 'n/a'}"
+    ports = limits.ephemeral_ports
+    yield f"cores    {host.cpus_usable} usable, {pinned}; governor {host.cpu_governor or 'n/a'}"
     yield (
-        f"others   load average {_number(host['load_average_1min'], '.1f')} before; "
+        f"others   load average {_number(host.load_average_1min, '.1f')} before; "
         f"other work kept {_number(min(others, default=None), '.1f')} to "
         f"{_number(max(others, default=None), '.1f')} cores busy meanwhile"
     )
     yield (
-        f"clock    {clock['source'] or 'n/a'}, resolution {clock['resolution_ns']:g} ns; "
-        f"{'kernel receive stamps' if clock['kernel_receive_stamps'] else 'stamps taken when read'}, "
-        f"known to {clock['stamp_uncertainty_ns']} ns"
+        f"clock    {clock.source or 'n/a'}, resolution {clock.resolution_ns:g} ns; "
+        f"{'kernel receive stamps' if clock.kernel_receive_stamps else 'stamps taken when read'}, "
+        f"known to {clock.stamp_uncertainty_ns} ns"
     )
     yield (
-        f"limits   {limits['file_descriptors_hard'] or 'unlimited'} open files, "
+        f"limits   {limits.file_descriptors_hard or 'unlimited'} open files, "
         f"ports {f'{ports[0]}–{ports[1]}' if ports else 'n/a'}: "
-        f"{limits['connections_to_one_server'] or 'unlimited'} connections to one server"
+        f"{limits.connections_to_one_server or 'unlimited'} connections to one server"
     )
     for one in examination.measured:
         if one.arrivals is not None:

@@ -9,7 +9,7 @@ from harness.engines.known import known
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
-from harness.model import CellResult, LoadPoint
+from harness.model import BackendEntry, CellResult, LoadPoint
 from harness.plan import MOST_LONGER, Cell, all_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
@@ -136,9 +136,9 @@ def _starts(prepared: Prepared) -> float | None:
     """From the last start of each backend in an earlier run, launched in the same way."""
     took: dict[tuple[str, str], float] = {}
     for folder in stored_runs(prepared.options.out):
-        for label, backend in _manifest(folder).items():
-            engine = backend.get("engine") or {}
-            if engine.get("startup_s") is not None:
+        for label, backend in _backends(folder).items():
+            engine = backend.engine
+            if isinstance(engine, dict) and engine.get("startup_s") is not None:
                 took[label, engine["launch"]["mode"]] = engine["startup_s"]
     needed = [
         took.get((prepared.labels[block.backend].partition("#")[0], prepared.launches[block.backend].mode))
@@ -149,12 +149,11 @@ def _starts(prepared: Prepared) -> float | None:
     return sum(known) + pauses if len(known) == len(needed) else None
 
 
-def _manifest(folder: RunFolder) -> Mapping[str, Any]:
+def _backends(folder: RunFolder) -> Mapping[str, BackendEntry]:
     try:
-        backends: Mapping[str, Any] = folder.read_manifest()["backends"]
+        return folder.read_manifest().backends
     except SpecError:
         return {}
-    return backends
 
 
 def _planned(

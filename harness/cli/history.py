@@ -40,7 +40,11 @@ def main(arguments: argparse.Namespace) -> int:
     history = read_history(path)
     found = drifts(history, arguments.floor / 100)
     if arguments.json:
-        print(json.dumps({"runs": len({e["run"] for e in history}), "drifts": [d.as_json() for d in found]}))
+        print(
+            json.dumps(
+                {"runs": len({entry.run for entry in history}), "drifts": [d.as_json() for d in found]}
+            )
+        )
     else:
         print((trends.markdown if arguments.markdown else trends.terminal)(series(history), found))
     return ExitCode.LIMIT_FAILED if found and arguments.fail_on else ExitCode.OK

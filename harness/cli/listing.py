@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--markdown",
         action="store_true",
-        help="print Markdown, as the docs have it (backends, conditions, issues)",
+        help="print Markdown, as the docs have it (backends, conditions, issues, metrics)",
     )
     options.add_runs_folder(parser)
 
@@ -55,17 +55,19 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _page(what: str | None) -> int:
-    from harness.cli import conditions_page, issues_page
+    from harness.cli import conditions_page, issues_page, metrics_page
     from harness.cli.engines_page import page
     from harness.spec.backend_refs import load_backend
 
-    tables = {"conditions": conditions_page.page, "issues": issues_page.page}
+    tables = {"conditions": conditions_page.page, "issues": issues_page.page, "metrics": metrics_page.page}
     if what in tables:
         print(tables[what](), end="")
         return ExitCode.OK
     if what != "backends":
         raise SpecError(
-            "needs backends, conditions or issues", where="--markdown", hint="bench list backends --markdown"
+            "needs backends, conditions, issues or metrics",
+            where="--markdown",
+            hint="bench list backends --markdown",
         )
     names = set(paths.definitions("backends")) - {"models"}
     print(page([load_backend(name) for name in names]), end="")
@@ -90,20 +92,24 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
     return rows
 
 
-def _cards(scenario: "Scenario") -> dict[str, Any]:
+def _cards(scenario: "Scenario") -> Row:
     """With one word a token, as there is no tokenizer at hand."""
+    from harness.model import as_json
     from harness.run.workloads import Workloads
 
-    return Workloads(scenario, 1, 0, None).cards(0)
+    cards: Row = as_json(Workloads(scenario, 1, 0, None).cards(0))
+    return cards
 
 
 def _with_cards(rows: Sequence[Row]) -> str:
+    from harness.model import WorkloadCard, from_json
     from harness.report.card import card_lines
 
     lines = []
     for row in rows:
         lines += [row["name"], f"  {row['purpose']}"]
-        lines += [f"  {line}" for card in row["cards"].values() for line in card_lines(card)]
+        cards = from_json(row["cards"], dict[str, WorkloadCard])
+        lines += [f"  {line}" for card in cards.values() for line in card_lines(card)]
     return "\n".join(lines)
 
 
@@ -154,6 +160,12 @@ def _issues(_arguments: argparse.Namespace) -> list[Row]:
     return [dict(row) for row in issues_page.rows()]
 
 
+def _metrics(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.cli import metrics_page
+
+    return [dict(row) for row in metrics_page.rows()]
+
+
 def _start(backend: "Backend") -> str:
     """How it can come to run here, beside being attached to."""
     from harness.engines.install import installed
@@ -194,13 +206,13 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
         except SpecError as error:
             rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
             continue
-        dead = manifest["state"] == "running" and folder.is_held is False
+        dead = manifest.state == "running" and folder.is_held is False
         rows.append(
             {
                 "run": folder.run_id,
-                "state": "killed" if dead else manifest["state"],
-                "scenario": manifest["scenario"]["scenario"]["name"],
-                "backends": ", ".join(manifest["backends"]),
+                "state": "killed" if dead else manifest.state,
+                "scenario": manifest.scenario.scenario.name,
+                "backends": ", ".join(manifest.backends),
             }
         )
     return rows
@@ -229,6 +241,7 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
     "suites": _suites,
     "conditions": _conditions,
     "issues": _issues,
+    "metrics": _metrics,
 }
 
 

@@ -6,9 +6,8 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
-from harness import __version__
 from harness.errors import BenchError, ExitCode, SpecError
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
@@ -65,6 +64,14 @@ class _Parser(argparse.ArgumentParser):
         raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
 
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> NoReturn:
+        from harness.build import version_text
+
+        print(f"bench {version_text()}")
+        sys.exit(ExitCode.OK)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in given if not word.startswith("-")), None)
@@ -116,7 +123,9 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"bench {__version__}")
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="version, commit and kind of installation"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, (module, text) in COMMANDS.items():
         sub = commands.add_parser(

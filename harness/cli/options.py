@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from harness.cli import amounts
 from harness.errors import SpecError
 from harness.foreign import BadDocumentError, read_tables
 
@@ -38,6 +39,12 @@ def add_run_output(parser: argparse._ActionsContainer) -> None:
         "--no-report",
         action="store_true",
         help="skip report and plots; `bench report RUN` makes them later",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=amounts.address,
+        metavar="[HOST:]PORT",
+        help="serve the progress to Prometheus at /metrics (HOST default: 127.0.0.1)",
     )
 
 

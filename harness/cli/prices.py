@@ -2,7 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.model import Prices
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file with prices; see docs/cost.md")
 
 
-def given(arguments: argparse.Namespace) -> dict[str, Any] | None:
+def given(arguments: argparse.Namespace) -> "Prices | None":
     """Raises SpecError."""
     from harness.spec.prices import given_prices
 

@@ -64,7 +64,9 @@ def main(arguments: argparse.Namespace) -> int:
     finally:
         ui.close()
     if arguments.json:
-        print(json.dumps(probed.as_json() | {"known": known}, indent=1))
+        from harness.model import as_json
+
+        print(json.dumps(as_json(probed) | {"known": known}, indent=1))
     else:
         print("\n".join([as_text(probed), *(f"known of it: {line}" for line in known)]))
     return ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK
@@ -78,6 +80,7 @@ def _engine(
     from harness.engines.machine import Machine
     from harness.engines.models import find_model
     from harness.engines.preflight import Planned, require
+    from harness.engines.request import EngineRequest
     from harness.engines.session import open_engine
     from harness.engines.simulate import simulated
 
@@ -88,15 +91,15 @@ def _engine(
     require([Planned(ref, ref.label, choice, *model, {})], Machine(say, api_key_env=arguments.api_key_env))
     logs = paths.cache_dir() / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    return open_engine(
+    wanted = EngineRequest(
         ref,
         choice,
         *model,
         log_path=logs / f"probe-{ref.label}.log",
-        progress=say,
         api_key_env=arguments.api_key_env,
         served_name=arguments.model_name,
     )
+    return open_engine(wanted, say)
 
 
 def as_text(probed: "Probed") -> str:

@@ -3,12 +3,13 @@
 import argparse
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.cli import options, prices
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
+    from harness.model import Prices
     from harness.store import RunFolder
 
 TOOLS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf")
@@ -41,7 +42,7 @@ def main(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _rebuild(folder: "RunFolder", width: int, priced: dict[str, Any] | None, *, as_json: bool) -> None:
+def _rebuild(folder: "RunFolder", width: int, priced: "Prices | None", *, as_json: bool) -> None:
     from harness import report
     from harness.cli.output import wants_color
     from harness.report.table import terminal

@@ -1,14 +1,14 @@
 """`bench resume`: the cells of a run that are missing or were cut short, and nothing else."""
 
 import argparse
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.cli import options
 from harness.errors import SpecError
 
 if TYPE_CHECKING:
+    from harness.model import Manifest
     from harness.store import RunFolder
 
 
@@ -29,13 +29,13 @@ def main(arguments: argparse.Namespace) -> int:
     stored = folder.read_manifest()
     if folder.is_held:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
-    if stored["state"] == "complete" and not _missing(folder, stored):
+    if stored.state == "complete" and not _missing(folder, stored):
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
     prepared = prepare(stored_options(stored, str(folder.path / "manifest.json")))
     return conduct(prepared, partial(Run.resume, prepared, folder), arguments)
 
 
-def _missing(folder: "RunFolder", stored: Mapping[str, Any]) -> bool:
+def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
     """Engines that did not start, cells of one that died; --repeats auto leaves out what it does not need."""
-    planned = () if stored.get("stopping") else stored.get("order", ())
-    return bool(stored.get("failures")) or not set(planned) <= set(folder.cells())
+    planned = () if stored.stopping else stored.order
+    return bool(stored.failures) or not set(planned) <= set(folder.cells())

@@ -32,6 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.machine import Machine
     from harness.engines.models import find_model
     from harness.engines.preflight import Planned, require
+    from harness.engines.request import EngineRequest
     from harness.engines.session import open_engine
     from harness.run.interrupts import Interrupts
     from harness.spec.backend_refs import parse_backend_list
@@ -52,19 +53,19 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait)
         require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
+        wanted = EngineRequest(
+            ref,
+            choice,
+            model_name,
+            model,
+            log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
+            values=values,
+            gpu_wait_s=arguments.gpu_wait,
+            keep=choice.mode == "compose",
+        )
         with (
             Interrupts(),
-            open_engine(
-                ref,
-                choice,
-                model_name,
-                model,
-                log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
-                progress=ui.stage,
-                values=values,
-                gpu_wait_s=arguments.gpu_wait,
-                keep=choice.mode == "compose",
-            ) as engine,
+            open_engine(wanted, ui.stage) as engine,
         ):
             ui.close()
             print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")

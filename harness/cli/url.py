@@ -182,6 +182,8 @@ def words_of(found: Sequence[Found], loads: "Loads", arguments: argparse.Namespa
         words += ["--api-key-env", arguments.api_key_env]
     if arguments.out != options.RESULTS:
         words += ["--out", str(arguments.out)]
+    if arguments.metrics_port:
+        words += ["--metrics-port", "{}:{}".format(*arguments.metrics_port)]
     return [
         *words,
         *(["--json"] if arguments.json else []),

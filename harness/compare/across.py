@@ -5,28 +5,36 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
 from itertools import groupby, islice
-from operator import itemgetter
-from typing import Any
+from operator import attrgetter
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from harness.compare.manifests import Difference, Side, differences
+from harness.compare.manifests import Side, differences
 from harness.compare.missing import Missing, check_allowed, failed_to_start, missing
 from harness.compare.observed import Samples, Series, labels, loads, series
 from harness.compare.ratio import estimate
 from harness.compare.rules import SESSION_FLOOR, Rules, rules_of
 from harness.compare.verdict import Pairing, decide
 from harness.errors import SpecError
-from harness.model import CellResult, PairVerdict, as_json
+from harness.model import (
+    CellResult,
+    ComparedFigure,
+    ComparedLabel,
+    ComparedPair,
+    ComparedRun,
+    Difference,
+    Manifest,
+    MissingFigure,
+    PairVerdict,
+    RunComparison,
+)
 from harness.spec.strict import nearest
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     name: str  # unique among those compared
-    manifest: Mapping[str, Any]
+    manifest: Manifest
     cells: Sequence[CellResult]  # of its summary.json
     samples: Mapping[str, Samples]  # by the name of the cell; empty where the records were not copied along
 
@@ -60,8 +68,8 @@ def compare_runs(
     force: bool = False,
     floor: float | None = None,
     allow_missing: Sequence[str] = (),
-) -> Json:
-    """One document about all pairs; in each, `a` is the new one and `b` the baseline.
+) -> RunComparison:
+    """All pairs; in each, `a` is the new one and `b` the baseline.
 
     `baseline` names a run or a backend; without it the first run is it, or of a single run the first backend.
     `floor` replaces the smallest difference that counts, 2 % inside one run and 5 % between two.
@@ -77,36 +85,37 @@ def compare_runs(
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
     found = iter(decide(pairings))
-    return {
-        "runs": [_about(run) for run in runs],
-        "baseline": members[0][1].run.name if members else None,
-        "pairs": [pair.as_json(found) for pair in pairs],
-        "missing": list(_missing(runs, pairs, allow_missing)),
-    }
+    return RunComparison(
+        runs=tuple(map(_about, runs)),
+        baseline=members[0][1].run.name if members else None,
+        pairs=tuple(pair.compared(found) for pair in pairs),
+        missing=tuple(_missing(runs, pairs, allow_missing)),
+    )
 
 
-def _missing(runs: Sequence[Run], pairs: Sequence["_Pair"], allowed: Sequence[str]) -> Iterator[Json]:
-    """With the run that lacks it."""
+def _missing(
+    runs: Sequence[Run], pairs: Sequence["_Pair"], allowed: Sequence[str]
+) -> Iterator[MissingFigure]:
     for old_run, run in dict.fromkeys((pair.old.run, pair.new.run) for pair in pairs if pair.same_backend):
         for label in old_run.labels:
             if label not in run.labels:
                 gone = failed_to_start(run.manifest, label) or Missing(label, None, None, "not in this run")
-                yield {"run": run.name, **gone.as_json(allowed)}
+                yield gone.of(run.name, allowed)
     for pair in pairs:
-        yield from ({"run": pair.new.run.name, **one.as_json(allowed)} for one in pair.missing())
+        yield from (one.of(pair.new.run.name, allowed) for one in pair.missing())
 
 
-def _about(run: Run) -> Json:
-    host = run.manifest.get("host") or {}
-    return {
-        "name": run.name,
-        "run": run.manifest.get("run"),
-        "created_utc": run.manifest.get("created_utc"),
-        "hostname": host.get("hostname"),
-        "scenario": run.manifest["scenario"]["scenario"]["name"],
-        "state": run.manifest.get("state"),
-        "simulated": any(cell.simulated for cell in run.cells),
-    }
+def _about(run: Run) -> ComparedRun:
+    manifest = run.manifest
+    return ComparedRun(
+        name=run.name,
+        run=manifest.run,
+        created_utc=manifest.created_utc,
+        hostname=manifest.host.hostname if manifest.host else None,
+        scenario=manifest.scenario.scenario.name,
+        state=manifest.state,
+        simulated=any(cell.simulated for cell in run.cells),
+    )
 
 
 def _pairs(runs: Sequence[Run], baseline: str | None) -> Iterator[tuple[_Member, _Member]]:
@@ -188,21 +197,21 @@ class _Pair:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
 
-    def as_json(self, found: Iterator[PairVerdict]) -> Json:
+    def compared(self, found: Iterator[PairVerdict]) -> ComparedPair:
         """Takes its own from `found`."""
-        findings = [
-            {**as_json(one), "values": _values(pairing, one)}
+        findings = tuple(
+            ComparedFigure(**asdict(one), values=_values(pairing, one))
             for pairing in self.pairings
             for one in islice(found, len(self.rules.metrics))
-        ]
-        return {
-            "a": {"run": self.new.run.name, "label": self.new.label},
-            "b": {"run": self.old.run.name, "label": self.old.label},
-            "differences": [_difference(one) for one in self.differences],
-            "refused": None if self.force else self.refused,
-            "findings": findings,
-            "verdict_rules": as_json(self.rules.record),
-        }
+        )
+        return ComparedPair(
+            a=ComparedLabel(run=self.new.run.name, label=self.new.label),
+            b=ComparedLabel(run=self.old.run.name, label=self.old.label),
+            differences=tuple(self.differences),
+            refused=None if self.force else self.refused,
+            findings=findings,
+            verdict_rules=self.rules.record,
+        )
 
 
 def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:
@@ -218,35 +227,31 @@ def _one(rows: Sequence[Series], member: _Member) -> Series:
     return next(iter(rows), Series(member.name, ()))
 
 
-def _values(pairing: Pairing, finding: PairVerdict) -> list[float | None]:
-    found = (estimate(one, finding.metric) for one in (pairing.a, pairing.b))
-    return [one.interval[1] if one else None for one in found]
+def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float | None]:
+    one, other = (estimate(side, finding.metric) for side in (pairing.a, pairing.b))
+    return one.interval[1] if one else None, other.interval[1] if other else None
 
 
-def _difference(one: Difference) -> Json:
-    return {"what": one.what, "baseline": one.baseline, "new": one.new, "matters": one.matters}
-
-
-def regressions(document: Mapping[str, Any]) -> list[Json]:
+def regressions(document: RunComparison) -> list[ComparedFigure]:
     """Findings that say the new one is slower."""
-    return [one for pair in document["pairs"] for one in pair["findings"] if one["verdict"] == "slower"]
+    return [one for pair in document.pairs for one in pair.findings if one.verdict == "slower"]
 
 
-def not_allowed(document: Mapping[str, Any]) -> list[Json]:
+def not_allowed(document: RunComparison) -> list[MissingFigure]:
     """What is missing and was not allowed to be: a gate fails."""
-    return [one for one in document["missing"] if not one["allowed"]]
+    return [one for one in document.missing if not one.allowed]
 
 
-def refused(document: Mapping[str, Any]) -> bool:
+def refused(document: RunComparison) -> bool:
     """Whether a pair could not be compared in anything at some load point: a gate must not pass over it."""
-    return not document["pairs"] or any(
-        not pair["findings"] or any(map(_nothing, _by_load(pair["findings"]))) for pair in document["pairs"]
+    return not document.pairs or any(
+        not pair.findings or any(map(_nothing, _by_load(pair.findings))) for pair in document.pairs
     )
 
 
-def _by_load(findings: Sequence[Json]) -> Iterator[list[Json]]:
-    return (list(here) for _, here in groupby(findings, key=itemgetter("load")))
+def _by_load(findings: Sequence[ComparedFigure]) -> Iterator[list[ComparedFigure]]:
+    return (list(here) for _, here in groupby(findings, key=attrgetter("load")))
 
 
-def _nothing(findings: Sequence[Json]) -> bool:
-    return all(one["verdict"] == "not comparable" for one in findings)
+def _nothing(findings: Sequence[ComparedFigure]) -> bool:
+    return all(one.verdict == "not comparable" for one in findings)

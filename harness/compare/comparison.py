@@ -10,8 +10,16 @@ from harness.compare.ranking import rank, weights_of
 from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
 from harness.compare.sequential import find_by_looks
-from harness.model import CellResult, Estimate, LoadPoint, Noise, PairVerdict, Ranking, VerdictRules
-from harness.spec.measures import MEASURES
+from harness.model import (
+    VERDICT_METRICS,
+    CellResult,
+    Estimate,
+    LoadPoint,
+    Noise,
+    PairVerdict,
+    Ranking,
+    VerdictRules,
+)
 
 NO_SAMPLES: Mapping[str, Samples] = MappingProxyType({})
 
@@ -75,7 +83,7 @@ def _about(findings: Sequence[PairVerdict], load: LoadPoint, metric: str) -> lis
 
 def _estimates(rows: Sequence[Series], load: LoadPoint) -> Iterator[Estimate]:
     for row in rows:
-        for metric in MEASURES:
+        for metric in VERDICT_METRICS:
             if found := estimate(row, metric):
                 yield Estimate(
                     label=row.label,

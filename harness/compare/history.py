@@ -1,54 +1,60 @@
 """One figure over many runs: entries to append, series of them, and where a series changed its level."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from harness.compare.rules import SESSION_FLOOR
-from harness.model import LoadPoint, Summary, as_json, from_json
-from harness.spec.measures import MEASURES
+from harness.model import (
+    VERDICT_METRICS,
+    HistoryEntry,
+    HistoryFigure,
+    HistoryHost,
+    HostFacts,
+    LoadPoint,
+    Manifest,
+    Summary,
+    as_json,
+)
 from harness.stats.steps import Level, levels
 
-Entry = dict[str, Any]
-
-# What makes two entries of one series: the same machine, requests, backend and load.
-_HOST = ("cpu", "cpus_usable", "gpus")
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 
 
-def entries(manifest: Mapping[str, Any], summary: Summary) -> list[Entry]:
+def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
     """A run as lines of the history: one per backend and load, with the metrics of its verdicts."""
-    host = manifest.get("host") or {}
-    declared = summary.verdict_rules.metrics
-    common = {
-        "run": summary.run,
-        "created_utc": manifest["created_utc"],
-        "scenario": summary.scenario,
-        "host": {key: host.get(key) for key in _HOST},
-        "harness": (manifest.get("git") or {}).get("revision"),
-        "simulated": summary.simulated,
-    }
-    made: dict[tuple[str, LoadPoint], Entry] = {}
+    figures: dict[tuple[str, LoadPoint], dict[str, HistoryFigure]] = {}
     for one in summary.estimates:
-        if one.metric not in declared:
-            continue
-        key = (one.label, one.load)
-        if key not in made:
-            here = [cell for cell in summary.cells if (cell.label, cell.point) == key]
-            made[key] = common | {
-                "label": one.label,
-                "load": as_json(one.load),
-                "workload_sha256": here[0].workload_sha256,
-                "engine_version": here[0].engine_version,
-                "invalid": sum(cell.invalid for cell in here),
-                "metrics": {},
-            }
-        made[key]["metrics"][one.metric] = {"interval": list(one.interval), "runs": one.runs}
-    return list(made.values())
+        if one.metric in summary.verdict_rules.metrics:
+            here = figures.setdefault((one.label, one.load), {})
+            here[one.metric] = HistoryFigure(interval=one.interval, runs=one.runs)
+    return [_entry(manifest, summary, place, metrics) for place, metrics in figures.items()]
+
+
+def _entry(
+    manifest: Manifest, summary: Summary, place: tuple[str, LoadPoint], metrics: dict[str, HistoryFigure]
+) -> HistoryEntry:
+    cells = [cell for cell in summary.cells if (cell.label, cell.point) == place]
+    host = manifest.host or HostFacts()
+    return HistoryEntry(
+        run=summary.run,
+        created_utc=manifest.created_utc,
+        scenario=summary.scenario,
+        host=HistoryHost(cpu=host.cpu, cpus_usable=host.cpus_usable, gpus=host.gpus),
+        harness=manifest.git.revision if manifest.git else None,
+        simulated=summary.simulated,
+        label=place[0],
+        load=place[1],
+        workload_sha256=cells[0].workload_sha256,
+        engine_version=cells[0].engine_version,
+        invalid=sum(cell.invalid for cell in cells),
+        metrics=metrics,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +65,11 @@ class Series:
     label: str
     load: LoadPoint
     metric: str
-    entries: tuple[Entry, ...]
+    entries: tuple[HistoryEntry, ...]
 
     @property
     def values(self) -> list[float]:
-        return [entry["metrics"][self.metric]["interval"][1] for entry in self.entries]
+        return [entry.metrics[self.metric].interval[1] for entry in self.entries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +79,8 @@ class Drift:
     series: Series
     ratio: float
     kind: str  # step: one change made most of it; creep: several did
-    since: Entry  # the first run of the present level
-    best: Entry  # the last run of the best level
+    since: HistoryEntry  # the first run of the present level
+    best: HistoryEntry  # the last run of the best level
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -84,26 +90,25 @@ class Drift:
             "metric": self.series.metric,
             "worse_by": self.ratio - 1,
             "kind": self.kind,
-            "since_run": self.since["run"],
-            "since_engine_version": self.since["engine_version"],
-            "best_run": self.best["run"],
-            "best_engine_version": self.best["engine_version"],
+            "since_run": self.since.run,
+            "since_engine_version": self.since.engine_version,
+            "best_run": self.best.run,
+            "best_engine_version": self.best.engine_version,
         }
 
 
-def series(history: Sequence[Entry]) -> list[Series]:
+def series(history: Sequence[HistoryEntry]) -> list[Series]:
     """Every metric of every backend and load, machines and workloads apart, runs by time."""
-    found: dict[tuple[Any, ...], list[Entry]] = {}
-    for entry in sorted(history, key=lambda entry: str(entry["created_utc"])):
-        place = (entry["scenario"], entry["label"], from_json(entry["load"], LoadPoint))
-        work = (str(entry["host"]), entry["workload_sha256"])
-        for metric, figure in entry["metrics"].items():
-            if metric in MEASURES and figure["interval"][1] > 0:
-                found.setdefault((*place, metric, *work), []).append(entry)
-    return [Series(key[0], key[1], key[2], key[3], tuple(made)) for key, made in found.items()]
+    found: dict[tuple[object, ...], list[HistoryEntry]] = {}
+    for entry in sorted(history, key=attrgetter("created_utc")):
+        work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256)
+        for metric, figure in entry.metrics.items():
+            if metric in VERDICT_METRICS and figure.interval[1] > 0:
+                found.setdefault((metric, *work), []).append(entry)
+    return [Series(made[0].scenario, *made[0].place, str(key[0]), tuple(made)) for key, made in found.items()]
 
 
-def drifts(history: Sequence[Entry], floor: float = SESSION_FLOOR) -> list[Drift]:
+def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> list[Drift]:
     """Series whose present level is worse than their best by more than `floor`.
 
     A level is three runs or more, so one bad night is none; many small steps add up.
@@ -112,7 +117,7 @@ def drifts(history: Sequence[Entry], floor: float = SESSION_FLOOR) -> list[Drift
 
 
 def _drift(one: Series, floor: float) -> Drift | None:
-    worse = np.log(np.array(one.values)) * (1 if MEASURES[one.metric] == "lower" else -1)
+    worse = np.log(np.array(one.values)) * (1 if VERDICT_METRICS[one.metric] == "lower" else -1)
     found = levels(worse, least=LEAST_NIGHTS)
     last = found[-1]
     best = min(found, key=lambda level: level.mean)

@@ -2,43 +2,27 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from harness.fairness import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
+from harness.model import BackendEntry, Difference, Manifest, known
 
-Json = Mapping[str, Any]
 NOT_GIVEN = "not given"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """`matters`: a verdict would be about this and not about what the two have in common."""
-
-    what: str
-    baseline: str
-    new: str
-    matters: bool
-
-    @property
-    def text(self) -> str:
-        return f"{self.what}: {self.baseline} | {self.new}"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One backend of one run."""
 
-    manifest: Json
+    manifest: Manifest
     label: str
 
     @property
-    def backend(self) -> Json:
-        found: Json = (self.manifest.get("backends") or {}).get(self.label) or {}
-        return found
+    def backend(self) -> BackendEntry:
+        return self.manifest.backends.get(self.label) or BackendEntry()
 
     @property
     def measured(self) -> Measured:
-        return self.backend.get("backend"), self.backend.get("variant")
+        return known(self.backend.backend), known(self.backend.variant)
 
 
 def differences(baseline: Side, new: Side) -> list[Difference]:
@@ -68,7 +52,7 @@ def _raw(
 ) -> Iterator[Difference]:
     """Of one engine everything that was set otherwise, of two engines what nobody classified."""
     kind = relation(baseline.measured, new.measured)
-    names = {str(side.backend.get("backend")) for side in (baseline, new)}
+    names = {known(side.backend.backend) or "" for side in (baseline, new)}
     for what in dict.fromkeys((*one.raw, *two.raw)):
         before, after = one.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)
         if before == after or what[0] not in one.kinds & two.kinds:

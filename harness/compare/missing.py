@@ -1,13 +1,12 @@
 """What a baseline has and a later run lacks: a gate that looks at figures alone would pass over it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.compare.observed import Series, loads, series
 from harness.dotted import number_at
 from harness.errors import SpecError
-from harness.model import CellResult, LoadPoint, as_json
+from harness.model import CellResult, LoadPoint, Manifest, MissingFigure
 from harness.spec.strict import nearest
 
 
@@ -33,14 +32,16 @@ class Missing:
         place = (self.label, self.load.label if self.load else None, self.metric)
         return f"{' '.join(part for part in place if part)}: {self.why}"
 
-    def as_json(self, allowed: Iterable[str]) -> dict[str, Any]:
-        return {
-            "label": self.label,
-            "load": as_json(self.load),
-            "metric": self.metric,
-            "why": self.why,
-            "allowed": not self.names.isdisjoint(allowed),
-        }
+    def of(self, run: str, allowed: Iterable[str]) -> MissingFigure:
+        """`run`: the one that lacks it."""
+        return MissingFigure(
+            run=run,
+            label=self.label,
+            load=self.load,
+            metric=self.metric,
+            why=self.why,
+            allowed=not self.names.isdisjoint(allowed),
+        )
 
 
 def missing(
@@ -89,12 +90,12 @@ def _nulls(
             yield Missing(label, load, metric, f"null in {len(without)} of {len(after.cells)} runs{reason}")
 
 
-def failed_to_start(manifest: Mapping[str, Any], label: str) -> Missing | None:
-    failures = [one for one in manifest.get("failures") or () if one["backend"] == label]
+def failed_to_start(manifest: Manifest, label: str) -> Missing | None:
+    failures = [one for one in manifest.failures if one.backend == label]
     if not failures:
         return None
     runs = "run" if len(failures) == 1 else "runs"
-    return Missing(label, None, None, f"did not start in {len(failures)} {runs}: {failures[0]['error']}")
+    return Missing(label, None, None, f"did not start in {len(failures)} {runs}: {failures[0].error}")
 
 
 def check_allowed(allowed: Iterable[str], cells: Sequence[CellResult], metrics: Iterable[str]) -> None:

@@ -11,8 +11,7 @@ from itertools import combinations, pairwise
 from types import MappingProxyType
 
 from harness.compare.rules import Rules
-from harness.model import CellResult, LoadPoint, PairVerdict, Ranking
-from harness.spec.measures import MEASURES
+from harness.model import VERDICT_METRICS, CellResult, LoadPoint, PairVerdict, Ranking
 
 BETTER = (">", ">>")
 APART = "∦"  # not comparable
@@ -79,7 +78,7 @@ def _place(
 ) -> tuple[bool, bool, float]:
     """Sorts best first; failures last, without any figure at the very end."""
     value = estimates.get(label)
-    better = -1 if MEASURES[metric] == "higher" else 1
+    better = -1 if VERDICT_METRICS[metric] == "higher" else 1
     return label in failed, value is None, better * (value or 0.0)
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from harness.model import VerdictRules
+from harness.model import Manifest, VerdictRules, known
 from harness.spec.scenario import Verdict
 
 DEFAULT_FLOOR = 0.02
@@ -70,19 +69,17 @@ class Rules:
         )
 
 
-def rules_of(manifest: Mapping[str, Any]) -> Rules:
+def rules_of(manifest: Manifest) -> Rules:
     """As the run declared them; manifests of earlier versions declare nothing and get the defaults."""
-    declared = manifest["scenario"].get("verdict") or asdict(Verdict())
-    noise = manifest.get("noise_floor") or {}
-    stopping = manifest.get("stopping") or {}
-    backends = manifest.get("backends") or {}
+    declared = known(manifest.scenario.verdict) or Verdict()
+    stopping = manifest.stopping
     return Rules(
-        primary=declared["primary"],
-        metrics=tuple(dict.fromkeys((declared["primary"], *declared["metrics"]))),
-        measured_floors=noise,
-        looks=tuple(stopping.get("looks") or ()),
-        looked=stopping.get("repeats") or 0,
+        primary=declared.primary,
+        metrics=tuple(dict.fromkeys((declared.primary, *declared.metrics))),
+        measured_floors=manifest.noise_floor or {},
+        looks=stopping.looks if stopping else (),
+        looked=stopping.repeats if stopping else 0,
         between_repeats={
-            label: how for label, entry in backends.items() if (how := entry.get("between_repeats"))
+            label: how for label, entry in manifest.backends.items() if (how := known(entry.between_repeats))
         },
     )

@@ -9,8 +9,7 @@ from harness.compare.comparable import refusal, refusals
 from harness.compare.observed import Series
 from harness.compare.ratio import Ratio, ratio
 from harness.compare.rules import Rules
-from harness.model import Interval, LoadPoint, PairVerdict, Word
-from harness.spec.measures import MEASURES
+from harness.model import VERDICT_METRICS, Interval, LoadPoint, PairVerdict, Word
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.student import t_quantile
 
@@ -151,7 +150,7 @@ class _Test:
             b=b.label,
             load=self.pairing.load,
             metric=self.metric,
-            better=MEASURES[self.metric],
+            better=VERDICT_METRICS[self.metric],
             verdict=word,
             why=why,
             runs=self.test.runs,
@@ -189,7 +188,7 @@ class _Test:
         span = exponential(self.test.shift.interval(1 - alpha))
         found = f"{span_words(span)} over {self.test.runs_words}"
         if judged.p_apart < alpha:
-            better = (span.estimate < 1) == (MEASURES[self.metric] == "lower")
+            better = (span.estimate < 1) == (VERDICT_METRICS[self.metric] == "lower")
             return ("faster" if better else "slower"), f"{found}, beyond the floor of {_percent(self.floor)}"
         if judged.p_same < alpha:
             return "same", f"{found}, within {_percent(same)}"

@@ -8,16 +8,23 @@ from typing import Any
 from harness import __version__
 from harness.doctor.cores import shared_out
 from harness.doctor.loads import Load
-from harness.doctor.machine import SPARE_DESCRIPTORS, allow_connections, machine_facts, machine_hints
+from harness.doctor.machine import (
+    SPARE_DESCRIPTORS,
+    MachineFacts,
+    allow_connections,
+    machine_facts,
+    machine_hints,
+)
 from harness.doctor.measure import Measured, measure
 from harness.doctor.result import SCHEMA
 from harness.doctor.verdict import Verdict, conclude, faults
 from harness.errors import SetupError
+from harness.model import as_json
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    machine: dict[str, Any]
+    machine: MachineFacts
     server_core: int | None
     measured: Sequence[Measured]
     repeated: Sequence[Measured]  # what came of a load before it was measured once more
@@ -30,7 +37,7 @@ class Examination:
             "version": __version__,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "verdict": asdict(self.verdict) | {"fit_to_measure": self.verdict.fit_to_measure},
-            **self.machine,
+            **as_json(self.machine),
             "server_core": self.server_core,
             "loads": _titled(self.measured),
             "repeated": _titled(self.repeated),
@@ -72,4 +79,4 @@ def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
 
 
 def _titled(measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    return [asdict(one) | {"title": one.load.title} for one in measured]
+    return [as_json(one) | {"title": one.load.title} for one in measured]

@@ -3,9 +3,10 @@
 import resource
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from harness.load.stamps import StampClock, kernel_stamps_work
+from harness.model import HostFacts, Record, doc
 from harness.observe.host import host_facts
 
 SPARE_DESCRIPTORS = 64  # of a process, beside its connections
@@ -14,8 +15,34 @@ _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 
 
-def machine_facts() -> dict[str, Any]:
-    return {"host": host_facts(), "clock": _clock_facts(), "limits": _limit_facts()}
+class ClockFacts(Record, frozen=True, kw_only=True):
+    """How well moments are known."""
+
+    source: Annotated[str | None, doc("Of the kernel's monotonic clock.")]
+    resolution_ns: Annotated[float, doc("Of that clock.")]
+    kernel_receive_stamps: Annotated[bool, doc("The kernel stamps what arrives.")]
+    stamp_uncertainty_ns: Annotated[int, doc("Of such a stamp.")]
+
+
+class LimitFacts(Record, frozen=True, kw_only=True):
+    """How many connections there can be. Null: no limit, or not known."""
+
+    file_descriptors_soft: Annotated[int, doc("Of a process, as it starts.")]
+    file_descriptors_hard: Annotated[int | None, doc("To which it can be raised.")]
+    ephemeral_ports: Annotated[tuple[int, int] | None, doc("First and last.")]
+    connections_to_one_server: Annotated[int | None, doc("That both limits allow.")]
+
+
+class MachineFacts(Record, frozen=True, kw_only=True):
+    """What of this machine bears on exactness."""
+
+    host: Annotated[HostFacts, doc("CPU, memory, kernel.")]
+    clock: Annotated[ClockFacts, doc("How well moments are known.")]
+    limits: Annotated[LimitFacts, doc("How many connections there can be.")]
+
+
+def machine_facts() -> MachineFacts:
+    return MachineFacts(host=host_facts(), clock=_clock_facts(), limits=_limit_facts())
 
 
 def allow_connections(wanted: int) -> int:
@@ -28,43 +55,43 @@ def allow_connections(wanted: int) -> int:
     return soft - SPARE_DESCRIPTORS
 
 
-def machine_hints(facts: dict[str, Any]) -> list[str]:
+def machine_hints(facts: MachineFacts) -> list[str]:
     """What to change about the machine, whether or not it showed in the figures."""
-    host, clock = facts["host"], facts["clock"]
+    host, clock = facts.host, facts.clock
     hints = []
-    if host["cpus_usable"] < 2:
+    if host.cpus_usable is not None and host.cpus_usable < 2:
         hints.append("only one core is usable: client and server take turns on it; use two or more")
-    if host["cpu_governor"] not in (None, "performance"):
-        hints.append(f"the CPU governor is {host['cpu_governor']}: set it to performance")
-    if not clock["kernel_receive_stamps"]:
+    if host.cpu_governor not in (None, "performance"):
+        hints.append(f"the CPU governor is {host.cpu_governor}: set it to performance")
+    if not clock.kernel_receive_stamps:
         hints.append("the kernel gives no receive timestamps: arrivals count when they are read")
-    if clock["source"] not in (None, *_FAST_CLOCKS):
-        hints.append(f"the clock source is {clock['source']}: slow to read; tsc is fast where it is stable")
+    if clock.source not in (None, *_FAST_CLOCKS):
+        hints.append(f"the clock source is {clock.source}: slow to read; tsc is fast where it is stable")
     return hints
 
 
-def _clock_facts() -> dict[str, Any]:
+def _clock_facts() -> ClockFacts:
     stamps = StampClock()
     stamps.sample()
-    return {
-        "source": _first_word(_CLOCK),
-        "resolution_ns": time.get_clock_info("monotonic").resolution * 1e9,
-        "kernel_receive_stamps": kernel_stamps_work(),
-        "stamp_uncertainty_ns": stamps.uncertainty_ns(),
-    }
+    return ClockFacts(
+        source=_first_word(_CLOCK),
+        resolution_ns=time.get_clock_info("monotonic").resolution * 1e9,
+        kernel_receive_stamps=kernel_stamps_work(),
+        stamp_uncertainty_ns=stamps.uncertainty_ns(),
+    )
 
 
-def _limit_facts() -> dict[str, Any]:
+def _limit_facts() -> LimitFacts:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ports = _port_range()
     descriptors = None if hard == resource.RLIM_INFINITY else hard - SPARE_DESCRIPTORS
     allowed = [limit for limit in (descriptors, ports and ports[1] - ports[0] + 1) if limit is not None]
-    return {
-        "file_descriptors_soft": soft,
-        "file_descriptors_hard": None if hard == resource.RLIM_INFINITY else hard,
-        "ephemeral_ports": ports,
-        "connections_to_one_server": min(allowed, default=None),
-    }
+    return LimitFacts(
+        file_descriptors_soft=soft,
+        file_descriptors_hard=None if hard == resource.RLIM_INFINITY else hard,
+        ephemeral_ports=ports,
+        connections_to_one_server=min(allowed, default=None),
+    )
 
 
 def _port_range() -> tuple[int, int] | None:

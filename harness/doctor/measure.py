@@ -9,11 +9,13 @@ from harness.doctor.compare import Errors, find_errors
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
-from harness.facts import client_facts
+from harness.facts import client_stats
 from harness.load import run_load
+from harness.load.job import LoadResult
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates, work_shares
-from harness.model import as_json
+from harness.model import CellFacts, CellWorkload, ClientStats, Identity, Minimum, as_json
+from harness.model import Load as CellLoad
 from harness.record import Records
 from harness.truth import TruthServer, running
 from harness.validity import Evidence, judge
@@ -45,7 +47,7 @@ class Measured:
     errors: Errors | None
     tokens_per_s: float
     cpu_us_per_token: float  # of the client's workers, inside the window
-    client: dict[str, Any]
+    client: ClientStats
     server: Server
     arrivals: Arrivals | None
     other_cores: float | None  # kept busy by other work meanwhile
@@ -58,8 +60,8 @@ class Measured:
 
     @property
     def send_lag_p99_ms(self) -> float:
-        lag_ms = self.client["send_lag_ms"]["p99"]
-        return float("inf") if lag_ms is None else float(lag_ms)
+        lag_ms = self.client.send_lag_ms.p99
+        return float("inf") if lag_ms is None else lag_ms
 
 
 def measure(load: Load, core: int | None) -> Measured:
@@ -71,10 +73,10 @@ def measure(load: Load, core: int | None) -> Measured:
         result = run_load(job)
         after = Usage.now(server.pid)
         truth = _ask(server)
-    records, client = result.records, client_facts(result.client)
+    records, facts = result.records, _cell_facts(load, result)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
-    validity = judge(Evidence(records, _cell_facts(load, client), ledger_agrees=errors is not None))
+    validity = judge(Evidence(records, facts, ledger_agrees=errors is not None))
     tokens = int(np.maximum(records.requests["text_events"], 0).sum())
     return Measured(
         load=load,
@@ -83,7 +85,7 @@ def measure(load: Load, core: int | None) -> Measured:
         errors=errors,
         tokens_per_s=_tokens_per_s(records, load),
         cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),
-        client=client,
+        client=facts.client,
         server=_server(truth["statistics"], after.server_cores_since(before)),
         arrivals=_arrivals(records, ledger, result.t0_monotonic_ns)
         if errors and load.kind == "rate"
@@ -101,19 +103,47 @@ def _ask(server: TruthServer) -> dict[str, Any]:
         ) from error
 
 
-def _cell_facts(load: Load, client: dict[str, Any]) -> dict[str, Any]:
-    """What `judge` looks at in the cell.json of a run."""
-    return {
-        "client": client,
-        "load": {
-            "kind": load.kind,
-            "value": load.value,
-            "arrival": "poisson" if load.kind == "rate" else None,
-            "start_declared": "together",  # equal answers stay in step, and exactness is what is asked
-        },
-        "minimum": {"seconds": 0.0, "answers": 1},
-        "workload": {"output_tokens": load.tokens, "exact_output": True, "cold_cache": False},
-    }
+def _cell_facts(load: Load, result: LoadResult) -> CellFacts:
+    """As of a run's cell against the scripted server."""
+    open_loop = load.kind == "rate"
+    return CellFacts(
+        cell=load.title,
+        identity=Identity(
+            cell=load.title,
+            backend="truth",
+            variant=None,
+            label="truth",
+            title="scripted server",
+            simulated=True,
+            track=None,
+            quantisation=None,
+            engine_version=None,
+            launch="simulate",
+            repeat=0,
+        ),
+        load=CellLoad(
+            kind=load.kind,
+            value=load.value,
+            arrival="poisson" if open_loop else None,
+            start_declared="together",  # equal answers stay in step, and exactness is what is asked
+        ),
+        workload=CellWorkload(
+            sha256="",
+            exact_lengths=None,
+            output_tokens=load.tokens,
+            exact_output=True,
+            content_tokens_mean=0.0,
+            ideal_hit_rate=0.0,
+            cold_cache=False,
+        ),
+        planned=load.requests,
+        minimum=Minimum(seconds=0, answers=1),
+        unsent=result.unsent,
+        t0_unix_ns=result.t0_unix_ns,
+        server_counters=None,
+        client=client_stats(result.client),
+        engine_exited=None,
+    )
 
 
 def _tokens_per_s(records: Records, load: Load) -> float:

@@ -9,9 +9,28 @@ from harness.doctor.loads import Kind
 from harness.doctor.verdict import MIN_STREAMS
 from harness.errors import StorageError
 from harness.foreign import read_document
+from harness.model import HostFacts, Record, from_json
 from harness.store.atomic import storage_error, write_json
 
 SCHEMA = 1
+
+
+class _Verdict(Record, frozen=True, kw_only=True):
+    """Of harness.doctor.verdict, what runs go by."""
+
+    exact_streams: int
+    tried_streams: int
+    on_time_per_s: int
+    tried_per_s: int
+    streams_per_worker: int = 0
+    arrivals_per_worker: int = 0
+
+
+class _Result(Record, frozen=True, kw_only=True):
+    schema: int
+    host: HostFacts
+    verdict: _Verdict
+
 
 # Another of these is another machine. The host name is not among them: a container has a new one each time.
 _IDENTITY = ("machine", "cpu", "cpus_usable", "kernel")
@@ -33,7 +52,7 @@ def store(document: Mapping[str, Any]) -> None:
         raise _not_kept(error) from error
 
 
-def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
+def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
     """What a run at this load should be told; None when the load was found exact here.
 
     `host` is what `host_facts` says now: a result of another machine does not count.
@@ -44,10 +63,10 @@ def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
             "how exact the client is on this machine is not known: `bench doctor` finds out in under a minute"
         )
     if kind == "concurrency":
-        exact, tried, unit = verdict["exact_streams"], verdict["tried_streams"], " streams"
+        exact, tried, unit = verdict.exact_streams, verdict.tried_streams, " streams"
         found = "this client exact to 1 ms"
     else:
-        exact, tried, unit = verdict["on_time_per_s"], verdict["tried_per_s"], "/s"
+        exact, tried, unit = verdict.on_time_per_s, verdict.tried_per_s, "/s"
         found = "sending on time to 1 ms"
     if value <= exact:
         return None
@@ -57,28 +76,26 @@ def advice(kind: Kind, value: float, host: Mapping[str, Any]) -> str | None:
     return f"{value:,g}{unit} asked: `bench doctor` found {found} only up to {exact:,g}{unit} ({end})"
 
 
-def per_worker(kind: Kind, host: Mapping[str, Any]) -> int | None:
+def per_worker(kind: Kind, host: HostFacts) -> int | None:
     """Streams, or arrivals per second, that one load process carries with ease here; None: not known.
 
     A machine that was too busy to be exact says nothing about what a process can carry.
     """
     verdict = _stored_verdict(host)
-    if verdict is None or verdict.get("exact_streams", 0) < MIN_STREAMS:
+    if verdict is None or verdict.exact_streams < MIN_STREAMS:
         return None
-    found = verdict.get("streams_per_worker" if kind == "concurrency" else "arrivals_per_worker")
-    return found if isinstance(found, int) and found > 0 else None
+    found = verdict.streams_per_worker if kind == "concurrency" else verdict.arrivals_per_worker
+    return found if found > 0 else None
 
 
-def _stored_verdict(host: Mapping[str, Any]) -> dict[str, Any] | None:
+def _stored_verdict(host: HostFacts) -> _Verdict | None:
     """None as well where the file is of another machine, or not one that this version wrote."""
     try:
-        document = read_document(path().read_bytes())
-        if document["schema"] != SCHEMA or any(document["host"][key] != host[key] for key in _IDENTITY):
-            return None
-        verdict: dict[str, Any] = document["verdict"]
-    except (OSError, ValueError, KeyError, TypeError):
+        result = from_json(read_document(path().read_bytes()), _Result)
+    except (OSError, ValueError):
         return None
-    return verdict
+    same = all(getattr(result.host, key) == getattr(host, key) for key in _IDENTITY)
+    return result.verdict if same and result.schema == SCHEMA else None
 
 
 def _not_kept(error: StorageError) -> StorageError:

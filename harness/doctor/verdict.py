@@ -92,7 +92,7 @@ def _per_worker(good: Sequence[Measured]) -> int:
     """The heaviest good load, as often as one worker would carry it within HALF a core."""
     if not good:
         return 0
-    busy: float = good[-1].client["busy_share"]
+    busy = good[-1].client.busy_share or 0.0
     times = min(HALF / busy, FURTHER) if busy > 0 else FURTHER
     return max(1, int(good[-1].load.value * times))
 

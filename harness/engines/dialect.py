@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from harness.prompts.request import Constraint
@@ -18,6 +19,18 @@ _SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
 _NEUTRAL = {"temperature": 0.0, "top_p": 1.0}
 
 
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """What one request says, whatever the engine."""
+
+    messages: Sequence[Message]
+    max_tokens: int
+    constraint: Constraint | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    tool_choice: str = "auto"
+    salt: str = ""  # sets its prefix apart from those of others; "": none
+
+
 def exact_output_possible(definition: Backend) -> bool:
     return bool(definition.dialect.exact_output)
 
@@ -27,29 +40,18 @@ def can_say(dialect: Dialect, constraint: Constraint) -> bool:
     return bool(getattr(dialect.structured, constraint.shape))
 
 
-def render_body(
-    definition: Backend,
-    served_name: str,
-    messages: Sequence[Message],
-    max_tokens: int,
-    request: Request,
-    *,
-    constraint: Constraint | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
-    tool_choice: str = "auto",
-    salt: str = "",
-) -> bytes:
+def render_body(definition: Backend, served_name: str, chat: Chat, request: Request) -> bytes:
     """A streaming request. Sampling is always explicit: defaults differ by engine and by model file.
 
     What the dialect has no field for is left out; `unsaid` names it.
     """
-    dialect = definition.dialect
-    body: dict[str, Any] = {"model": served_name, "messages": list(messages), "max_tokens": max_tokens}
-    body |= common_fields(definition, request, max_tokens, shaped=constraint is not None)
-    if salt:
-        body |= fill(dialect.cache_salt, {"salt": salt})
-    if tools:
-        body |= fill(dialect.tools, {"tools": list(tools), "tool_choice": tool_choice})
+    dialect, constraint, limit = definition.dialect, chat.constraint, chat.max_tokens
+    body: dict[str, Any] = {"model": served_name, "messages": list(chat.messages), "max_tokens": limit}
+    body |= common_fields(definition, request, limit, shaped=constraint is not None)
+    if chat.salt:
+        body |= fill(dialect.cache_salt, {"salt": chat.salt})
+    if chat.tools:
+        body |= fill(dialect.tools, {"tools": list(chat.tools), "tool_choice": chat.tool_choice})
     if constraint is not None:
         body |= fill(getattr(dialect.structured, constraint.shape), _values(constraint))
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,13 @@ from harness.engines.ports import check_port, free_port
 from harness.engines.prepare import first_name, hello, named_hello, prepare
 from harness.engines.process_launch import start_process
 from harness.engines.ready import failure, wait_ready
+from harness.engines.request import EngineRequest
 from harness.engines.server import Server, api_key
 from harness.engines.started import Life
 from harness.engines.watch import tail
 from harness.engines.weights import Weights
 from harness.errors import SetupError, SpecError
-from harness.spec.backend import Backend, BackendRef, Value
+from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
 
@@ -55,62 +56,36 @@ class EngineSession(Server):
         return tail(self._log, lines) if self._log else ""
 
 
-def open_engine(
-    ref: BackendRef,
-    choice: LaunchChoice,
-    model_name: str,
-    model: Model,
-    *,
-    log_path: Path,
-    progress: Say,
-    api_key_env: str | None = None,
-    served_name: str | None = None,
-    values: Mapping[str, Value] | None = None,
-    gpu_wait_s: float = 0.0,
-    keep: bool = False,
-) -> AbstractContextManager[EngineSession]:
+def open_engine(request: EngineRequest, say: Say) -> AbstractContextManager[EngineSession]:
     """The engine, once it has generated text; stopped, if it is ours, however the block is left.
 
-    `served_name` is what an attached server calls its model (default: the first it lists); `values` overrides
-    [engine.values], `port` and `threads`; `gpu_wait_s` is how long a GPU in use is waited for; with `keep` a
-    container stays when the block is left without an error. Raises SpecError or SetupError.
+    Raises SpecError or SetupError.
     """
-    if choice.mode == "attach":
-        return _attach(ref, choice, api_key_env, served_name, progress)
-    return _start(ref, choice, model_name, model, log_path, progress, values or {}, gpu_wait_s, keep)
+    return (_attach if request.choice.mode == "attach" else _start)(request, say)
 
 
 @contextmanager
-def _attach(
-    ref: BackendRef, choice: LaunchChoice, api_key_env: str | None, served_name: str | None, say: Say
-) -> Iterator[EngineSession]:
+def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
+    ref = request.ref
     if ref.url is None:
         raise SpecError(f"backend '{ref.label}' has no URL to attach to", where="--backends")
     say(f"{ref.label}: attaching to {ref.url}")
-    key = api_key(api_key_env)
-    with closing(EngineSession(ref.definition, ref.url, served_name or "", key)) as session:
+    key = api_key(request.api_key_env)
+    with closing(EngineSession(ref.definition, ref.url, request.served_name or "", key)) as session:
         session.check_reachable()
-        if served_name is None:
+        if request.served_name is None:
             session.served_name = first_name(session)
         hello(session)
-        session.facts = _facts(ref, choice, session)
+        session.facts = _facts(ref, request.choice, session)
         yield session
 
 
 @contextmanager
-def _start(
-    ref: BackendRef,
-    choice: LaunchChoice,
-    model_name: str,
-    model: Model,
-    log: Path,
-    say: Say,
-    overrides: Mapping[str, Value],
-    gpu_wait_s: float,
-    keep: bool,
-) -> Iterator[EngineSession]:
+def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
+    ref, choice, log = request.ref, request.choice, request.log_path
+    model_name, model = request.model_name, request.model
     serves_weights = ref.definition.backend.weights != "none"
-    definition = configured(ref.definition, model if serves_weights else None, overrides)
+    definition = configured(ref.definition, model if serves_weights else None, request.values)
     remarks = leftovers.clear(say)
     port = _port(definition)
 
@@ -119,17 +94,7 @@ def _start(
         return ensure_weights(model_name, model, track, env, say) if track else None
 
     starting = (
-        start_container(
-            ref.label,
-            definition,
-            choice.device,
-            weights_for,
-            port=port,
-            log=log,
-            say=say,
-            gpu_wait_s=gpu_wait_s,
-            keep=keep,
-        )
+        start_container(request, definition, weights_for, port, say)
         if choice.mode == "compose"
         else start_process(ref.label, definition, weights_for, port=port, log=log, say=say)
     )

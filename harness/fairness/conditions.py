@@ -1,8 +1,6 @@
 """Under which conditions a cell was measured, as far as another cell's may differ from them."""
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,38 +8,35 @@ from numpy.typing import NDArray
 from harness.asked import Asked
 from harness.fairness.cache import state, verify
 from harness.metrics.latency import answered
-from harness.model import CacheState, Conditions, ExactOutput, PromptTokens, Sampling, Thinking
+from harness.model import CacheState, CellFacts, Conditions, ExactOutput, PromptTokens, Sampling, Thinking
 from harness.record import UNKNOWN, EventKind, Records
 
 _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
 
 
 def conditions(
-    records: Records, facts: Mapping[str, Any], hit_rate: float | None, asked: Asked | None = None
+    records: Records, facts: CellFacts, hit_rate: float | None, asked: Asked | None = None
 ) -> Conditions:
-    """`facts` is the content of cell.json.
-
-    Cells measured before a fact was kept have null in its place.
-    """
-    request, workload = facts.get("request") or {}, facts["workload"]
+    """Cells measured before a fact was kept have null in its place."""
+    request = facts.request
     verified = verify(records.requests, facts, hit_rate)
     return Conditions(
         cache=CacheState(
             wanted=state(facts),
-            means=(facts.get("cache") or {}).get("how"),
+            means=facts.cache.how,
             holds=verified.holds,
             measured=verified.measured,
             limit=verified.limit,
         ),
-        prefix_cache=facts.get("prefix_cache"),
-        exact_output=ExactOutput(asked=request.get("exact_output"), forced=workload["exact_output"]),
+        prefix_cache=facts.prefix_cache,
+        exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
         output_tokens_mean=_mean(records.requests, "output_tokens"),
         prompt_tokens=_prompt_tokens(_the_same(records.requests, asked)),
-        sampling=Sampling(**{key: request.get(key) for key in ("temperature", "top_p", "seed")}),
-        thinking=Thinking(asked=request.get("thinking"), seen=_reasoned(records)),
-        sent_fields=request.get("fields"),
-        unsaid=request.get("unsaid") or {},
-        engine_values=facts.get("engine_values"),
+        sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+        thinking=Thinking(asked=request.thinking, seen=_reasoned(records)),
+        sent_fields=request.fields,
+        unsaid=request.unsaid,
+        engine_values=facts.engine_values,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.model import CellResult, LoadPoint, PromptTokens, Unequal
+from harness.model import CellResult, LoadPoint, PromptTokens, Unequal, distorted_by
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
@@ -11,12 +11,6 @@ Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 MATTERS = 0.05
 TOLD = 0.005
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
-PER_GAP = ("itl_ms",)
-RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "output_chars_per_s",
-         "goodput_requests_per_s", "cost_per_million_output_tokens", "joules_per_output_token")  # fmt: skip
-PER_LENGTH = (*RATES, "e2e_ms", "tpot_ms", "itl_ms")
-PER_QUEUE = ("ttft_ms", "ttft_service_ms")
-PER_ANSWER = (*RATES, "tpot_ms")
 
 
 def measured(group: Group) -> Iterator[Unequal]:
@@ -82,7 +76,7 @@ def _output_length(group: Group) -> Iterator[Unequal]:
         words = listed({label: f"{mean:.1f}" for label, mean in known.items()})
         alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
-        metrics = PER_LENGTH if alone else (*PER_LENGTH, *PER_QUEUE)
+        metrics = distorted_by("output-length", *(() if alone else ("queued-output-length",)))
         yield Unequal("output-length", tuple(known), f"tokens per answer: {words}", spread > MATTERS, metrics)
 
 
@@ -92,8 +86,9 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
     known = {label: size for label, size in sizes.items() if size is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > MATTERS:
         words = listed({label: f"{size:.2f}" for label, size in known.items()})
+        metrics = distorted_by("tokens-per-event")
         yield Unequal(
-            "tokens-per-event", tuple(known), f"tokens per event: {words}", spread > MATTERS, PER_GAP
+            "tokens-per-event", tuple(known), f"tokens per event: {words}", spread > MATTERS, metrics
         )
 
 
@@ -129,7 +124,8 @@ def _agreement(group: Group) -> Iterator[Unequal]:
             if partner is not None:
                 tracks = {cell.track, group[partner].track}
                 matters = len(tracks) == 1 and None not in tracks
-                yield Unequal("agreement", (label, partner), f"answers disagree: {text}", matters, PER_ANSWER)
+                metrics = distorted_by("answers")
+                yield Unequal("agreement", (label, partner), f"answers disagree: {text}", matters, metrics)
 
 
 def _same_run(label: str, name: str, other: str) -> bool:

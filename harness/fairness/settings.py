@@ -10,6 +10,7 @@ from typing import Any
 from harness.dotted import value_at
 from harness.fairness.keys import Key
 from harness.fairness.table import TABLE
+from harness.model import BackendEntry, Manifest, known
 
 Json = Mapping[str, Any]
 
@@ -31,10 +32,10 @@ class Settings:
         return {kind for kind, _ in self.raw}
 
 
-def settings(manifest: Json, label: str) -> Settings:
+def settings(manifest: Manifest, label: str) -> Settings:
     """Of a run folder of any version: what it does not say is absent."""
-    entry = (manifest.get("backends") or {}).get(label) or {}
-    engine, backend = entry.get("engine") or {}, str(entry.get("backend") or "")
+    entry = manifest.backends.get(label) or BackendEntry()
+    engine, backend = known(entry.engine) or {}, known(entry.backend) or ""
     raw = dict(_raw(engine))
     stated = {key.code: value for key in TABLE if (value := _stated(key, manifest, entry)) is not None}
     return Settings(_said(raw, backend) | stated, raw)
@@ -53,8 +54,8 @@ def classified(kind: str, name: str, backend: str) -> tuple[Key, str] | None:
     """
     for key in TABLE:
         names = {"info": key.info, "flag": key.flags, "variable": key.variables, "value": key.values}[kind]
-        for known in names:
-            scope, slash, rest = known.rpartition("/")
+        for named in names:
+            scope, slash, rest = named.rpartition("/")
             pattern, _, means = rest.partition("=")
             if (not slash or scope == backend) and fnmatchcase(name, pattern):
                 return key, means
@@ -71,7 +72,7 @@ def _said(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
     return known
 
 
-def _stated(key: Key, manifest: Json, entry: Json) -> str | None:
+def _stated(key: Key, manifest: Manifest, entry: BackendEntry) -> str | None:
     for path in key.manifest:
         value = value_at(entry, path[1:]) if path.startswith(".") else value_at(manifest, path)
         if value is not None:

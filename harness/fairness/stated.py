@@ -1,6 +1,6 @@
 """Cells with what their run's manifest and its agreement say of them: what `unequal` goes by."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -8,15 +8,13 @@ from msgspec.structs import replace
 from harness.dotted import value_at
 from harness.fairness.settings import Settings, classified, settings
 from harness.fairness.table import TABLE
-from harness.model import CellResult
-
-Json = Mapping[str, Any]
+from harness.model import Agreement, BackendEntry, CellResult, Manifest, known
 
 _IN_CELLS = frozenset(key.code for key in TABLE if key.area == "engine" and key.cell is None)
 
 
 def with_manifest(
-    cells: Sequence[CellResult], manifest: Json, agreement: Json | None = None
+    cells: Sequence[CellResult], manifest: Manifest, agreement: Agreement | None = None
 ) -> tuple[CellResult, ...]:
     """Four more keys in `conditions`, the same for every cell of a label, and one where answers disagree.
 
@@ -29,12 +27,12 @@ def with_manifest(
     return tuple(replace(cell, conditions=replace(cell.conditions, **stated[cell.label])) for cell in cells)
 
 
-def _stated(manifest: Json, label: str, agreement: Json | None) -> dict[str, Any]:
+def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict[str, Any]:
     found = settings(manifest, label)
-    entry = (manifest.get("backends") or {}).get(label) or {}
+    entry = manifest.backends.get(label) or BackendEntry()
     return {
         "settings": {code: value for code, value in found.known.items() if code in _IN_CELLS},
-        "unclassified": unclassified(found, str(entry.get("backend"))),
+        "unclassified": unclassified(found, known(entry.backend) or ""),
         "tuned": tuple(_tuned(manifest, label)),
         "searched": _searched(entry),
         "disagrees": dict(_disagrees(agreement, label)),
@@ -51,8 +49,8 @@ def unclassified(found: Settings, backend: str) -> dict[str, str] | None:
     }
 
 
-def _tuned(manifest: Json, label: str) -> Iterator[str]:
-    entry = (manifest.get("backends") or {}).get(label) or {}
+def _tuned(manifest: Manifest, label: str) -> Iterator[str]:
+    entry = manifest.backends.get(label) or BackendEntry()
     values = value_at(entry, "engine.values") or {}
     asked = value_at(manifest, "options.engine_values") or {}
     searched = value_at(entry, "tuned.values") or {}
@@ -73,9 +71,9 @@ def _tuned(manifest: Json, label: str) -> Iterator[str]:
         yield f"prefix cache {state} at the start"
 
 
-def _searched(entry: Json) -> tuple[str, ...]:
+def _searched(entry: BackendEntry) -> tuple[str, ...]:
     names = value_at(entry, "tuned.values") or {}
-    found = (classified("value", name, str(entry.get("backend"))) for name in names)
+    found = (classified("value", name, known(entry.backend) or "") for name in names)
     return tuple(dict.fromkeys(one[0].code for one in found if one))
 
 
@@ -84,12 +82,10 @@ def _title(value: str) -> str:
     return found[0].title if found else value
 
 
-def _disagrees(agreement: Json | None, label: str) -> Iterator[tuple[str, str]]:
+def _disagrees(agreement: Agreement | None, label: str) -> Iterator[tuple[str, str]]:
     """Of the first of each pair, so that it is said once."""
-    for pair in (agreement or {}).get("pairs") or ():
-        found = pair.get("disagreement")
-        if pair["a"] == label and found and found["beyond_load"]:
-            text = (
-                f"{found['answers']} of {pair['compared']} are right from one of {label} and {pair['b']} only"
-            )
-            yield pair["b"], f"{text}; load changes {found['own']} of {found['own_asked']}"
+    for pair in agreement.pairs if agreement else ():
+        found = known(pair.disagreement)
+        if pair.a == label and found and found.beyond_load:
+            text = f"{found.answers} of {pair.compared} are right from one of {label} and {pair.b} only"
+            yield pair.b, f"{text}; load changes {found.own} of {found.own_asked}"

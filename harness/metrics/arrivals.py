@@ -6,17 +6,15 @@ All limits are those of one false alarm in 1,000 cells.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.asked import Asked
 from harness.metrics.latency import Floats
-from harness.model import Arrivals
+from harness.model import Arrivals, Load, known
 from harness.record import UNKNOWN
 
 Stamps = NDArray[np.int64]
@@ -52,22 +50,22 @@ class Statistics:
         return cls(1e9 / mean, float(gaps.std(ddof=1)) / mean, _dispersion(_counts(times_ns, times_ns)))
 
 
-def compare_cell(
-    requests: NDArray[np.void], load: Mapping[str, Any], asked: Asked | None = None
-) -> Arrivals | None:
-    """`arrivals` of a cell; None for a closed loop, which has no schedule. `load` as in its cell.json.
+def compare_cell(requests: NDArray[np.void], load: Load, asked: Asked | None = None) -> Arrivals | None:
+    """`arrivals` of a cell; None for a closed loop, which has no schedule.
 
     Of a session only the first turn arrives by the schedule; the others follow its answers.
     """
-    if load["kind"] == "concurrency":
+    if load.slots is not None:
         return None
     sent = requests[requests["sent_ns"] != UNKNOWN]
     if asked is not None:
         sent = sent[asked.numbers["turn"][sent["seq"]] <= 0]
-    flat = load.get("arrival") in ("poisson", "gamma") and not load.get("profile")
-    burstiness = (load.get("burstiness") or 1.0) if load.get("arrival") == "gamma" else 1.0
+    process = known(load.arrival)
+    profile, declared = known(load.profile), known(load.burstiness)
+    flat = process in ("poisson", "gamma") and not profile
+    burstiness = declared if declared and process == "gamma" else 1.0
     schedule, stamps = np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"])
-    return compare(schedule, stamps, burstiness if flat else None, load.get("arrival"))
+    return compare(schedule, stamps, burstiness if flat else None, process)
 
 
 def compare(

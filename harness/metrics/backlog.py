@@ -3,20 +3,17 @@
 A request is in the system from the time it was due until its answer ended, wherever it waits.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import measured
-from harness.model import Backlog
+from harness.model import Backlog, Load
 from harness.record import UNKNOWN, Outcome
 
 MOST_SETTLING = 0.25  # of the window
 
 
-def backlog(requests: NDArray[np.void], load: Mapping[str, Any]) -> Backlog | None:
+def backlog(requests: NDArray[np.void], load: Load) -> Backlog | None:
     """The `backlog` of a cell; None for a closed loop, and where fewer than two requests were due.
 
     The window is that of the measured requests' due times, less the time that the first answers take: an
@@ -24,7 +21,7 @@ def backlog(requests: NDArray[np.void], load: Mapping[str, Any]) -> Backlog | No
     first and its last third.
     """
     chosen = measured(requests) & (requests["start_ns"] != UNKNOWN)
-    if load["kind"] == "concurrency" or chosen.sum() < 2:
+    if load.slots is not None or chosen.sum() < 2:
         return None
     due = requests["start_ns"][chosen]
     begin, end = int(due.min()), int(due.max())

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from harness.asked import Asked
 from harness.metrics.arrivals import Statistics
 from harness.metrics.prefix import reusable
+from harness.model import ArrivalStatistics, ChatCount, Histogram, Lengths, RequestFigures, Sharing
 
 BLOCK_TOKENS = 16  # of a paged cache that reuses whole blocks: the default of vLLM
 _BINS = 12
@@ -17,59 +17,59 @@ _BINS = 12
 Ints = NDArray[np.int64]
 
 
-def describe(asked: Asked, warmup: int, send_ns: Ints | None) -> dict[str, Any]:
-    """`send_ns`: when an open loop means to send; None for a closed one. Warm-up requests are in all figures.
+def describe(asked: Asked, warmup: int, send_ns: Ints | None) -> RequestFigures:
+    """`send_ns`: when an open loop means to send; None for a closed one.
 
     Prompt lengths are those of the content: a chat template comes on top. In a later turn all of the
     conversation counts, with answers as long as they were asked for.
     """
     shared, total = reusable(asked)
     in_blocks, _ = reusable(asked, block=BLOCK_TOKENS)
-    return {
-        "requests": len(asked) - warmup,
-        "warmup_requests": warmup,
-        "input_tokens": _lengths(total),
-        "output_tokens": _lengths(asked.numbers["max_tokens"]),
-        "kinds": dict(Counter(kind for kind in asked.kinds if kind)),
-        "sessions": _sessions(asked),
-        "sharing": {
-            "prompt_tokens": int(total.sum()),
-            "unique_share": 1 - _share(shared, total),
-            "radix_hit_rate": _share(shared, total),
-            "block_hit_rate": _share(in_blocks, total),
-            "block_tokens": BLOCK_TOKENS,
-            "sharing_requests": int(np.count_nonzero(shared)),
-        },
-        "arrivals": _arrivals(send_ns),
-    }
+    return RequestFigures(
+        requests=len(asked) - warmup,
+        warmup_requests=warmup,
+        input_tokens=_lengths(total),
+        output_tokens=_lengths(asked.numbers["max_tokens"]),
+        kinds=dict(Counter(kind for kind in asked.kinds if kind)),
+        sessions=_sessions(asked),
+        sharing=Sharing(
+            prompt_tokens=int(total.sum()),
+            unique_share=1 - _share(shared, total),
+            radix_hit_rate=_share(shared, total),
+            block_hit_rate=_share(in_blocks, total),
+            block_tokens=BLOCK_TOKENS,
+            sharing_requests=int(np.count_nonzero(shared)),
+        ),
+        arrivals=_arrivals(send_ns),
+    )
 
 
-def _lengths(values: Ints) -> dict[str, Any]:
+def _lengths(values: Ints) -> Lengths:
     """With a histogram whose bins grow by a constant factor: each from its lower edge up to its upper one."""
     low, high = int(values.min()), int(values.max())
     edges = np.unique(np.geomspace(max(low, 1), high + 1, _BINS + 1).round().astype(np.int64))
     counts, _ = np.histogram(values, edges)
-    return {
-        "min": low,
-        "p50": float(np.median(values)),
-        "mean": float(values.mean()),
-        "p90": float(np.quantile(values, 0.9)),
-        "max": high,
-        "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
-    }
+    return Lengths(
+        min=low,
+        p50=float(np.median(values)),
+        mean=float(values.mean()),
+        p90=float(np.quantile(values, 0.9)),
+        max=high,
+        histogram=Histogram(edges=tuple(edges.tolist()), counts=tuple(counts.tolist())),
+    )
 
 
-def _sessions(asked: Asked) -> dict[str, Any] | None:
+def _sessions(asked: Asked) -> ChatCount | None:
     if not asked.has_sessions():
         return None
     turns = np.unique(asked.numbers["session"], return_counts=True)[1]
-    return {"count": len(turns), "turns_mean": float(turns.mean()), "turns_max": int(turns.max())}
+    return ChatCount(count=len(turns), turns_mean=float(turns.mean()), turns_max=int(turns.max()))
 
 
 def _share(part: Ints, whole: Ints) -> float:
     return float(part.sum() / max(whole.sum(), 1))
 
 
-def _arrivals(send_ns: Ints | None) -> dict[str, Any] | None:
+def _arrivals(send_ns: Ints | None) -> ArrivalStatistics | None:
     found = Statistics.of_schedule(send_ns) if send_ns is not None else None
-    return asdict(found) if found else None
+    return ArrivalStatistics(**asdict(found)) if found else None

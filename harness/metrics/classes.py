@@ -38,10 +38,11 @@ def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, C
         found[name] = ClassStats(
             requests=int(latency.measured(rows).sum()),
             ok=len(answered),
-            ttft_ms=describe(latency.ttft_ms(rows))[0],
-            itl_ms=describe(latency.itl_ms(part))[0],
-            tpot_ms=describe(latency.tpot_ms(rows))[0],
-            e2e_ms=describe(latency.e2e_ms(rows))[0],
+            **{
+                metric: describe(values)[0]
+                for metric, values in latency.latencies(part).items()
+                if metric in ClassStats.__struct_fields__
+            },
             cached_share=_cached(answered),
         )
     return found

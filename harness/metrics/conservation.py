@@ -6,14 +6,13 @@ wide to tell, or the cell gives no ground for it, the law is not judged and says
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import in_flight, series
-from harness.metrics.throughput import Window, slots_of, work_shares
-from harness.model import Law, Requests
+from harness.metrics.throughput import Window, work_shares
+from harness.model import CellFacts, Law, Requests
 from harness.record import UNKNOWN, Outcome, Records
 from harness.telemetry import Telemetry
 
@@ -48,7 +47,7 @@ class Cell:
     """What the laws are about. `rates` are those that are shown, `shares` what they were made of."""
 
     records: Records
-    facts: Mapping[str, Any]  # the content of cell.json
+    facts: CellFacts
     window: Window
     rates: Mapping[str, float | None]
     shares: Floats
@@ -57,13 +56,13 @@ class Cell:
 
 
 def laws(cell: Cell) -> list[Law]:
-    open_loop = slots_of(cell.facts["load"]) is None
+    open_loop = cell.facts.load.slots is None
     return [
         _planned(cell.counts),
         _little(cell),
         _engine_in_flight(cell),
         _tokens(cell),
-        *_counters(cell.records.requests, cell.facts.get("server_counters") or {}),
+        *_counters(cell.records.requests, cell.facts.server_counters or {}),
         *([_offered(cell)] if open_loop else [_slots(cell), _slot_time(cell)]),
     ]
 
@@ -99,7 +98,7 @@ def _little(cell: Cell) -> Law:
     by_time = inside_ns[here] / np.maximum(answers["end_ns"] - answers["sent_ns"], 1)
     edges_ns = _edge_error_ns(answers, 1 - by_time, answers["sent_ns"] < window.start_ns)
     edges_ns += ERRORS * mean_ns * float(np.linalg.norm(cell.shares[here] - by_time))
-    if slots_of(cell.facts["load"]) is None:
+    if cell.facts.load.slots is None:
         edges_ns += abs(_change(requests, window)) * mean_ns
     length_ns = window.end_ns - window.start_ns
     expected = rate * mean_ns / 1e9 + float(inside_ns[~served].sum()) / length_ns
@@ -202,7 +201,7 @@ def backlog_growth(records: Records, window: Window) -> float:
 
 
 def _slots(cell: Cell) -> Law:
-    slots = slots_of(cell.facts["load"]) or 0
+    slots = cell.facts.load.slots or 0
     most = int(in_flight.steps(cell.records.requests).counts.max(initial=0))
     return Law(_SLOTS, most, slots, 0.0, most <= slots)
 
@@ -214,7 +213,7 @@ def _slot_time(cell: Cell) -> Law:
         return Law(law, why="no steady part: slots drain inside the window")
     if _thinks(requests):
         return Law(law, why="slots think between requests")
-    slots = slots_of(cell.facts["load"]) or 0
+    slots = cell.facts.load.slots or 0
     expected = slots * window.seconds
     busy_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns).sum()
     due = requests["intended_ns"]

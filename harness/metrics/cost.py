@@ -2,24 +2,23 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
-from harness.model import Cost, Gpu, Price
+from harness.model import Cost, Gpu, Price, Prices
 
 _HOUR_S, _MILLION = 3600, 1_000_000
 NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices"
 
 
-def price(prices: Mapping[str, Any] | None, gpu: Gpu | None) -> tuple[Price | None, str]:
+def price(prices: Prices | None, gpu: Gpu | None) -> tuple[Price | None, str]:
     """What an hour of the hardware costs, or why that is not known. A machine's price comes first."""
     if not prices:
         return None, NO_PRICE
-    if prices["machine_per_hour"] is not None:
-        return _priced(prices, prices["machine_per_hour"], "the machine"), ""
-    by_name = prices["gpu_per_hour"]
+    if prices.machine_per_hour is not None:
+        return _priced(prices, prices.machine_per_hour, "the machine"), ""
+    by_name = prices.gpu_per_hour
     if gpu is None or not gpu.engine_gpus:
         return None, "a price per GPU was given and the engine was not seen on one"
-    used = [device["name"] for device in gpu.devices if device["index"] in gpu.engine_gpus]
+    used = [device.name or "" for device in gpu.devices if device.index in gpu.engine_gpus]
     unknown = sorted({name for name in used if name not in by_name and "*" not in by_name})
     if unknown:
         return None, f"no price for {', '.join(unknown)}; there is one for {', '.join(by_name)}"
@@ -28,8 +27,8 @@ def price(prices: Mapping[str, Any] | None, gpu: Gpu | None) -> tuple[Price | No
     return _priced(prices, amount, ", ".join(f"{count} × {name}" for name, count in counts.items())), ""
 
 
-def _priced(prices: Mapping[str, Any], amount: float, of: str) -> Price:
-    return Price(per_hour=amount, currency=prices["currency"], of=of, source=prices["source"])
+def _priced(prices: Prices, amount: float, of: str) -> Price:
+    return Price(per_hour=amount, currency=prices.currency, of=of, source=prices.source)
 
 
 def per_million(per_hour: float, per_s: float | None) -> float | None:

@@ -3,21 +3,19 @@ closed loop as many waves as its rates need.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.in_flight import times_in_system_ns
 from harness.metrics.latency import answered, measured
-from harness.metrics.throughput import slots_of
-from harness.model import Sample
+from harness.model import Load, Minimum, Sample
 from harness.record import UNKNOWN
 
 # Where a scenario declares none. 100 answers bound a p95 from above, and not a p99.
 MIN_SECONDS, MIN_ANSWERS = 10.0, 100
+_USUAL = Minimum(seconds=MIN_SECONDS, answers=MIN_ANSWERS)
 
 # Waves that keep the bias of requests/s below 1 % where the times of answers have a coefficient of variation
 # of 1; it grows with its square (python -m tests.bench.rates). A window holds the short answers of its last
@@ -55,17 +53,17 @@ class Amount:
         )
 
 
-def amount(requests: NDArray[np.void], minimum: Mapping[str, Any] | None) -> Amount:
-    """`minimum` as cell.json has it; None in runs of before it was declared."""
-    limits = minimum or {"seconds": MIN_SECONDS, "answers": MIN_ANSWERS}
+def amount(requests: NDArray[np.void], minimum: Minimum | None) -> Amount:
+    """`minimum` is None in runs of before it was declared."""
+    limits = minimum or _USUAL
     rows = requests[measured(requests) & (requests["sent_ns"] != UNKNOWN)]
     seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
     return Amount(
         seconds,
         int(np.count_nonzero(answered(requests))),
         len(rows),
-        float(limits["seconds"]),
-        int(limits["answers"]),
+        float(limits.seconds),
+        limits.answers,
     )
 
 
@@ -86,9 +84,9 @@ class Waves:
         return math.ceil(self.needed * self.slots)
 
 
-def waves(requests: NDArray[np.void], load: Mapping[str, Any]) -> Waves | None:
+def waves(requests: NDArray[np.void], load: Load) -> Waves | None:
     """None for an open loop, a single slot, whose rate has no bias, and where nothing was answered."""
-    slots = slots_of(load)
+    slots = load.slots
     times_ns = times_in_system_ns(requests[answered(requests)])
     if slots is None or slots < 2 or not len(times_ns):
         return None

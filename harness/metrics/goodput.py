@@ -1,6 +1,6 @@
 """Requests that kept to the limits of the scenario: how many, at which rate, and whether enough did."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,12 +24,7 @@ def _tpot_ms(requests: NDArray[np.void]) -> Floats:
     return np.where(rows["outcome"] == Outcome.OK, known, np.inf)
 
 
-_LATENCIES: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
-    "ttft_ms": latency.ttft_ms,
-    "ttft_service_ms": latency.ttft_service_ms,
-    "tpot_ms": _tpot_ms,
-    "e2e_ms": latency.e2e_ms,
-}
+_LATENCIES = {**latency.PER_REQUEST, "tpot_ms": _tpot_ms}
 
 
 class Goodput(NamedTuple):

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from harness.metrics import energy, series
 from harness.metrics.throughput import Window
-from harness.model import Gpu, Range
+from harness.model import Gpu, GpuDevice, MigInstance, Range, SampledSource
 from harness.telemetry import Telemetry
-
-Json = dict[str, Any]
 
 # nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are no throttling.
 THROTTLE_REASONS = {
@@ -39,7 +37,9 @@ _OWN = (
 )
 
 
-def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> tuple[Gpu | None, str]:
+def describe(
+    telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Window
+) -> tuple[Gpu | None, str]:
     """The `gpu` object, or why there is none.
 
     The engine's GPUs are those on which its processes hold memory; all it was given, where that is not told.
@@ -48,8 +48,8 @@ def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -
     if about is None:
         return None, reason
     devices = [_device(telemetry, device, window) for device in about["devices"]]
-    seen = [device for device in devices if (held := device["engine_memory_bytes"]) and held.max]
-    told = all(device["engine_memory_bytes"] is not None for device in devices)
+    seen = [device for device in devices if (held := device.engine_memory_bytes) and held.max]
+    told = all(device.engine_memory_bytes is not None for device in devices)
     used = seen if seen or told else devices
     together = {
         **{name: _together(used, name, of=1) for name in _SUMMED},
@@ -57,45 +57,49 @@ def describe(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -
     }
     return Gpu(
         chosen=about["chosen"],
-        engine_gpus=tuple(device["index"] for device in used),
+        engine_gpus=tuple(device.index for device in used),
         seen_using_them=told,
-        idle_utilisation_pct=_highest(device["idle_utilisation_pct"] for device in used),
+        idle_utilisation_pct=_highest(device.idle_utilisation_pct for device in used),
         devices=tuple(devices),
         **together,
     ), ""
 
 
-def _about(sources: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
+def _about(sources: Mapping[str, SampledSource]) -> tuple[Mapping[str, Any] | None, str]:
     asked = {name: sources[name] for name in ("nvidia", "amd") if name in sources}
     for source in asked.values():
-        if not source["unavailable"]:
-            return source["about"], ""
-    reasons = [source["unavailable"] for source in asked.values()]
+        if not source.unavailable:
+            return source.about, ""
+    reasons = [source.unavailable for source in asked.values()]
     return None, "; ".join(reasons) or "not sampled: the engine runs on another machine, or sampling is off"
 
 
-def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> Json:
+def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> GpuDevice:
     name = f"gpu.{about['index']}"
     bits = telemetry.get(f"{name}.throttle_bits").between(window.start_ns, window.end_ns).values
-    return {
-        **{key: about[key] for key in ("index", "name", "uuid", "memory_bytes", "power_limit_w")},
-        **{
-            gauge: series.describe(telemetry.get(f"{name}.{gauge}"), window)
-            for gauge in (*_SUMMED, *_AVERAGED, *_OWN)
-        },
-        "idle_power_w": energy.idle_watts(telemetry, name),
-        "idle_utilisation_pct": energy.idle_mean(telemetry, f"{name}.utilisation_pct"),
-        "throttled_share": _throttled(bits),
-        "mig": [
-            {
-                **instance,
-                "memory_used_bytes": series.describe(
-                    telemetry.get(f"{name}.mig.{instance['number']}.memory_used_bytes"), window
-                ),
-            }
+
+    def gauge(series_name: str) -> Range | None:
+        return series.describe(telemetry.get(f"{name}.{series_name}"), window)
+
+    return GpuDevice(
+        index=about["index"],
+        name=about["name"],
+        uuid=about["uuid"],
+        memory_bytes=about["memory_bytes"],
+        power_limit_w=about["power_limit_w"],
+        **{gauge_name: gauge(gauge_name) for gauge_name in (*_SUMMED, *_AVERAGED, *_OWN)},
+        idle_power_w=energy.idle_watts(telemetry, name),
+        idle_utilisation_pct=energy.idle_mean(telemetry, f"{name}.utilisation_pct"),
+        throttled_share=_throttled(bits),
+        mig=tuple(
+            MigInstance(
+                number=instance["number"],
+                uuid=instance["uuid"],
+                memory_used_bytes=gauge(f"mig.{instance['number']}.memory_used_bytes"),
+            )
             for instance in about["mig"]
-        ],
-    }
+        ),
+    )
 
 
 def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
@@ -107,9 +111,9 @@ def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
     return {name: share for name, share in shares.items() if share}
 
 
-def _together(devices: Sequence[Json], name: str, of: int) -> Range | None:
-    found = [device[name] for device in devices]
-    if not found or None in found:
+def _together(devices: Sequence[GpuDevice], name: str, of: int) -> Range | None:
+    found: list[Range] = [held for device in devices if (held := getattr(device, name)) is not None]
+    if not found or len(found) < len(devices):
         return None
     return Range(mean=sum(one.mean for one in found) / of, max=sum(one.max for one in found) / of)
 

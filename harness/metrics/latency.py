@@ -4,6 +4,8 @@ Only requests of Phase.MEASURE are looked at. A latency that was never reached (
 out) is +inf: a failure can push a percentile up or out of reach, never down.
 """
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,3 +97,18 @@ def itl_ms(records: Records) -> Floats:
     """
     gaps = event_gaps_ms(records)
     return gaps[gaps > 0]
+
+
+# By metric: what each request has one of.
+PER_REQUEST: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
+    "ttft_ms": ttft_ms,
+    "ttft_service_ms": ttft_service_ms,
+    "tpot_ms": tpot_ms,
+    "e2e_ms": e2e_ms,
+}
+
+
+def latencies(records: Records) -> dict[str, Floats]:
+    """Every one by its metric, of a cell or of some of its requests."""
+    found = {metric: values(records.requests) for metric, values in PER_REQUEST.items()}
+    return found | {"itl_ms": itl_ms(records)}

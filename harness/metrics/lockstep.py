@@ -11,14 +11,12 @@ doubled; evenly spread slots do not, from four slots on.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import Floats, measured
-from harness.model import Synchrony
+from harness.model import Load, Synchrony
 from harness.record import UNKNOWN
 
 # Above it the phases stand within a fifth of a period (standard deviation): bursts, not a steady stream.
@@ -29,10 +27,10 @@ MIN_WAVES = 2
 MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
 
 
-def synchrony(requests: NDArray[np.void], load: Mapping[str, Any]) -> tuple[Synchrony | None, str]:
+def synchrony(requests: NDArray[np.void], load: Load) -> tuple[Synchrony | None, str]:
     """Of the measured part of a closed loop; None with the reason where there is nothing to tell."""
-    slots = int(load["value"])
-    if load["kind"] != "concurrency":
+    slots = load.slots
+    if slots is None:
         return None, "an open loop has no slots"
     if slots < 2:
         return None, "one slot cannot be in lockstep"

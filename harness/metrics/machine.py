@@ -1,27 +1,26 @@
 """Who used the machine's CPUs in the measured window: the engine, the load generator, and everybody else."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from harness.metrics import series
 from harness.metrics.throughput import Window
-from harness.model import BusiestProcess, Host, Server, known
+from harness.model import BusiestProcess, HistogramIncrease, Host, SampledSource, Server, known
 from harness.telemetry import Telemetry
 
 _HOST_RATES = ("disk_read", "disk_written", "net_received", "net_sent")
 _ENGINE_GAUGES = ("running", "waiting", "kv_use", "cache_hit_rate")
 
 
-def host(telemetry: Telemetry, sources: Mapping[str, Any], window: Window) -> Host | None:
+def host(telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Window) -> Host | None:
     """The `host` object; None where nothing was sampled. CPU in cores: 1.0 is one core kept busy."""
     busy = series.rate(telemetry.get("host.cpu_busy_s"), window)
     if busy is None:
         return None
     own = [cores(telemetry, name, window) for name in ("server", "client", "sampler")]
     return Host(
-        cpus=sources["system"]["about"]["cpus"],
+        cpus=sources["system"].about["cpus"],
         busy_cores=busy,
         server_cores=own[0],
         client_cores=own[1],
@@ -42,13 +41,13 @@ def cores(telemetry: Telemetry, name: str, window: Window) -> float | None:
 
 def server(
     telemetry: Telemetry,
-    sources: Mapping[str, Any],
+    sources: Mapping[str, SampledSource],
     window: Window,
     counted: Server,
-    shapes: Mapping[str, Mapping[str, Any]],
+    shapes: Mapping[str, HistogramIncrease],
 ) -> Server:
     """What the engine counted, what its processes used, and the gauges it gives about itself."""
-    names = sources.get("processes", {}).get("about", {}).get("engine_processes", {})
+    names = sources["processes"].about.get("engine_processes", {}) if "processes" in sources else {}
     single = {
         pid: used
         for pid, samples in telemetry.matching("server.process", "cpu_s")
@@ -77,20 +76,20 @@ def _acceptance(counted: Server) -> float | None:
     return (kept or 0.0) / drafts if drafts else None
 
 
-def _histograms(increases: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
+def _histograms(increases: Mapping[str, HistogramIncrease]) -> dict[str, dict[str, float | None]]:
     """Of the engine's own histograms over the cell, in milliseconds; quantiles are linear inside a bucket."""
     return {
         f"{name}_ms": {
-            "count": one["count"],
-            "mean": 1e3 * one["sum"] / one["count"],
-            **{f"p{percent}": _quantile(one["buckets"], percent / 100) for percent in (50, 90, 99)},
+            "count": increase.count,
+            "mean": 1e3 * increase.sum / increase.count,
+            **{f"p{percent}": _quantile(increase.buckets, percent / 100) for percent in (50, 90, 99)},
         }
-        for name, one in increases.items()
-        if one["count"] > 0
+        for name, increase in increases.items()
+        if increase.count > 0
     }
 
 
-def _quantile(buckets: Sequence[Sequence[float | None]], share: float) -> float | None:
+def _quantile(buckets: Sequence[tuple[float | None, float | None]], share: float) -> float | None:
     """Null beyond the last finite bound."""
     below, wanted = (0.0, 0.0), share * (buckets[-1][1] or 0.0) if buckets else 0.0
     for bound, count in buckets:

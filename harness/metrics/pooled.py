@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics import latency
+from harness.metrics.latency import latencies
 from harness.record import Records
 
 MOST_VALUES = 20_000  # more are thinned to as many, evenly by rank: no percentile shown moves by 0.01 %
@@ -12,14 +12,7 @@ Samples = dict[str, NDArray[np.float64]]  # by the name in summary.json; ascendi
 
 
 def samples(records: Records) -> Samples:
-    requests = records.requests
-    return {
-        "ttft_ms": _thinned(latency.ttft_ms(requests)),
-        "ttft_service_ms": _thinned(latency.ttft_service_ms(requests)),
-        "itl_ms": _thinned(latency.itl_ms(records)),
-        "tpot_ms": _thinned(latency.tpot_ms(requests)),
-        "e2e_ms": _thinned(latency.e2e_ms(requests)),
-    }
+    return {metric: _thinned(values) for metric, values in latencies(records).items()}
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:

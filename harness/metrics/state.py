@@ -5,13 +5,13 @@ closed loop whose slots always hold a request. Unstable: less was served than wa
 longer and longer; a latency then says how long was measured, not how fast the server is.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model import Load, known
 from harness.record import UNKNOWN, Outcome, Phase
 
 State = Literal["under load", "saturated", "unstable"]
@@ -29,20 +29,20 @@ class CellState:
     why: str
 
 
-def cell_state(requests: NDArray[np.void], load: Mapping[str, Any]) -> CellState:
-    """Of any phase, since the server does not know them. `load` is that of cell.json."""
+def cell_state(requests: NDArray[np.void], load: Load) -> CellState:
+    """Of any phase, since the server does not know them."""
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, "no measured request was due")
-    if load["kind"] == "concurrency":
-        return _closed(rows, load)
+    if load.slots is not None:
+        return _closed(rows, load.slots, known(load.think_time_s))
     return _open(rows[rows["intended_ns"] != UNKNOWN])
 
 
-def _closed(rows: NDArray[np.void], load: Mapping[str, Any]) -> CellState:
-    if load.get("think_time_s") == 0:
+def _closed(rows: NDArray[np.void], slots: int, think_time_s: float | None) -> CellState:
+    if think_time_s == 0:
         return CellState("saturated", "each slot sends again at once")
-    share = _busy_share(rows, int(load["value"]))
+    share = _busy_share(rows, slots)
     words = f"slots hold a request {share:.0%} of the time"
     return CellState("saturated" if share >= BUSY else "under load", words)
 

@@ -4,15 +4,13 @@ MSER (White 1997) cuts where the standard error of what is left is smallest. A r
 part before the cut plainly differs; the rest is then tested for a slope. No request leaves the statistics.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.model import SteadyState
+from harness.model import Load, SteadyState, known
 from harness.record import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
@@ -65,7 +63,7 @@ class Course:
 
 
 def steady_state(
-    records: Records, load: Mapping[str, Any], *, in_stretches: bool = False, cold_misses: bool = False
+    records: Records, load: Load, *, in_stretches: bool = False, cold_misses: bool = False
 ) -> SteadyState:
     """The cell's `steady_state`: only what it looks like, since every measured request stays in the figures.
 
@@ -80,9 +78,10 @@ def steady_state(
     if not chosen.any():
         return SteadyState(state="unknown", why="no measured request was sent")
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
-    if in_stretches or load["kind"] == "trace" or load.get("profile"):
+    profile = known(load.profile)
+    if in_stretches or load.kind == "trace" or profile:
         return SteadyState(state="not tested", why="the load itself changes over time")
-    if load["kind"] == "concurrency" and chosen.sum() <= load["value"]:
+    if load.slots is not None and chosen.sum() <= load.slots:
         return SteadyState(state="not tested", why="all requests are sent at once")
     courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
     cuts = {course.name: course.cut() for course in courses}

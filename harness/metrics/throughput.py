@@ -5,9 +5,8 @@ Counting whole answers at their end overstates a closed loop by up to one wave: 
 where answers end. A share moves with the edge of the window instead of jumping.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,19 +35,6 @@ class Window:
 
     def per_second(self, amount: float) -> float | None:
         return float(amount) / self.seconds if self.seconds > 0 else None
-
-
-def slots_of(load: Mapping[str, Any]) -> int | None:
-    """Of a closed loop; None for an open one. `load` as in cell.json."""
-    return int(load["value"]) if load["kind"] == "concurrency" else None
-
-
-def spread_over_ns(facts: Mapping[str, Any]) -> int:
-    """When the slots of a closed loop had spread their sends, from t0; 0 where they do not.
-
-    `facts`: what has the `client` of cell.json.
-    """
-    return round((facts["client"].get("spread_over_ms") or 0) * 1e6)
 
 
 def measured_window(requests: NDArray[np.void], slots: int | None, not_before_ns: int = 0) -> Window | None:

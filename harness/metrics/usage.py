@@ -1,26 +1,27 @@
 """What a cell used and what that cost: the part of a cell that comes from telemetry."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from harness.metrics import cost, energy, gpus, machine
 from harness.metrics.limiter import Watched, limiter
 from harness.metrics.throughput import Window
 from harness.model import (
-    UNSET,
-    ClientStats,
+    CellFacts,
     Cost,
     Energy,
     Gpu,
     Host,
     Limiter,
-    LoadPoint,
+    Sampled,
     Server,
     SourceHealth,
     TelemetryHealth,
     from_json,
 )
 from harness.telemetry import Telemetry
+
+_NOTHING_SAMPLED = Sampled(wanted=False, problem="measured without sampling", sources={})
 
 
 class Usage(NamedTuple):
@@ -39,7 +40,7 @@ class Usage(NamedTuple):
 
 def describe(
     telemetry: Telemetry,
-    facts: Mapping[str, Any],
+    facts: CellFacts,
     rates: Mapping[str, float | None],
     window: Window | None,
     good_tokens_per_s: float | None = None,
@@ -48,35 +49,29 @@ def describe(
 
     `good_tokens_per_s`: output tokens of the requests that kept the SLO.
     """
-    watched = facts.get("telemetry") or {
-        "wanted": False,
-        "problem": "measured without sampling",
-        "sources": {},
-    }
-    health, counters = _health(watched), facts["server_counters"]
+    watched = facts.telemetry or _NOTHING_SAMPLED
+    health, counters = _health(watched), facts.server_counters
     server = None if counters is None else from_json(counters, Server)
     if window is None:
         nothing = Usage(None, server, None, None, None, None, None, None, health)
         return nothing, {
             key: "no answer to count" for key, value in nothing._asdict().items() if value is None
         }
-    sources, nulls = watched["sources"], {}
+    sources, nulls = watched.sources, {}
     gpu, nulls["gpu"] = gpus.describe(telemetry, sources, window)
     host = machine.host(telemetry, sources, window)
-    nulls["host"] = watched["problem"] or "too few samples in the window"
+    nulls["host"] = watched.problem or "too few samples in the window"
     if telemetry.series:
-        shapes = facts.get("server_histograms") or {}
-        server = machine.server(telemetry, sources, window, server or Server(), shapes)
+        counted, shapes = server or Server(), facts.server_histograms or {}
+        server = machine.server(telemetry, sources, window, counted, shapes)
     else:
         nulls["server"] = "the engine has no metrics and its processes could not be watched"
     used, nulls["energy"] = energy.describe(telemetry, gpu.engine_gpus if gpu else (), rates, window)
-    price, nulls["cost"] = cost.price(facts.get("prices"), gpu)
+    price, nulls["cost"] = cost.price(facts.prices, gpu)
     paid = cost.describe(price, rates, good_tokens_per_s) if price else None
-    threads = (facts.get("engine_values") or {}).get("threads")
-    point = LoadPoint(facts["load"]["kind"], facts["load"]["value"])
-    client = from_json(facts["client"], ClientStats)
+    threads = (facts.engine_values or {}).get("threads")
     limited, nulls["limiter"] = limiter(
-        Watched(point, client, gpu, server, host, float(threads) if threads else None)
+        Watched(facts.load.point, facts.client, gpu, server, host, float(threads) if threads else None)
     )
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or "the server reports no token counts"
     nulls["joules_per_output_token"] = nulls["energy"] or "the server reports no token counts"
@@ -94,18 +89,18 @@ def describe(
     return found, {key: reason for key, reason in nulls.items() if getattr(found, key) is None and reason}
 
 
-def _health(watched: Mapping[str, Any]) -> TelemetryHealth:
+def _health(watched: Sampled) -> TelemetryHealth:
     """How each source fared. What it is, and what it lacks, is in cell.json."""
     sources = {
         name: SourceHealth(
-            **{key: source[key] for key in ("reads", "unavailable", "last_failure", "failing_since_s")},
-            about={key: source["about"][key] for key in ("broken", "lost") if key in source["about"]},
+            reads=source.reads,
+            unavailable=source.unavailable,
+            last_failure=source.last_failure,
+            failing_since_s=source.failing_since_s,
+            about={key: source.about[key] for key in ("broken", "lost") if key in source.about},
         )
-        for name, source in watched["sources"].items()
+        for name, source in watched.sources.items()
     }
     return TelemetryHealth(
-        wanted=watched["wanted"],
-        problem=watched["problem"],
-        sources=sources,
-        sampler=watched.get("sampler", UNSET),
+        wanted=watched.wanted, problem=watched.problem, sources=sources, sampler=watched.sampler
     )

@@ -23,36 +23,14 @@ from harness.model.figures import (
 )
 from harness.model.load import Load, LoadPoint
 from harness.model.machine import Cost, Energy, Gpu, Host, Limiter, Server, TelemetryHealth
-from harness.model.record import UNSET, Record, UnsetType, doc
+from harness.model.metrics import Measured
+from harness.model.record import UNSET, UnsetType, doc
 from harness.model.validity import Validity
 
 State = Literal["under load", "saturated", "unstable"]
-Division = Literal["default", "tuned", "custom"]
 
 
-class Identity(Record, frozen=True, kw_only=True):
-    """What was measured, before any figure."""
-
-    cell: Annotated[str, doc("Name, and folder below cells/: number, label, load point, repeat.")]
-    backend: Annotated[str, doc("Name of its definition.")]
-    variant: Annotated[str | None, doc("Of the definition.")]
-    label: Annotated[str, doc("Backend as the run names it; cells of one label and load are repeats.")]
-    title: Annotated[str, doc("For people.")]
-    simulated: Annotated[bool, doc("A scripted server: the figures are of no engine.")]
-    track: Annotated[str | None, doc("Weights: file format and quantisation.")]
-    quantisation: Annotated[str | None, doc("For people.")]
-    engine_version: Annotated[str | None, doc("As the engine or its package says.")]
-    launch: Annotated[str, doc("process, compose, simulate or attach.")]
-    division: Annotated[
-        Division | UnsetType | None,
-        doc(
-            "As shipped; as `bench tune` found; changed by --engine-set or a variant; null: attached servers."
-        ),
-    ] = UNSET
-    repeat: Annotated[int, doc("From 0.")]
-
-
-class CellResult(Identity, frozen=True, kw_only=True):
+class CellResult(Measured, frozen=True, kw_only=True):
     """One backend at one load point in one repeat. Times in ms unless a name says otherwise."""
 
     load: Annotated[Load, doc("The load point, and how its requests arrive.")]
@@ -63,28 +41,6 @@ class CellResult(Identity, frozen=True, kw_only=True):
     validity: Annotated[Validity, doc("Whether the figures can be the server's.")]
     requests: Annotated[Requests, doc("Counts.")]
     arrivals: Annotated[Arrivals | None, doc("Of an open loop, as asked and as sent.")]
-    ttft_ms: Annotated[
-        LatencyStats,
-        doc("First generated text less the intended send; in a closed loop less the actual one."),
-    ]
-    ttft_service_ms: Annotated[LatencyStats, doc("First generated text less the actual send.")]
-    itl_ms: Annotated[
-        LatencyStats,
-        doc("Gaps between arrivals of text in one answer, pooled; events of one arrival are one."),
-    ]
-    tpot_ms: Annotated[
-        LatencyStats, doc("Per request: (last text - first) / (output tokens - those of the first event).")
-    ]
-    e2e_ms: Annotated[
-        LatencyStats, doc("Last text event less the intended send; in a closed loop less the actual one.")
-    ]
-    output_tokens_per_s: Annotated[float | None, doc("Inside the window.")]
-    input_tokens_per_s: Annotated[float | None, doc("Of the answers that began inside the window.")]
-    requests_per_s: Annotated[float | None, doc("Answers, each by the share of its work inside the window.")]
-    output_chars_per_s: Annotated[float | None, doc("Inside the window.")]
-    goodput_requests_per_s: Annotated[
-        float | None, doc("Answers inside the limits of [slo], by the same shares.")
-    ]
     in_flight_mean: Annotated[
         float | None, doc("Requests in flight, averaged over the window, whatever became of them.")
     ] = None
@@ -127,17 +83,10 @@ class CellResult(Identity, frozen=True, kw_only=True):
     events_per_arrival: Annotated[
         float | None, doc("Text events that came as one; above 1 the gaps between them are not seen.")
     ] = None
-    prefix_cache_hit_rate: Annotated[float | None, doc("Cached share of the prompt tokens, 0 to 1.")]
     prefix_cache_source: Annotated[str | None, doc("usage or counters.")]
-    prefix_cache_ideal: Annotated[float | None, doc("What an unlimited cache could reuse, 0 to 1.")]
     prefix_cache_ideal_by_block: Annotated[
         dict[str, float] | None, doc("The same for caches of whole blocks, by block size in tokens.")
     ]
-    label_accuracy: Annotated[float | None, doc("Right labels, 0 to 1.")]
-    structured_valid_rate: Annotated[
-        float | None, doc("Answers of the asked form among the whole ones, 0 to 1.")
-    ]
-    tool_call_valid_rate: Annotated[float | None, doc("Right tool calls, 0 to 1.")]
     answers: Annotated[Answers | None, doc("Null where nothing was expected.")]
     constraint: Annotated[Constraint | None, doc("Null where no answer was constrained.")]
     start: Annotated[
@@ -152,8 +101,6 @@ class CellResult(Identity, frozen=True, kw_only=True):
     energy: Annotated[Energy | None, doc("Null without a counter or sensor.")]
     cost: Annotated[Cost | None, doc("Null without a price.")]
     limiter: Annotated[Limiter | None, doc("Null where it cannot be told.")]
-    cost_per_million_output_tokens: Annotated[float | None, doc("In the price's currency.")]
-    joules_per_output_token: Annotated[float | None, doc("Idle power included.")]
     telemetry: Annotated[TelemetryHealth, doc("How the sampling fared.")]
     client: Annotated[ClientStats, doc("How the load generator fared.")]
     conditions: Annotated[Conditions, doc("What a comparison looks at.")]

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from harness.model.load import LoadPoint
+from harness.model.metric import Better
 from harness.model.record import Record, doc
 
 Number = int | float
 Word = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
 Method = Literal["runs", "pooled"]
-Better = Literal["lower", "higher"]
 
 
 class Interval(msgspec.Struct, frozen=True, array_like=True):
@@ -146,14 +146,12 @@ class VerdictRules(Record, frozen=True, kw_only=True):
     family: Annotated[str, doc("In words.")]
 
 
-class Stopping(Record, frozen=True, kw_only=True):
+class Looks(Record, frozen=True, kw_only=True):
     """Where and why a run of --repeats auto stopped."""
 
-    rule: Annotated[Literal["group-sequential"], doc("How the looks share alpha.")]
     looks: Annotated[
         tuple[int, ...], doc("Repeats after which verdicts may be decided, planned before the run.")
     ]
-    alpha_per_look: Annotated[float, doc("Level of one look.")]
     repeats: Annotated[int, doc("At the last look that was taken; 0: none was.")]
     reason: Annotated[
         Literal["decided", "no-figure", "max-repeats", "budget"] | None,
@@ -161,6 +159,13 @@ class Stopping(Record, frozen=True, kw_only=True):
     ]
     budget_s: Annotated[Number | None, doc("Seconds that were allowed.")]
     spent_s: Annotated[Number, doc("Seconds.")]
+
+
+class Stopping(Looks, frozen=True, kw_only=True):
+    """Where and why a run of --repeats auto stopped, and how its looks share alpha."""
+
+    rule: Annotated[Literal["group-sequential"], doc("How the looks share alpha.")]
+    alpha_per_look: Annotated[float, doc("Level of one look.")]
 
 
 class TestedLoad(Record, frozen=True, kw_only=True):

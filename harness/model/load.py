@@ -1,6 +1,6 @@
 """A load point, and how its requests arrive."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from harness.model.record import UNSET, Record, UnsetType, doc
 
@@ -19,6 +19,14 @@ class LoadPoint(Record, frozen=True, order=True):
         return f"{self.kind[0]}{self.value:g}"
 
 
+class RateSegment(Record, frozen=True, kw_only=True):
+    """A stretch of the rate profile; factors of the load point's rate, linear in between."""
+
+    seconds: Annotated[int | float, doc("Its length.")]
+    start: Annotated[int | float, doc("Factor at its start.")]
+    end: Annotated[int | float, doc("Factor at its end.")]
+
+
 class Load(Record, frozen=True, kw_only=True):
     """The load point, and how its requests arrive."""
 
@@ -26,9 +34,9 @@ class Load(Record, frozen=True, kw_only=True):
     value: Annotated[int | float, doc("Requests in flight, requests per second, or times the trace's pace.")]
     arrival: Annotated[str | UnsetType | None, doc("Open loop: the arrival process.")] = UNSET
     burstiness: Annotated[float | UnsetType | None, doc("Shape of gamma arrivals; 1 is Poisson.")] = UNSET
-    profile: Annotated[list[dict[str, Any]] | UnsetType, doc("Parts of the run with rates of their own.")] = (
-        UNSET
-    )
+    profile: Annotated[
+        tuple[RateSegment, ...] | UnsetType, doc("Parts of the run with rates of their own.")
+    ] = UNSET
     over_cap: Annotated[str | UnsetType | None, doc("Open loop: what becomes of requests over the cap.")] = (
         UNSET
     )

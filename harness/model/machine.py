@@ -1,5 +1,6 @@
 """What a cell used of the machine, and what that cost."""
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from harness.model.record import UNSET, Record, UnsetType, doc
@@ -12,6 +13,44 @@ class Range(Record, frozen=True, kw_only=True):
 
     mean: Annotated[float, doc("Over time.")]
     max: Annotated[float, doc("Highest sample.")]
+
+
+class MigInstance(Record, frozen=True, kw_only=True):
+    """A part of a GPU."""
+
+    number: Annotated[int, doc("On its GPU.")]
+    uuid: Annotated[str, doc("Of the driver.")]
+    memory_used_bytes: Annotated[Range | None, doc("By everybody.")]
+
+
+class GpuDevice(Record, frozen=True, kw_only=True):
+    """One GPU over the window; what was not sampled is null."""
+
+    index: Annotated[int, doc("As the driver counts.")]
+    name: Annotated[str | None, doc("As the driver calls it.")]
+    uuid: Annotated[str | None, doc("Of the driver.")]
+    memory_bytes: Annotated[int | None, doc("In all.")]
+    power_limit_w: Annotated[float | None, doc("As it was set, W.")]
+    memory_used_bytes: Annotated[Range | None, doc("By everybody.")]
+    engine_memory_bytes: Annotated[Range | None, doc("Held by the engine's processes.")]
+    other_memory_bytes: Annotated[Range | None, doc("Held by others.")]
+    power_w: Annotated[Range | None, doc("Drawn, W.")]
+    utilisation_pct: Annotated[Range | None, doc("Time in which a kernel ran.")]
+    memory_utilisation_pct: Annotated[Range | None, doc("Time in which memory was read or written.")]
+    sm_active_pct: Annotated[Range | None, doc("SMs in use.")]
+    tensor_active_pct: Annotated[Range | None, doc("Tensor cores in use.")]
+    dram_active_pct: Annotated[Range | None, doc("Memory bandwidth in use.")]
+    sm_clock_mhz: Annotated[Range | None, doc("Of the SMs.")]
+    memory_clock_mhz: Annotated[Range | None, doc("Of the memory.")]
+    temperature_c: Annotated[Range | None, doc("Of the chip, degrees Celsius.")]
+    pcie_sent_bytes_per_s: Annotated[Range | None, doc("To the host.")]
+    pcie_received_bytes_per_s: Annotated[Range | None, doc("From the host.")]
+    idle_power_w: Annotated[float | None, doc("Before the first request, W.")]
+    idle_utilisation_pct: Annotated[float | None, doc("Before the first request.")]
+    throttled_share: Annotated[
+        dict[str, float] | None, doc("Of the samples, 0 to 1, by reason; null: never read.")
+    ]
+    mig: Annotated[tuple[MigInstance, ...], doc("Its MIG instances.")]
 
 
 class Gpu(Record, frozen=True, kw_only=True):
@@ -30,7 +69,7 @@ class Gpu(Record, frozen=True, kw_only=True):
     tensor_active_pct: Annotated[Range | None, doc("Tensor cores in use; mean of the GPUs.")]
     dram_active_pct: Annotated[Range | None, doc("Memory bandwidth in use; mean of the GPUs.")]
     idle_utilisation_pct: Annotated[float | None, doc("Highest before the first request.")]
-    devices: Annotated[tuple[dict[str, Any], ...], doc("Each GPU with the same gauges, and its own.")]
+    devices: Annotated[tuple[GpuDevice, ...], doc("Each GPU with the same gauges, and its own.")]
 
 
 class BusiestProcess(Record, frozen=True, kw_only=True):
@@ -111,6 +150,21 @@ class Price(Record, frozen=True, kw_only=True):
     currency: Annotated[str, doc("As given.")]
     of: Annotated[str, doc("The machine, or which GPUs.")]
     source: Annotated[str, doc("Where the price is from.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What hardware costs, as it was given; there is no default, since a price is never made up.
+
+    The machine's price holds for everything in it; else that of each GPU the engine used counts.
+    """  # A dataclass: harness.spec builds those from TOML.
+
+    currency: Annotated[str, doc("As given.")]
+    source: Annotated[str, doc("Whose price list, of which day; or the flag.")]
+    machine_per_hour: Annotated[float | None, doc("Of the whole machine; null: see gpu_per_hour.")] = None
+    gpu_per_hour: Annotated[
+        dict[str, float], doc("By the name that the driver gives the GPU; `*`: of any.")
+    ] = field(default_factory=dict)
 
 
 class Cost(Record, frozen=True, kw_only=True):

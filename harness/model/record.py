@@ -1,5 +1,6 @@
 """What every typed document of a run is made of."""
 
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,7 +41,11 @@ def known(value: T | UnsetType) -> T | None:
 
 def as_json(value: Any) -> Any:
     """Dicts, lists and plain values, as they are written."""
-    return msgspec.to_builtins(value, enc_hook=lambda number: number.item())  # of numpy
+    return msgspec.to_builtins(value, enc_hook=_plain)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, PurePath) else value.item()  # of numpy
 
 
 def from_json(document: Any, kind: type[T]) -> T:

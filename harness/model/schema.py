@@ -6,10 +6,20 @@ from typing import Any
 
 import msgspec
 
+from harness.model.cell_facts import CellFacts
+from harness.model.manifest import Manifest
+from harness.model.probe import Probed
 from harness.model.summary import Summary
+from harness.model.workload import WorkloadCards
 
 FOLDER = Path(__file__).parent.parent / "store"
-DOCUMENTS = {"summary": Summary}
+DOCUMENTS = {
+    "cell": CellFacts,
+    "manifest": Manifest,
+    "probe": Probed,
+    "summary": Summary,
+    "workload": WorkloadCards,
+}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VERSION = {"const": 1, "description": "Of the format."}
 

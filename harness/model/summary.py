@@ -1,8 +1,10 @@
 """summary.json: everything that is derived from a run folder."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+from harness.model.agreement import Agreement
 from harness.model.cell import CellResult
+from harness.model.claim import ClaimResult
 from harness.model.comparison import (
     Capacity,
     Estimate,
@@ -16,6 +18,7 @@ from harness.model.comparison import (
 )
 from harness.model.issue import IssueCode
 from harness.model.record import Record, doc
+from harness.model.workload import WorkloadCard
 
 RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
 
@@ -61,7 +64,7 @@ class Summary(Record, frozen=True, kw_only=True):
     verdict_rules: Annotated[VerdictRules, doc("What the verdicts were found with.")]
     stopping: Annotated[Stopping | None, doc("Null where the number of repeats was fixed.")] = None
     capacity: Annotated[tuple[Capacity, ...] | None, doc("Of --find-capacity: one per backend.")]
-    workload_card: Annotated[dict[str, Any] | None, doc("What the requests are, by load point.")]
-    agreement: Annotated[dict[str, Any] | None, doc("Whether the backends answered alike.")]
+    workload_card: Annotated[dict[str, WorkloadCard] | None, doc("What the requests are, by load point.")]
+    agreement: Annotated[Agreement | None, doc("Whether the backends answered alike.")]
     warnings: Annotated[tuple[RunWarning, ...], doc("Of the whole run.")]
-    claims: Annotated[tuple[dict[str, Any], ...], doc("Published claims, checked with this run.")]
+    claims: Annotated[tuple[ClaimResult, ...], doc("Published claims, checked with this run.")]

@@ -1,19 +1,20 @@
 """What earlier nights measured and tonight did not: a gate that looks at levels alone would pass over it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.compare.missing import Missing, invalid_words
 from harness.compare.observed import series
-from harness.model import LoadPoint, Summary, from_json
+from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
 from harness.nightly.suite import Entry
-
-Json = Mapping[str, Any]
 
 
 def missing(
-    entry: Entry, why: str, history: Iterable[Json], manifest: Json | None, summary: Summary | None
+    entry: Entry,
+    why: str,
+    history: Iterable[HistoryEntry],
+    manifest: Manifest | None,
+    summary: Summary | None,
 ) -> Iterator[Missing]:
     """Of one run of the suite. `history` holds earlier runs only.
 
@@ -22,22 +23,22 @@ def missing(
     """
     name = summary.scenario if summary else Path(entry.scenario).stem
     labels = {backend.partition("=")[0] for backend in entry.backends}
-    earlier = [one for one in history if one["scenario"] == name and one["label"] in labels]
+    earlier = [one for one in history if one.scenario == name and one.label in labels]
     if summary is None or manifest is None:
-        for label in dict.fromkeys(str(one["label"]) for one in earlier):
+        for label in dict.fromkeys(one.label for one in earlier):
             yield Missing(label, None, None, why)
         return
-    asked = _asked(manifest)
-    places: dict[tuple[str, LoadPoint], list[Json]] = {}
+    asked = _asked(manifest.scenario)
+    places: dict[tuple[str, LoadPoint], list[HistoryEntry]] = {}
     for one in earlier:
-        if from_json(one["load"], LoadPoint) in asked:
-            places.setdefault((str(one["label"]), from_json(one["load"], LoadPoint)), []).append(one)
+        if one.load in asked:
+            places.setdefault(one.place, []).append(one)
     for (label, load), before in places.items():
         yield from _place(label, load, before, summary)
 
 
-def _asked(manifest: Json) -> set[LoadPoint]:
-    load = manifest["scenario"]["load"]
+def _asked(scenario: ScenarioTables) -> set[LoadPoint]:
+    load = known(scenario.load) or {}
     return {
         *(LoadPoint("concurrency", value) for value in load.get("concurrency") or ()),
         *(LoadPoint("rate", value) for value in load.get("rate") or ()),
@@ -45,17 +46,19 @@ def _asked(manifest: Json) -> set[LoadPoint]:
     }
 
 
-def _place(label: str, load: LoadPoint, before: Sequence[Json], summary: Summary) -> Iterator[Missing]:
+def _place(
+    label: str, load: LoadPoint, before: Sequence[HistoryEntry], summary: Summary
+) -> Iterator[Missing]:
     cells = [cell for cell in summary.cells if cell.label == label]
     tonight = next((one for one in series(cells, load, {}) if one.measured), None)
     if tonight is None:
         yield Missing(label, load, None, "not measured")
         return
-    if tonight.invalid and any(not one.get("invalid") for one in before):
+    if tonight.invalid and any(not one.invalid for one in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
         here = [one for one in summary.estimates if (one.label, one.load) == (label, load)]
         known = {one.metric for one in here}
-        for metric in dict.fromkeys(metric for one in before for metric in one["metrics"]):
+        for metric in dict.fromkeys(metric for one in before for metric in one.metrics):
             if metric not in known and metric in summary.verdict_rules.metrics:
                 yield Missing(label, load, metric, "null in every run")

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from harness.child import follow
 from harness.compare.history import Drift, drifts, entries
 from harness.compare.missing import Missing
 from harness.errors import ExitCode, SpecError
+from harness.model import HistoryEntry
 from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.store import RunFolder
@@ -172,20 +173,20 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
             append_history(path, entries(folder.read_manifest(), folder.read_summary()))
             tonight.add(folder.run_id)
     floor = suite.gate.floor_percent / 100
-    return [one for one in drifts(_history(path), floor) if one.series.entries[-1]["run"] in tonight]
+    return [one for one in drifts(_history(path), floor) if one.series.entries[-1].run in tonight]
 
 
 def _missing(step: Step, out: Path) -> list[Missing]:
     """Compared with all runs of other nights: what is broken for long does not become the usual."""
     folder = None if step.folder is None else RunFolder(step.folder)
-    earlier = [one for one in _history(history_path(out)) if folder is None or one["run"] != folder.run_id]
+    earlier = [one for one in _history(history_path(out)) if folder is None or one.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
         return list(missing(step.entry, why, earlier, None, None))
     return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary()))
 
 
-def _history(path: Path) -> list[dict[str, Any]]:
+def _history(path: Path) -> list[HistoryEntry]:
     try:
         return read_history(path)
     except SpecError as error:
@@ -193,4 +194,4 @@ def _history(path: Path) -> list[dict[str, Any]]:
 
 
 def _nights(out: Path) -> int:
-    return len({entry["run"] for entry in _history(history_path(out))})
+    return len({entry.run for entry in _history(history_path(out))})

@@ -84,9 +84,7 @@ def _trends(night: Night) -> Iterator[str]:
         return
     tonight = {folder.name for folder in folders}
     found = [
-        one
-        for one in series(read_history(history_path(folders[0].parent)))
-        if one.entries[-1]["run"] in tonight
+        one for one in series(read_history(history_path(folders[0].parent))) if one.entries[-1].run in tonight
     ]
     if found:
         yield ""

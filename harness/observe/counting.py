@@ -3,11 +3,11 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 
 from harness.engines.prometheus import Histogram
+from harness.model import HistogramIncrease
 from harness.telemetry import Telemetry, restarts, unbroken
 
 Counts = Mapping[str, float]
@@ -47,7 +47,7 @@ def counted(
 
 def histogram_increase(
     before: Mapping[str, Histogram], after: Mapping[str, Histogram]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, HistogramIncrease]:
     """What was observed in between, by name; JSON has no infinite bound, so the last one is null."""
     found = {}
     for name, now in after.items():
@@ -55,12 +55,12 @@ def histogram_increase(
         if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it restarted
             then = {"buckets": [], "sum": 0.0, "count": 0.0}
         had = dict(then["buckets"])
-        found[name] = {
-            "buckets": [
-                [None if math.isinf(bound) else bound, count - had.get(bound, 0.0)]
+        found[name] = HistogramIncrease(
+            buckets=tuple(
+                (None if math.isinf(bound) else bound, count - had.get(bound, 0.0))
                 for bound, count in now["buckets"]
-            ],
-            "sum": (now["sum"] or 0.0) - (then["sum"] or 0.0),
-            "count": (now["count"] or 0.0) - (then["count"] or 0.0),
-        }
+            ),
+            sum=(now["sum"] or 0.0) - (then["sum"] or 0.0),
+            count=(now["count"] or 0.0) - (then["count"] or 0.0),
+        )
     return found

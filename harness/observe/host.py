@@ -3,19 +3,18 @@
 import os
 import platform
 import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psutil
 
-from harness import __version__, paths
-from harness.child import without_credentials
+from harness import __version__
+from harness.model import HostFacts
 
 T = TypeVar("T")
 
@@ -26,22 +25,22 @@ _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machi
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 
-def host_facts() -> dict[str, Any]:
-    return {
-        "hostname": platform.node(),
-        "system": platform.system(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "python": sys.version.split()[0],
-        "cpu": _proc_value("/proc/cpuinfo", "model name"),
-        "cpus": os.cpu_count(),
-        "cpus_usable": usable_cpus(),
-        "cpu_governor": _read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
-        "memory_bytes": _memory_bytes(),
-        "load_average_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "gpus": gpu_names(),
-        "gpu_driver": gpu_driver(),
-    }
+def host_facts() -> HostFacts:
+    return HostFacts(
+        hostname=platform.node(),
+        system=platform.system(),
+        kernel=platform.release(),
+        machine=platform.machine(),
+        python=sys.version.split()[0],
+        cpu=_proc_value("/proc/cpuinfo", "model name"),
+        cpus=os.cpu_count(),
+        cpus_usable=usable_cpus(),
+        cpu_governor=_read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
+        memory_bytes=_memory_bytes(),
+        load_average_1min=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        gpus=gpu_names(),
+        gpu_driver=gpu_driver(),
+    )
 
 
 def usable_cpus() -> int:
@@ -50,12 +49,12 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def gpu_names() -> list[str] | None:
+def gpu_names() -> tuple[str, ...] | None:
     """Through NVML; None when there is no driver."""
 
-    def read(nvml: ModuleType) -> list[str]:
+    def read(nvml: ModuleType) -> tuple[str, ...]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return [str(nvml.nvmlDeviceGetName(handle)) for handle in handles]
+        return tuple(str(nvml.nvmlDeviceGetName(handle)) for handle in handles)
 
     return _nvml(read)
 
@@ -88,29 +87,6 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def git_revision() -> dict[str, Any] | None:
-    """Of the checkout this code runs from; None for an installed wheel."""
-    if not (paths.CHECKOUT / ".git").exists():
-        return None
-    try:
-        revision = _git("rev-parse", "HEAD")
-        return {"revision": revision, "dirty": bool(_git("status", "--porcelain"))}
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(paths.CHECKOUT), *arguments]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-        env=without_credentials(os.environ),
-    ).stdout.strip()
 
 
 def _read(path: Path) -> str | None:

@@ -9,12 +9,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
+import msgspec
 import numpy as np
 
 from harness import scratch
 from harness.child import spawn
+from harness.model import Sampled, SampledSource
 from harness.observe.job import Report, SourceFacts, Watch
 from harness.observe.spill import NAMES, ROWS
 from harness.telemetry import Samples, Telemetry
@@ -26,23 +28,22 @@ _ROW = np.dtype([("series", "<u4"), ("at_ns", "<i8"), ("value", "<f8")])  # as s
 
 
 class Watcher:
-    """Of one cell. `facts` is what cell.json keeps: how each source fared, and why what is missing is so.
+    """Of one cell. `sampled` says how each source fared, and why what is missing is so.
 
-    `watch` None: nothing is sampled, and the facts say so.
+    `watch` None: nothing is sampled, which `sampled` says.
     """
 
     def __init__(self, watch: Watch | None) -> None:
         self._stack = contextlib.ExitStack()
         self._watch = watch
         self._folder = Path()
-        off = "sampling is off: --sample-hz 0"
-        self.facts: dict[str, Any] = {"wanted": watch is not None, "problem": off, "sources": {}}
+        problem = "sampling is off: --sample-hz 0" if watch is None else "the sampler did not start"
+        self.sampled = Sampled(wanted=watch is not None, problem=problem, sources={})
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
         if self._watch is None:
             return self
-        self.facts["problem"] = "the sampler did not start"
         self._folder = self._stack.enter_context(scratch.folder("samples"))
         self.process, self._pipe = spawn("harness.observe")
         self._stack.enter_context(self._pipe)
@@ -51,7 +52,7 @@ class Watcher:
             self._pipe.send(replace(self._watch, folder=self._folder))
             if self._pipe.poll(_START_S):
                 _ready, sources = self._pipe.recv()
-                self.facts = _facts(sources, problem="the sampler was killed")
+                self.sampled = _sampled(sources, problem="the sampler was killed")
                 self._began = time.monotonic()
         return self
 
@@ -65,7 +66,7 @@ class Watcher:
                 time.sleep(max(0.0, self._began + IDLE_S - time.monotonic()))
 
     def stop(self, t0_ns: int) -> Telemetry:
-        """What was sampled, on the clock of the cell; the sampler's own cost is then in `facts`."""
+        """What was sampled, on the clock of the cell; the sampler's own cost is then in `sampled`."""
         if self._watch is None:
             return Telemetry()
         with contextlib.suppress(OSError, EOFError):
@@ -73,7 +74,8 @@ class Watcher:
             if self._pipe.poll(_STOP_S):
                 report: Report = self._pipe.recv()
                 own = {name: getattr(report, name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
-                self.facts = _facts(report.sources, problem=None, t0_ns=t0_ns) | {"sampler": own}
+                sampled = _sampled(report.sources, problem=None, t0_ns=t0_ns)
+                self.sampled = msgspec.structs.replace(sampled, sampler=own)
         return read_spill(self._folder, t0_ns)
 
     def __exit__(self, *_: object) -> None:
@@ -85,16 +87,15 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _facts(
-    sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int | None = None
-) -> dict[str, Any]:
+def _sampled(sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int | None = None) -> Sampled:
     """Times of failures become seconds from the first request."""
     found = {}
     for name, facts in sources.items():
-        found[name] = asdict(facts)
-        since = found[name].pop("failing_since_ns")
-        found[name]["failing_since_s"] = None if since is None or t0_ns is None else (since - t0_ns) / 1e9
-    return {"wanted": True, "problem": problem, "sources": found}
+        fields = asdict(facts)
+        since = fields.pop("failing_since_ns")
+        failing_since_s = None if since is None or t0_ns is None else (since - t0_ns) / 1e9
+        found[name] = SampledSource(**fields, failing_since_s=failing_since_s)
+    return Sampled(wanted=True, problem=problem, sources=found)
 
 
 def read_spill(folder: Path, t0_ns: int) -> Telemetry:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from harness.model import CellFacts
 from harness.peers.answers import Answers, take
 from harness.peers.definitions import Measure, Percentile, Sample, Tool
 from harness.record import Records
@@ -38,12 +38,9 @@ class View:
     evidence: Mapping[str, str]  # what in this cell makes the difference, by measure
 
 
-def recompute(tools: Iterable[Tool], records: Records, facts: Mapping[str, Any]) -> dict[str, View]:
-    """By the tool's name. `facts` is the content of cell.json.
-
-    Of the measured requests; no figures where none succeeded.
-    """
-    answers = take(records, facts["client"].get("connect_ms", {}).get("p50"))
+def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict[str, View]:
+    """By the tool's name, of the measured requests; no figures where none succeeded."""
+    answers = take(records, facts.client.connect_ms.p50)
     if answers is None:
         return {tool.name: View((), {}) for tool in tools}
     evidence = dict(_evidence(answers))

@@ -1,7 +1,7 @@
 """Conformance probe: what a running server does, compared with what its definition declares."""
 
+from harness.model import Finding, Probed
 from harness.probe.examine import examine
-from harness.probe.finding import Finding, Probed
 from harness.probe.first_look import Look, look
 
 __all__ = ["Finding", "Look", "Probed", "examine", "look"]

@@ -4,10 +4,11 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from harness.engines.dialect import Chat
 from harness.engines.server import Server
-from harness.probe.asker import Asker
+from harness.model import Finding
+from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen
-from harness.probe.finding import Finding
 from harness.probe.streaming import refusal
 from harness.record import UNKNOWN
 
@@ -30,7 +31,7 @@ class LongPrompt:
     def send(self, salt: str = "") -> tuple[Seen, float | None]:
         """The answer, and the share of the prompt that was found cached; None where nobody tells."""
         before = _cached(self.asker.server)
-        seen = self.asker.ask(self.text, 1, salt=salt)
+        seen = self.asker.put(Chat((user(self.text),), 1, salt=salt))
         prompt, cached = seen.count("prompt_tokens"), seen.count("cached_tokens")
         if cached == UNKNOWN and before is not None:
             after = _cached(self.asker.server)

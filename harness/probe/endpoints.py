@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Iterator
 
+from harness.engines.dialect import Chat
 from harness.errors import SetupError
-from harness.probe.asker import Asker
-from harness.probe.finding import Finding
+from harness.model import Finding
+from harness.probe.asker import Asker, user
 from harness.record import UNKNOWN
 
 # Series that are there only when the engine does what they count.
@@ -72,10 +73,11 @@ def metrics(asker: Asker) -> Iterator[Finding]:
 
 def template(asker: Asker) -> tuple[Finding, dict[str, int | None]]:
     """Prompt tokens of two fixed chats: equal for engines that render the same template."""
-    user, both = asker.ask(_USER, 1), asker.ask(_USER, 1, system=_SYSTEM)
+    system = {"role": "system", "content": _SYSTEM}
+    alone, both = asker.ask(_USER, 1), asker.put(Chat((system, user(_USER)), 1))
     found = {
         name: None if seen.count("prompt_tokens") == UNKNOWN else seen.count("prompt_tokens")
-        for name, seen in (("user", user), ("system + user", both))
+        for name, seen in (("user", alone), ("system + user", both))
     }
     words = ", ".join(f"{'n/a' if count is None else count} ({name})" for name, count in found.items())
     return Finding("prompt tokens", "", words, None), found

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from harness.engines.server import Server
+from harness.model import Finding, Probed
 from harness.probe import cache, endpoints, streaming, structured
 from harness.probe.asker import Asker
 from harness.probe.exchange import Line
-from harness.probe.finding import Finding, Probed
 from harness.probe.shapes import TRIALS
 from harness.spec.dialect import Dialect
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from harness.probe.asker import FORCED, FREE, Asker
+from harness.engines.dialect import Chat
+from harness.model import Finding
+from harness.probe.asker import FORCED, FREE, Asker, user
 from harness.probe.exchange import Seen
-from harness.probe.finding import Finding, held
+from harness.probe.finding import held
 from harness.record import UNKNOWN, EventKind
 from harness.spec.dialect import Habits
 from harness.spec.scenario import Request
@@ -148,7 +150,7 @@ def exact_output(asker: Asker) -> Iterator[Finding]:
 
 
 def unknown_field(asker: Asker) -> Iterator[Finding]:
-    seen = asker.ask(COUNT, 1, added={"bench_unknown_field": True})
+    seen = asker.put(Chat((user(COUNT),), 1), added={"bench_unknown_field": True})
     if seen.ok:
         found: str | None = "ignored"
     else:

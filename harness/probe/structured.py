@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterator
 
-from harness.probe.asker import Asker
+from harness.engines.dialect import Chat
+from harness.model import Finding
+from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen
-from harness.probe.finding import Finding
 from harness.probe.shapes import PROMPT, TRIALS, Trial
 from harness.probe.streaming import refused
 
@@ -28,7 +29,7 @@ def unsaid(asker: Asker, names: Collection[str]) -> Iterator[Finding]:
 
 def shape(asker: Asker, name: str) -> Iterator[Finding]:
     topic, trial = f"structured: {name}", TRIALS[name]
-    seen = asker.ask(PROMPT, _ROOM, constraint=trial.constraint)
+    seen = asker.put(Chat((user(PROMPT),), _ROOM, trial.constraint))
     if not seen.ok:
         yield refused(topic, "yes", seen, "requests with it fail")
         return
@@ -54,7 +55,7 @@ def tools(asker: Asker) -> Iterator[Finding]:
     if not asker.dialect.tools:
         yield Finding("tools", "cannot", "not asked", None, "scenarios with tools measure plain chat")
         return
-    seen = asker.ask("What is the longest river of France?", 32, tools=[_TOOL])
+    seen = asker.put(Chat((user("What is the longest river of France?"),), 32, tools=[_TOOL]))
     if seen.ok:
         yield Finding("tools", "accepted", "accepted", True)
     else:

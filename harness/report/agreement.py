@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.model import Summary
+from harness.model import Agreement, Summary
 from harness.report.text import NOT_KNOWN, plain
-from harness.report.view import Json
 
 _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
 
@@ -23,7 +22,7 @@ def agreement_tables(summary: Summary) -> list[Table]:
     if not found:
         return []
     tables = [_right(found), _under_load(found)]
-    return [*tables, _pairs(found)] if found["pairs"] else tables
+    return [*tables, _pairs(found)] if found.pairs else tables
 
 
 def agreement_lines(summary: Summary) -> Iterator[str]:
@@ -40,25 +39,25 @@ def agreement_lines(summary: Summary) -> Iterator[str]:
             yield "  ".join([first, *rest]).rstrip()
 
 
-def _right(found: Json) -> Table:
-    kinds = list(found["kinds"])
+def _right(found: Agreement) -> Table:
+    kinds = list(found.kinds)
     rows = []
-    for label, backend in found["backends"].items():
-        told = backend["unloaded"]
-        by_kind = (told["by_kind"].get(kind) for kind in kinds)
-        shares = [f"{kind['right']}/{kind['asked']}" if kind else NOT_KNOWN for kind in by_kind]
-        rows.append([plain(label), f"{told['right']}/{told['asked']}", *shares])
-    title = f"answers to {found['questions']} questions, one at a time, greedy: right"
+    for label, backend in found.backends.items():
+        told = backend.unloaded
+        by_kind = (told.by_kind.get(kind) for kind in kinds)
+        shares = [f"{kind.right}/{kind.asked}" if kind else NOT_KNOWN for kind in by_kind]
+        rows.append([plain(label), f"{told.right}/{told.asked}", *shares])
+    title = f"answers to {found.questions} questions, one at a time, greedy: right"
     return Table(title, ["backend", "all", *kinds], rows)
 
 
-def _under_load(found: Json) -> Table:
+def _under_load(found: Agreement) -> Table:
     rows = []
-    for label, backend in found["backends"].items():
-        told = backend["saturated"]
-        changes = [str(backend["under_load"][name]) for name in _CHANGES]
-        rows.append([plain(label), f"{told['right']}/{told['asked']}", *changes])
-    most = max(backend["saturated"]["concurrency"] for backend in found["backends"].values())
+    for label, backend in found.backends.items():
+        told = backend.saturated
+        changes = [str(backend.under_load.get(name, 0)) for name in _CHANGES]
+        rows.append([plain(label), f"{told.right}/{told.asked}", *changes])
+    most = max(backend.saturated.concurrency for backend in found.backends.values())
     return Table(
         f"the same, {most} at once: right, and what became of the answers",
         ["backend", "right", *_CHANGES],
@@ -66,21 +65,21 @@ def _under_load(found: Json) -> Table:
     )
 
 
-def _pairs(found: Json) -> Table:
+def _pairs(found: Agreement) -> Table:
     rows = []
-    for pair in found["pairs"]:
-        known = pair["prompt_tokens_compared"]
-        chance = NOT_KNOWN if pair["p_value"] is None else f"{pair['p_value']:.2g}"
+    for pair in found.pairs:
+        known = pair.prompt_tokens_compared
+        chance = NOT_KNOWN if pair.p_value is None else f"{pair.p_value:.2g}"
         rows.append(
             [
-                plain(f"{pair['a']} / {pair['b']}"),
-                f"{pair['same_text']}/{pair['compared']}",
-                str(pair["both_right"]),
-                str(pair["only_a_right"]),
-                str(pair["only_b_right"]),
-                str(pair["both_wrong"]),
+                plain(f"{pair.a} / {pair.b}"),
+                f"{pair.same_text}/{pair.compared}",
+                str(pair.both_right),
+                str(pair.only_a_right),
+                str(pair.only_b_right),
+                str(pair.both_wrong),
                 chance,
-                f"{pair['prompt_tokens_equal']}/{known}" if known else NOT_KNOWN,
+                f"{pair.prompt_tokens_equal}/{known}" if known else NOT_KNOWN,
             ]
         )
     head = [

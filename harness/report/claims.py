@@ -4,21 +4,20 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from harness.model import LoadPoint, from_json
+from harness.model import ClaimFinding, ClaimResult
 from harness.report.text import counted, listing, number, plain
-from harness.report.view import Json
 
 UNSTATED = " not stated; here "
 WORDS = ("reproduced", "contradicted", "not decidable here")
 
 
-def by_verdict(entries: Sequence[Json]) -> dict[str, list[Json]]:
+def by_verdict(entries: Sequence[ClaimResult]) -> dict[str, list[ClaimResult]]:
     """In the order of WORDS; words that no claim has are left out."""
-    found = {word: [entry for entry in entries if entry["verdict"] == word] for word in WORDS}
+    found = {word: [entry for entry in entries if entry.verdict == word] for word in WORDS}
     return {word: mine for word, mine in found.items() if mine}
 
 
-def counts(entries: Sequence[Json]) -> str:
+def counts(entries: Sequence[ClaimResult]) -> str:
     groups = by_verdict(entries)
     if not groups:
         return "No claim in the list is about these engines under this scenario."
@@ -27,17 +26,17 @@ def counts(entries: Sequence[Json]) -> str:
     return f"{counted(len(entries), 'published claim')} {verb} about this run: {parts}."
 
 
-def stated(found: Json, kind: str) -> str:
+def stated(found: ClaimFinding, kind: str) -> str:
     """`1.1× or more`, `10 to 30`."""
-    low, high = found["stated"]
+    low, high = found.stated
     sign = "" if kind == "value" else "×"
     if high is None:
         return f"more than 1{sign}" if low == 1 and sign else f"{number(low)}{sign} or more"
     return f"{number(low)} to {number(high)}{sign}" if low else f"at most {number(high)}{sign}"
 
 
-def measured(found: Json, kind: str) -> str:
-    triple = found.get("measured")
+def measured(found: ClaimFinding, kind: str) -> str:
+    triple = found.measured
     if not triple:
         return "no interval"
     low, middle, high = (number(value) for value in triple)
@@ -45,15 +44,15 @@ def measured(found: Json, kind: str) -> str:
     return f"{middle}{sign} [{low}, {high}]"
 
 
-def place(found: Json) -> str:
-    return from_json(found["load"], LoadPoint).label
+def place(found: ClaimFinding) -> str:
+    return found.load.label
 
 
-def terminal(entries: Sequence[Json], width: int) -> str:
+def terminal(entries: Sequence[ClaimResult], width: int) -> str:
     return "\n".join(_lines(entries, width)) + "\n"
 
 
-def _lines(entries: Sequence[Json], width: int) -> Iterator[str]:
+def _lines(entries: Sequence[ClaimResult], width: int) -> Iterator[str]:
     yield from textwrap.wrap(counts(entries), width)
     if found := here(entries):
         yield from textwrap.wrap(f"Here: {'; '.join(found)}.", width, subsequent_indent="  ")
@@ -64,35 +63,35 @@ def _lines(entries: Sequence[Json], width: int) -> Iterator[str]:
             yield from _entry(entry, width)
 
 
-def _entry(entry: Json, width: int) -> Iterator[str]:
+def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
     def wrapped(text: str) -> list[str]:
         return textwrap.wrap(plain(text, 1000), width, initial_indent=" " * 10, subsequent_indent=" " * 12)
 
-    yield from textwrap.wrap(f"  {entry['id']:<7} {entry['says']}", width, subsequent_indent=" " * 10)
-    for found in entry["found"]:
+    yield from textwrap.wrap(f"  {entry.id:<7} {entry.says}", width, subsequent_indent=" " * 10)
+    for found in entry.found:
         yield from wrapped(
-            f"{place(found)} {found['about']} {entry['measure']}: stated {stated(found, entry['kind'])}, "
-            f"measured {measured(found, entry['kind'])}"
+            f"{place(found)} {found.about} {entry.measure}: stated {stated(found, entry.kind)}, "
+            f"measured {measured(found, entry.kind)}"
         )
-    yield from wrapped(entry["why"])
+    yield from wrapped(entry.why)
     for text in conditions(entry):
         yield from wrapped(text)
 
 
-def here(entries: Sequence[Json]) -> list[str]:
+def here(entries: Sequence[ClaimResult]) -> list[str]:
     """Conditions of all claims that this run can check: `hardware: a CPU`."""
     said: dict[str, dict[str, None]] = {}
-    for text in chain.from_iterable(entry["differs"] for entry in entries):
+    for text in chain.from_iterable(entry.differs for entry in entries):
         what, unstated, found = text.partition(UNSTATED)
         if unstated:
             said.setdefault(what, {}).update(dict.fromkeys(found.split(", ")))
     return [f"{what}: {', '.join(found)}" for what, found in said.items()]
 
 
-def conditions(entry: Json) -> list[str]:
+def conditions(entry: ClaimResult) -> list[str]:
     """What was stated, what was left unsaid, what is another here."""
-    unsaid = [text.split(UNSTATED)[0] for text in entry["differs"] if UNSTATED in text]
-    others = [text for text in entry["differs"] if UNSTATED not in text]
-    conflicts = [f"the sources contradict each other: {topic}" for topic in entry["conflicts"]]
+    unsaid = [text.split(UNSTATED)[0] for text in entry.differs if UNSTATED in text]
+    others = [text for text in entry.differs if UNSTATED not in text]
+    conflicts = [f"the sources contradict each other: {topic}" for topic in entry.conflicts]
     missing = [f"not stated: {listing(unsaid)}"] if unsaid else []
-    return [f"stated under: {entry['stated_under']}", *missing, *others, *conflicts]
+    return [f"stated under: {entry.stated_under}", *missing, *others, *conflicts]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.dotted import number_at, value_at
 from harness.model import Summary, known
+from harness.report.measures import Measure, measure
 from harness.report.text import NOT_KNOWN, number, plain
 from harness.report.view import Row, groups
 
@@ -31,8 +32,8 @@ def _of(row: Row) -> Iterator[str]:
         yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
     if any(cell.constraint for cell in row.usable):
         yield _constraint(row)
-    yield from _latencies(row, "by_kind", "tpot_ms.p50", "TPOT p50")
-    yield from _latencies(row, "by_turn", "ttft_ms.p50", "TTFT p50")
+    yield from _latencies(row, "by_kind", measure("tpot_ms.p50"))
+    yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
 
 
 def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
@@ -60,16 +61,16 @@ def _constraint(row: Row) -> str:
     return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost} the free TPOT"
 
 
-def _latencies(row: Row, key: str, path: str, title: str) -> Iterator[str]:
+def _latencies(row: Row, key: str, of: Measure) -> Iterator[str]:
     names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
     parts = []
     for name in names[:_TURNS]:
         values = [
-            found for cell in row.usable if (found := number_at(cell, f"{key}.{name}.{path}")) is not None
+            found for cell in row.usable if (found := number_at(cell, f"{key}.{name}.{of.path}")) is not None
         ]
         if values:
-            parts.append(f"{name} {number(sum(values) / len(values))} ms")
+            parts.append(f"{name} {number(sum(values) / len(values))} {of.unit}")
     if parts:
         rest = len(names) - _TURNS
         more = f", and {rest} more" if rest > 0 else ""
-        yield f"{title} {key.replace('_', ' ')}: {', '.join(parts)}{more}"
+        yield f"{of.name} {key.replace('_', ' ')}: {', '.join(parts)}{more}"

@@ -1,9 +1,8 @@
 """Runs compared with a baseline, as text and as Markdown for a pull request."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from harness.model import LoadPoint, from_json
+from harness.model import ComparedFigure, ComparedPair, ComparedRun, Difference, LoadPoint, RunComparison
 from harness.report.text import (
     NOT_KNOWN,
     counted,
@@ -16,29 +15,28 @@ from harness.report.text import (
 )
 from harness.report.view import point_words
 
-Json = Mapping[str, Any]
 PRIMARY = "*"
 
 
-def terminal(document: Json) -> str:
+def terminal(document: RunComparison) -> str:
     return "\n".join(_terminal(document))
 
 
-def markdown(document: Json) -> str:
+def markdown(document: RunComparison) -> str:
     return "\n".join(_markdown(document))
 
 
-def _terminal(document: Json) -> Iterator[str]:
-    for run in document["runs"]:
-        role = "baseline" if run["name"] == document["baseline"] else "run"
+def _terminal(document: RunComparison) -> Iterator[str]:
+    for run in document.runs:
+        role = "baseline" if run.name == document.baseline else "run"
         yield f"{role:<9} {run_words(run)}"
-    for pair in document["pairs"]:
+    for pair in document.pairs:
         yield ""
         yield pair_words(pair)
-        yield from (f"  differs: {_difference(one)}" for one in pair["differences"])
-        if pair["refused"]:
-            yield f"  refused: {plain(pair['refused'])}; --force compares all the same"
-        if not pair["findings"]:
+        yield from (f"  differs: {_difference(one)}" for one in pair.differences)
+        if pair.refused:
+            yield f"  refused: {plain(pair.refused)}; --force compares all the same"
+        if not pair.findings:
             yield "  no load point in common"
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
@@ -49,23 +47,23 @@ def _terminal(document: Json) -> Iterator[str]:
     yield conclusion(document)
 
 
-def missing_lines(document: Json) -> Iterator[str]:
+def missing_lines(document: RunComparison) -> Iterator[str]:
     """`missing: llamacpp c8: INVALID failed-requests 3 of 5`, what was allowed included."""
-    runs = {one["run"] for one in document["missing"]}
-    for one in document["missing"]:
-        point = from_json(one["load"], LoadPoint).label if one["load"] else None
-        where = " ".join(filter(None, (one["label"], point, one["metric"])))
-        run = f" ({one['run']})" if len(runs) > 1 else ""
-        allowed = " (allowed)" if one["allowed"] else ""
-        yield plain(f"missing: {where}: {one['why']}{run}{allowed}", 400)
+    runs = {one.run for one in document.missing}
+    for one in document.missing:
+        point = one.load.label if one.load else None
+        where = " ".join(filter(None, (one.label, point, one.metric)))
+        run = f" ({one.run})" if len(runs) > 1 else ""
+        allowed = " (allowed)" if one.allowed else ""
+        yield plain(f"missing: {where}: {one.why}{run}{allowed}", 400)
 
 
-def _reasons(findings: Sequence[Json]) -> Iterator[str]:
+def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
     """Why nothing was decided, each reason once."""
     metrics: dict[str, list[str]] = {}
     for one in findings:
-        if undecided(one):
-            metrics.setdefault(one["why"], []).append(one["metric"])
+        if one.undecided:
+            metrics.setdefault(one.why, []).append(one.metric)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 
@@ -77,12 +75,12 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield f"    {first}  {'  '.join(rest)}".rstrip()
 
 
-def _markdown(document: Json) -> Iterator[str]:
+def _markdown(document: RunComparison) -> Iterator[str]:
     yield f"**{markdown_escaped(conclusion(document))}**"
-    if document["missing"]:
+    if document.missing:
         yield ""
         yield from (f"- {markdown_escaped(line)}" for line in missing_lines(document))
-    for pair in document["pairs"]:
+    for pair in document.pairs:
         yield ""
         yield f"#### {markdown_escaped(pair_words(pair))}"
         for point, findings in by_load(pair):
@@ -92,55 +90,55 @@ def _markdown(document: Json) -> Iterator[str]:
             yield markdown_row(heads(pair))
             yield "|---|---:|---:|---:|---:|---|"
             yield from (markdown_row(finding_row(one)) for one in findings)
-        if pair["refused"]:
-            yield f"\nRefused: {markdown_escaped(plain(pair['refused']))}"
-        if pair["differences"]:
-            count = counted(len(pair["differences"]), "difference")
+        if pair.refused:
+            yield f"\nRefused: {markdown_escaped(plain(pair.refused))}"
+        if pair.differences:
+            count = counted(len(pair.differences), "difference")
             yield f"\n<details><summary>{count} in conditions</summary>\n"
-            yield from (f"- {markdown_escaped(_difference(one))}" for one in pair["differences"])
+            yield from (f"- {markdown_escaped(_difference(one))}" for one in pair.differences)
             yield "\n</details>"
     yield ""
-    for run in document["runs"]:
-        role = "baseline" if run["name"] == document["baseline"] else "run"
+    for run in document.runs:
+        role = "baseline" if run.name == document.baseline else "run"
         yield f"- {role}: {markdown_escaped(run_words(run))}"
 
 
-def run_words(run: Json) -> str:
-    made_up = "SIMULATED" if run["simulated"] else None
-    parts = (run["name"], run["scenario"], run["created_utc"], run["hostname"], run["state"], made_up)
+def run_words(run: ComparedRun) -> str:
+    made_up = "SIMULATED" if run.simulated else None
+    parts = (run.name, run.scenario, run.created_utc, run.hostname, run.state, made_up)
     return plain("  ".join(str(part) for part in parts if part))
 
 
-def pair_words(pair: Json) -> str:
-    new, old = pair["a"], pair["b"]
-    if new["label"] == old["label"]:
-        return plain(f"{new['label']}: {new['run']} against {old['run']}")
-    where = "" if new["run"] == old["run"] else f" ({new['run']} against {old['run']})"
-    return plain(f"{new['label']} against {old['label']}{where}")
+def pair_words(pair: ComparedPair) -> str:
+    new, old = pair.a, pair.b
+    if new.label == old.label:
+        return plain(f"{new.label}: {new.run} against {old.run}")
+    where = "" if new.run == old.run else f" ({new.run} against {old.run})"
+    return plain(f"{new.label} against {old.label}{where}")
 
 
-def heads(pair: Json) -> tuple[str, ...]:
-    confidence = (pair.get("verdict_rules") or {}).get("confidence", 0.95)
-    return ("metric", "baseline", "new", "change", f"{100 * confidence:.4g} % interval", "verdict")
+def heads(pair: ComparedPair) -> tuple[str, ...]:
+    interval = f"{100 * pair.verdict_rules.confidence:.4g} % interval"
+    return ("metric", "baseline", "new", "change", interval, "verdict")
 
 
-def by_load(pair: Json) -> list[tuple[LoadPoint, list[Json]]]:
-    found: dict[LoadPoint, list[Json]] = {}
-    for one in pair["findings"]:
-        found.setdefault(from_json(one["load"], LoadPoint), []).append(one)
+def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
+    found: dict[LoadPoint, list[ComparedFigure]] = {}
+    for one in pair.findings:
+        found.setdefault(one.load, []).append(one)
     return list(found.items())
 
 
-def finding_row(one: Json) -> tuple[str, ...]:
-    new, old = map(or_unknown, one["values"])
+def finding_row(one: ComparedFigure) -> tuple[str, ...]:
+    new, old = map(or_unknown, one.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
-    if one["ratio"]:
-        low, middle, high = (change(ratio) for ratio in one["ratio"])
+    if one.ratio:
+        low, middle, high = (change(ratio) for ratio in one.ratio)
         interval = f"{low} to {high}"
-    elif all(one["values"]):
-        middle = change(one["values"][0] / one["values"][1])
-    mark = PRIMARY if one["primary"] else ""
-    return (one["metric"] + mark, old, new, middle, interval, one["verdict"])
+    elif one.values[0] and one.values[1]:
+        middle = change(one.values[0] / one.values[1])
+    mark = PRIMARY if one.primary else ""
+    return (one.metric + mark, old, new, middle, interval, one.verdict)
 
 
 def change(ratio: float) -> str:
@@ -148,35 +146,29 @@ def change(ratio: float) -> str:
     return f"{number(ratio)} ×" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %"
 
 
-def undecided(one: Json) -> bool:
-    return one["verdict"] in ("not enough runs", "not comparable")
-
-
-def conclusion(document: Json) -> str:
+def conclusion(document: RunComparison) -> str:
     """What became slower, or that nothing did, or why that is not known; and how much is missing."""
-    gone = sum(not one["allowed"] for one in document["missing"])
+    gone = sum(not one.allowed for one in document.missing)
     return _speed(document) + (f" {counted(gone, 'measurement')} missing." if gone else "")
 
 
-def _speed(document: Json) -> str:
-    findings = [(pair, one) for pair in document["pairs"] for one in pair["findings"]]
+def _speed(document: RunComparison) -> str:
+    findings = [(pair, one) for pair in document.pairs for one in pair.findings]
     if not findings:
         return "Nothing in common to compare."
-    slower = [f"{pair['a']['label']} {_place(one)}" for pair, one in findings if one["verdict"] == "slower"]
+    slower = [f"{pair.a.label} {_place(one)}" for pair, one in findings if one.verdict == "slower"]
     if slower:
         return f"Slower: {plain(listing(slower), 1000)}."
-    open_ones = sum(undecided(one) for _, one in findings)
+    open_ones = sum(one.undecided for _, one in findings)
     if open_ones == len(findings):
-        return "No verdict: " + plain(findings[0][1]["why"]) + "."
+        return "No verdict: " + plain(findings[0][1].why) + "."
     rest = f"; {open_ones} of {len(findings)} not decided" if open_ones else ""
     return f"Nothing is slower{rest}."
 
 
-def _place(one: Json) -> str:
-    return f"{one['metric']} at {from_json(one['load'], LoadPoint).label}"
+def _place(one: ComparedFigure) -> str:
+    return f"{one.metric} at {one.load.label}"
 
 
-def _difference(one: Json) -> str:
-    return plain(
-        f"{one['what']}: {one['baseline']} | {one['new']}" + (" (decides)" if one["matters"] else "")
-    )
+def _difference(one: Difference) -> str:
+    return plain(f"{one.what}: {one.baseline} | {one.new}" + (" (decides)" if one.matters else ""))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.model import Summary
+from harness.model import HostFacts, Summary
 from harness.report.text import counted, plain
 from harness.report.view import Json
 
@@ -17,13 +17,14 @@ INCIDENTAL = {
 ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the manifest, too much for a table
 
 
-def machine(host: Json) -> str:
+def machine(host: HostFacts | None) -> str:
     """The part that sets the speed: the GPUs where there are any, else the CPU."""
-    gpus = host.get("gpus") or []
-    if gpus:
+    if host is None:
+        return ""
+    if gpus := host.gpus:
         return plain(", ".join(f"{gpus.count(name)}× {name}" for name in dict.fromkeys(gpus)))
-    cpus = host.get("cpus_usable") or host.get("cpus")
-    parts = [host.get("cpu") or host.get("machine"), counted(cpus, "core") if cpus else None]
+    cpus = host.cpus_usable or host.cpus
+    parts = [host.cpu or host.machine, counted(cpus, "core") if cpus else None]
     return plain(", ".join(filter(None, parts)))
 
 

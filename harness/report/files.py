@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from harness.errors import SpecError
-from harness.model import RunWarning, Summary
+from harness.model import Manifest, Probed, RunWarning, Summary
 from harness.peers import TOOLS, View, recompute
 from harness.record import Records
 from harness.report import plots, table
@@ -15,9 +15,9 @@ from harness.report.conditions import machine, model
 from harness.report.html import Source, page
 from harness.report.samples import Samples, take
 from harness.report.text import plain
-from harness.report.view import Json
 from harness.store import RunFolder
 from harness.store.atomic import storage_error, write_bytes
+from harness.telemetry import Telemetry
 from harness.validity import notices
 
 TABLE_WIDTH = 100
@@ -49,7 +49,7 @@ def _build(folder: RunFolder) -> list[Path]:
 def _pictures(
     folder: RunFolder,
     summary: Summary,
-    manifest: Json,
+    manifest: Manifest | None,
     samples: Mapping[str, Samples],
     drawn: Sequence[Chart],
 ) -> tuple[list[tuple[plots.Picture, str]], list[Path]]:
@@ -58,8 +58,8 @@ def _pictures(
     Files of an earlier report, of cells since measured again, go.
     """
     place = folder.path / "plots"
-    caption, read = _caption(summary, manifest), _reader(folder)
-    pictures = plots.draw(summary, drawn, samples, read, caption, place, folder.read_telemetry)
+    caption, recorded = _caption(summary, manifest), _reader(folder)
+    pictures = plots.draw(summary, drawn, samples, recorded, caption, place)
     files = [place / f"{picture.name}.{ending}" for picture in pictures for ending in ("png", "svg")]
     for stale in {*place.glob("*.png"), *place.glob("*.svg")} - set(files):
         stale.unlink()
@@ -69,21 +69,22 @@ def _pictures(
     return list(zip(shown, texts, strict=True)), files
 
 
-def _caption(summary: Summary, manifest: Json) -> plots.Caption:
+def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
     return plots.Caption(
         scenario=plain(summary.scenario),
         model=model(summary),
-        machine=machine(manifest.get("host") or {}),
+        machine=machine(manifest.host if manifest else None),
         simulated=summary.simulated,
     )
 
 
-def _probes(folder: RunFolder) -> dict[str, Json]:
+def _probes(folder: RunFolder) -> dict[str, Probed]:
     """By backend; a file that cannot be read is left out, as one that was never written."""
-    found: dict[str, Json] = {}
+    found: dict[str, Probed] = {}
     for path in sorted(folder.path.glob("probe-*.json")):
         try:
-            found[path.stem.removeprefix("probe-")] = folder.read_described(path.name, "probe")
+            label = path.stem.removeprefix("probe-")
+            found[label] = folder.read_probe(label)
         except SpecError:
             continue
     return found
@@ -96,16 +97,16 @@ def _raw_files(folder: RunFolder) -> list[str]:
     return sorted(path.relative_to(folder.path).as_posix() for path in found)
 
 
-def _manifest(folder: RunFolder) -> tuple[Json, list[RunWarning]]:
+def _manifest(folder: RunFolder) -> tuple[Manifest | None, list[RunWarning]]:
     try:
         manifest = folder.read_manifest()
     except SpecError as error:
-        return {}, [notices.NO_MANIFEST.warning(str(error))]
+        return None, [notices.NO_MANIFEST.warning(str(error))]
     return manifest, []
 
 
 def _samples(
-    folder: RunFolder, manifest: Json
+    folder: RunFolder, manifest: Manifest | None
 ) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[RunWarning]]:
     """Of every cell that can be read, as it is and by tool as others would have it; and what cannot."""
     samples: dict[str, Samples] = {}
@@ -122,13 +123,13 @@ def _samples(
             samples[cell] = take(records)
             for name, view in recompute(TOOLS.values(), records, facts).items():
                 views[name][cell] = view
-    missing = [cell for cell in manifest.get("order") or () if cell not in complete]
+    missing = [cell for cell in (manifest.order if manifest else ()) if cell not in complete]
     warnings += [notices.CELL_MISSING.warning(f"{cell} was planned and never finished") for cell in missing]
     return samples, views, warnings
 
 
-def _reader(folder: RunFolder) -> Callable[[str], Records]:
-    return lambda cell: folder.read_cell(cell)[0]
+def _reader(folder: RunFolder) -> Callable[[str], tuple[Records, Telemetry]]:
+    return lambda cell: (folder.read_cell(cell)[0], folder.read_telemetry(cell))
 
 
 def _write(path: Path, text: str) -> Path:

@@ -1,14 +1,13 @@
 """What stands in the columns of the result table, whatever it is printed with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
+from harness.model import METRICS, Metric
+from harness.model.metric import Presence
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Row, Spread
-
-Presence = Literal["always", "when known", "when asked for"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,13 @@ def _spread(spread: Spread) -> str:
     return f"±{share:.0f}%" if share >= 1 else "±<1%"
 
 
-def _cache(row: Row) -> Entry:
-    """Percent measured, beside it what the workload allows at best."""
-    hit, ideal = row.spread("prefix_cache_hit_rate"), row.spread("prefix_cache_ideal")
-    if hit is None:
+def _with_ideal(metric: Metric, row: Row) -> Entry:
+    """What was measured, beside it what the workload allows at best."""
+    found, ideal = row.spread(metric.name), row.spread(metric.ideal)
+    if found is None:
         return Entry(NOT_KNOWN)
-    beside = "" if ideal is None else f" ({100 * ideal.median:.0f})"
-    return Entry(f"{100 * hit.median:.0f}{beside}", _range(hit, 100.0), _spread(hit))
+    beside = "" if ideal is None else f" ({metric.scale * ideal.median:.0f})"
+    return Entry(f"{metric.scale * found.median:.0f}{beside}", _range(found, metric.scale), _spread(found))
 
 
 def _errors(row: Row) -> Entry:
@@ -88,29 +87,21 @@ def _validity(row: Row) -> Entry:
     return Entry(worst if count == len(row.cells) else f"{worst} {count}/{len(row.cells)}", verdict=worst)
 
 
-def _value(
-    name: str, stat: str, unit: str, path: str, presence: Presence = "always", scale: float = 1.0
-) -> Column:
-    title = f"{name} {stat}".strip()
-    return Column(title, unit, (name, stat, unit), partial(_entry, path, scale), path, presence)
+def _columns(metric: Metric) -> Iterator[Column]:
+    for wanted in metric.columns:
+        path = f"{metric.name}.{wanted.statistic}" if wanted.statistic else metric.name
+        first, second, unit = wanted.head or (metric.short, wanted.statistic, metric.unit)
+        title, entry = f"{first} {second}".strip(), partial(_entry, path, metric.scale)
+        if metric.ideal:
+            beside = f"({METRICS[metric.ideal].short})"
+            heads, entry = (first, f"{second} {unit}", beside), partial(_with_ideal, metric)
+            yield Column(title, f"{unit} {beside}", heads, entry, path, wanted.presence)
+        else:
+            yield Column(title, unit, (first, second, unit), entry, path, wanted.presence)
 
 
 COLUMNS = (
-    _value("TTFT", "p50", "ms", "ttft_ms.p50"),
-    _value("TTFT", "p90", "ms", "ttft_ms.p90"),
-    _value("TTFT", "p99", "ms", "ttft_ms.p99", "when known"),
-    _value("ITL", "p50", "ms", "itl_ms.p50"),
-    _value("TPOT", "p50", "ms", "tpot_ms.p50"),
-    _value("E2E", "p50", "ms", "e2e_ms.p50"),
-    _value("output", "", "tok/s", "output_tokens_per_s"),
-    _value("done", "", "req/s", "requests_per_s"),
-    _value("goodput", "", "req/s", "goodput_requests_per_s", "when asked for"),
-    Column("cache hit", "% (ideal)", ("cache", "hit %", "(ideal)"), _cache, "prefix_cache_hit_rate"),
-    _value("valid", "form", "%", "structured_valid_rate", "when asked for", 100.0),
-    _value("valid", "calls", "%", "tool_call_valid_rate", "when asked for", 100.0),
-    _value("right", "labels", "%", "label_accuracy", "when asked for", 100.0),
-    _value("cost", "1M tok", "", "cost_per_million_output_tokens", "when asked for"),
-    _value("energy", "", "J/tok", "joules_per_output_token", "when asked for"),
+    *(column for metric in METRICS.values() for column in _columns(metric)),
     Column("errors", "", ("errors", "", ""), _errors),
     Column("validity", "", ("validity", "", ""), _validity),
 )

@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
+from harness.model import METRICS
 from harness.record import UNKNOWN, Records
 
 ANSWERS = 3
+DISTRIBUTED = {
+    name: metric.charts
+    for name, metric in METRICS.items()
+    if metric.charts and metric.charts.distribution != "none"
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    ttft_ms: NDArray[np.float64]  # of every measured request; infinite where no answer came
-    itl_ms: NDArray[np.float64]
-    tpot_ms: NDArray[np.float64]
-    e2e_ms: NDArray[np.float64]
+    latencies: Mapping[str, NDArray[np.float64]]  # by metric; infinite where no answer came
     prompt_tokens: NDArray[np.int32]  # of the answers that reported them
     output_tokens: NDArray[np.int32]
     answers: tuple[str, ...]  # of the first measured requests that were answered
@@ -29,10 +32,9 @@ def take(records: Records) -> Samples:
     requests = records.requests
     answered = latency.answered(requests)
     return Samples(
-        ttft_ms=latency.ttft_ms(requests),
-        itl_ms=latency.itl_ms(records),
-        tpot_ms=latency.tpot_ms(requests),
-        e2e_ms=latency.e2e_ms(requests),
+        latencies={
+            metric: values for metric, values in latency.latencies(records).items() if metric in DISTRIBUTED
+        },
         prompt_tokens=_reported(requests["prompt_tokens"][answered]),
         output_tokens=_reported(requests["output_tokens"][answered]),
         answers=tuple(records.texts[index] for index in np.flatnonzero(answered)[:ANSWERS]),

@@ -46,6 +46,6 @@ def conclusion(found: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str
         kind = "by one step" if one.kind == "step" else "creeping, by several small steps"
         yield plain(
             f"{_name(one.series)}: {100 * (one.ratio - 1):.1f} % worse than its best level, {kind}, "
-            f"since {one.since['run']} (engine {one.since['engine_version']}); "
-            f"the best level ended with {one.best['run']} (engine {one.best['engine_version']})"
+            f"since {one.since.run} (engine {one.since.engine_version}); "
+            f"the best level ended with {one.best.run} (engine {one.best.engine_version})"
         )

@@ -1,14 +1,14 @@
 """Cells that are INVALID by no doing of the engine: set aside, and measured again a few times at most."""
 
 from harness.model import CellResult
-from harness.run.manifest import Manifest
+from harness.run.manifest import ManifestWriter
 from harness.store import RunFolder
 from harness.validity import blame, notices
 
 MOST_AGAIN = 2  # of a cell
 
 
-def set_aside(folder: RunFolder, manifest: Manifest, cell: CellResult) -> str | None:
+def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
     """Why the cell is to be measured again, its files moved and a warning kept; None where it is to stay."""
     name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):

@@ -1,15 +1,16 @@
 """The questions of the agreement test, put to one running engine: one at a time, then all at once."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from harness.agreement import CONDITIONS, Question, interleaved, messages_of
-from harness.engines.dialect import render_body
+from harness.engines.dialect import Chat, render_body
 from harness.engines.session import EngineSession
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, Progress
+from harness.model import AskedBackend, AskedCondition, StoredAnswer
 from harness.record import UNKNOWN, Outcome, Records
 from harness.run.job import promised
 from harness.run.prepare import Prepared
@@ -37,16 +38,16 @@ def ask_all(
     say: Callable[[str], None],
     stop: threading.Event,
     limit_s: float = LIMIT_S,
-) -> dict[str, Any] | None:
+) -> AskedBackend | None:
     """Answers by condition and question; None when it was interrupted. The cache is emptied before each.
 
     A slow engine is asked no more after `limit_s`, and under load only what it was asked before.
     """
-    asked: dict[str, Any] = {}
+    asked: list[AskedCondition] = []
     questions = interleaved(questions)
     for condition in CONDITIONS:
         if asked:
-            questions = [question for question in questions if question.id in asked["unloaded"]["answers"]]
+            questions = [question for question in questions if question.id in asked[0].answers]
         concurrency = 1 if condition == "unloaded" else max(len(questions), 1)
         engine.reset_prefix_cache()
         job = LoadJob(
@@ -62,8 +63,9 @@ def ask_all(
         result = run_load(job, partial(_tell, say, concurrency), stop)
         if result.interrupted:
             return None
-        asked[condition] = {"concurrency": concurrency, "answers": _answers(questions, result.records)}
-    return asked
+        answers = _answers(questions, result.records)
+        asked.append(AskedCondition(concurrency=concurrency, answers=answers))
+    return AskedBackend(**dict(zip(CONDITIONS, asked, strict=True)))
 
 
 def _tell(say: Callable[[str], None], concurrency: int, now: Progress) -> None:
@@ -72,19 +74,19 @@ def _tell(say: Callable[[str], None], concurrency: int, now: Progress) -> None:
 
 def _body(definition: Backend, engine: EngineSession, question: Question) -> bytes:
     messages = [{"role": role, "content": content} for role, content in messages_of(question)]
-    return render_body(definition, engine.served_name, messages, question.max_tokens, _GREEDY)
+    return render_body(definition, engine.served_name, Chat(messages, question.max_tokens), _GREEDY)
 
 
-def _answers(questions: Sequence[Question], records: Records) -> Mapping[str, Any]:
+def _answers(questions: Sequence[Question], records: Records) -> dict[str, StoredAnswer]:
     return {
-        questions[int(row["seq"])].id: {
-            "text": text,
-            "finish_reason": reason or None,
-            "outcome": Outcome(row["outcome"]).name.lower(),
-            "error": error or None,
-            "prompt_tokens": _known(row["prompt_tokens"]),
-            "output_tokens": _known(row["output_tokens"]),
-        }
+        questions[int(row["seq"])].id: StoredAnswer(
+            text=text,
+            finish_reason=reason or None,
+            outcome=Outcome(row["outcome"]).name.lower(),
+            error=error or None,
+            prompt_tokens=_known(row["prompt_tokens"]),
+            output_tokens=_known(row["output_tokens"]),
+        )
         for row, text, reason, error in zip(
             records.requests, records.texts, records.finish_reasons, records.errors, strict=True
         )

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.prefix import first_of_each_prefix
+from harness.model import CachePreparation
 from harness.prompts.workload import Workload
 from harness.record import Outcome
 from harness.run.job import bodies, promised
@@ -33,15 +34,17 @@ class CacheState:
     salt: str = ""  # sent with every request of the cell; "": none
     primed: int = 0
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "wanted": self.wanted,
-            "means": self.means,
-            "reset": self.means == "reset",
-            "how": self.how,
-            "salted": bool(self.salt),
-            "primed": self.primed,
-        }
+    @property
+    def preparation(self) -> CachePreparation:
+        """What cell.json keeps of it."""
+        return CachePreparation(
+            wanted=self.wanted,
+            means=self.means,
+            reset=self.means == "reset",
+            how=self.how,
+            salted=bool(self.salt),
+            primed=self.primed,
+        )
 
 
 def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -> CacheState:

@@ -1,11 +1,12 @@
 """Whether an engine runs as its makers ship it, was tuned, or was changed by hand; and where tuning holds."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from harness.engines.command import settable
+from harness.model import HostFacts
 from harness.run.noise import host_key
 from harness.run.prepare import Prepared
 from harness.spec import files
@@ -46,7 +47,7 @@ class Place:
     host_key: str
 
     @classmethod
-    def of(cls, prepared: Prepared, backend: int, host: Mapping[str, Any]) -> "Place":
+    def of(cls, prepared: Prepared, backend: int, host: HostFacts | None) -> "Place":
         track, scenario = prepared.tracks[backend], prepared.scenario
         return cls(
             scenario.name,

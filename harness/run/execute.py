@@ -1,15 +1,17 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+
+from msgspec import structs
 
 from harness import agreement, scratch
+from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
-from harness.model import CellResult
+from harness.model import CellFacts, CellResult, WorkloadCards
 from harness.plan import Block, Cell
 from harness.prompts.workload import Workload
 from harness.run import noise
@@ -111,20 +113,9 @@ class Run(Kept):
         """
         label = self.prepared.labels[block.backend]
         try:
-            with open_engine(
-                self.prepared.backends[block.backend],
-                self.prepared.launches[block.backend],
-                self.prepared.model_name,
-                self.prepared.model,
-                log_path=self.folder.log_path(self._life(block)),
-                progress=self.ui.stage,
-                api_key_env=self.prepared.options.api_key_env,
-                served_name=self.prepared.options.served_name,
-                values=self.prepared.engine_values[block.backend],
-                gpu_wait_s=self.prepared.options.gpu_wait_s,
-            ) as engine:
+            with open_engine(self._request(block), self.ui.stage) as engine:
                 key = noise.key(
-                    self.manifest.content["host"], self.prepared, block.backend, engine_version(engine.facts)
+                    self.manifest.document.host, self.prepared, block.backend, engine_version(engine.facts)
                 )
                 self.manifest.engine_started(label, engine.facts, key)
                 self.ui.note(
@@ -143,6 +134,20 @@ class Run(Kept):
             text = str(error) if error.where == label else f"{label}: {error}"
             self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None))
             self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
+
+    def _request(self, block: Block) -> EngineRequest:
+        prepared = self.prepared
+        return EngineRequest(
+            prepared.backends[block.backend],
+            prepared.launches[block.backend],
+            prepared.model_name,
+            prepared.model,
+            log_path=self.folder.log_path(self._life(block)),
+            api_key_env=prepared.options.api_key_env,
+            served_name=prepared.options.served_name,
+            values=prepared.engine_values[block.backend],
+            gpu_wait_s=prepared.options.gpu_wait_s,
+        )
 
     def _tell_known(self, label: str, engine: EngineSession) -> None:
         """Once per backend. What bench starts is told otherwise; elsewhere an engine's defaults may hold."""
@@ -176,13 +181,13 @@ class Run(Kept):
                 label = self.prepared.labels[block.backend]
                 self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
             summary, facts = self._measure(cell, workload, engine)
-            while not self.interrupted and facts["cache"]["means"] != "restart" and self.again(summary):
+            while not self.interrupted and facts.cache.means != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each
                 self.folder.write_summary(self.summary)
             self.ui.note(cell_line(summary))
-            if facts["engine_exited"]:
+            if facts.engine_exited:
                 self._died(cell, engine, facts)
                 return
             if self.interrupted:
@@ -200,17 +205,16 @@ class Run(Kept):
             text = f"{label}: not reset before repeat {cell.repeat}: {reset.how}"
             self.manifest.warn(notices.NOT_RESET.warning(text))
 
-    def _measure(
-        self, cell: Cell, workload: Workload, engine: EngineSession
-    ) -> tuple[CellResult, dict[str, Any]]:
-        """Its summary and the content of its cell.json, both stored."""
+    def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
+        """Its summary and its facts, both stored."""
         with self.interrupts.window() as stop:
             done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
         records, facts = done.result.records, done.facts
         point = f"{cell.load.label}-r{cell.repeat}"
         with self.interrupts.window() as late:  # a cell that is stored is also in the summary
-            facts["workload"]["file"] = self.folder.write_asked(point, workload.asked)
-            self.folder.write_cell(cell.name, records, facts, done.telemetry)
+            file = self.folder.write_asked(point, workload.asked)
+            facts = structs.replace(facts, workload=structs.replace(facts.workload, file=file))
+            self.folder.write_cell(records, facts, done.telemetry)
             summary = self.keep(records, facts, workload.asked, done.telemetry)
         self.interrupted = done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
@@ -259,12 +263,12 @@ class Run(Kept):
         if asked is not None:
             self.folder.write_answers(agreement.as_json(questions), label, asked)
 
-    def _died(self, cell: Cell, engine: EngineSession, facts: Mapping[str, Any]) -> None:
+    def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
         """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""
-        text = f"the engine died during {cell.name}: {facts['engine_exited']}"
+        text = f"the engine died during {cell.name}: {facts.engine_exited}"
         label = self.prepared.labels[cell.backend]
-        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts['engine_log']}"))
-        self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts['engine_log']}")
+        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
+        self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")
 
     def _workloads(self, engine: EngineSession) -> Workloads:
         """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
@@ -277,7 +281,7 @@ class Run(Kept):
                         "the server offers no tokenizer: input lengths are approximate, one word a token"
                     )
                 )
-            sha256, before = self.workloads.sha256(), self.manifest.content["workload_sha256"]
+            sha256, before = self.workloads.sha256(), self.manifest.document.workload_sha256
             if before not in (None, sha256):
                 raise SpecError(
                     "the prompts made now differ from those of this run: another tokenizer or version",
@@ -286,7 +290,7 @@ class Run(Kept):
                 )
             self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
             cards = self.workloads.cards(self.prepared.options.seed)
-            self.folder.write_json("workload.json", {"cards": cards})
+            self.folder.write_cards(WorkloadCards(cards=cards))
         elif self.prepared.probe is not None:
             self.workloads.count_with(token_counter(engine))
         return self.workloads

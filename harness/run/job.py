@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.asked import Asked
-from harness.engines.dialect import render_body
+from harness.engines.dialect import Chat, render_body
 from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
 from harness.load.bounds import answer_bytes
@@ -19,7 +19,7 @@ from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, start_of, warmup_requests
 from harness.prompts.workload import Workload
 from harness.run.prepare import Prepared
-from harness.schedule import arrivals, paced, replayed, think_times
+from harness.schedule import Profile, arrivals, paced, replayed, think_times
 from harness.spec.scenario import Load
 
 _UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
@@ -37,7 +37,6 @@ def make_job(
     scratch: Path,
     *,
     salt: str = "",
-    workers: int | None = None,
 ) -> LoadJob:
     """The bodies lie in `scratch`, which must be there until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
@@ -52,7 +51,6 @@ def make_job(
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
         answer_bytes=answer_bytes(int(workload.asked.numbers["max_tokens"].max(initial=0))),
-        workers=workers,
         promised=promised(engine),
         http2=prepared.options.http2,
     )
@@ -85,17 +83,15 @@ def bodies(
             messages.append({"role": "assistant", "content": _UNSAID})
         messages += [_message(role, content) for role, content in made.messages]
         tools = made.tools
-        body = render_body(
-            engine.definition,
-            engine.served_name,
+        chat = Chat(
             messages,
             made.max_tokens if max_tokens is None else max_tokens,
-            request,
-            constraint=made.constraint,
-            tools=tools.definitions if tools else (),
-            tool_choice=tools.choice if tools else "auto",
-            salt=salt,
+            made.constraint,
+            tools.definitions if tools else (),
+            tools.choice if tools else "auto",
+            salt,
         )
+        body = render_body(engine.definition, engine.served_name, chat, request)
         if made.turn > 0:
             for text, mark in _MARKS:
                 body = body.replace(text, mark)
@@ -130,8 +126,7 @@ def send_times(load: Load, run_seed: int, point: LoadPoint, repeat: int, asked: 
         starts,
         seed_for(run_seed, "arrivals", point.label, repeat),
         burstiness=load.burstiness,
-        profile=load.profile,
-        repeat_profile=load.repeat_profile,
+        profile=Profile(load.profile, load.repeat_profile),
     )
 
 

@@ -1,22 +1,22 @@
 """What of a run is measured: from new, or from a folder that was cut short."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from harness.asked import Asked
 from harness.compare.sequential import Stand
 from harness.doctor.result import advice
 from harness.errors import DamagedError
 from harness.metrics.pooled import Samples, samples
-from harness.model import CellResult, Summary
+from harness.model import CellFacts, CellResult, Failure, Summary, known
 from harness.observe import host
 from harness.plan import load_points
 from harness.record import Records
 from harness.run import noise
 from harness.run.again import set_aside
-from harness.run.manifest import Manifest, plan_json
+from harness.run.manifest import ManifestWriter, plan_json
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
 from harness.store import RunFolder
@@ -33,7 +33,7 @@ class Kept:
     prepared: Prepared
     folder: RunFolder
     ui: Ui
-    manifest: Manifest
+    manifest: ManifestWriter
     cells: list[CellResult] = field(default_factory=list)  # in plan order
     samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
 
@@ -51,18 +51,18 @@ class Kept:
             ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
         folder.write_json("plan.json", plan_json(prepared))
-        return cls(prepared, folder, ui, Manifest.new(folder, prepared))
+        return cls(prepared, folder, ui, ManifestWriter.new(folder, prepared))
 
     @classmethod
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
-        manifest = Manifest.resumed(folder, prepared)
+        manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
         for cell in folder.cells():
             try:
                 records, facts = folder.read_cell(cell)
-                if not facts["interrupted"]:
-                    run.keep(records, facts, folder.read_asked(facts), folder.read_telemetry(cell))
+                if not facts.interrupted:
+                    run.keep(records, facts, folder.read_asked(facts.workload), folder.read_telemetry(cell))
             except DamagedError as error:
                 place = folder.set_aside(cell)
                 text = f"{error}; measured again, the damaged one is {place}"
@@ -81,11 +81,11 @@ class Kept:
 
     @property
     def summary(self) -> Summary:
-        manifest = self.manifest.content
+        manifest = self.manifest.document
         return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
 
     def keep(
-        self, records: Records, facts: Mapping[str, Any], asked: Asked | None, telemetry: Telemetry
+        self, records: Records, facts: CellFacts, asked: Asked | None, telemetry: Telemetry
     ) -> CellResult:
         cell = summarise_cell(records, facts, asked, telemetry)
         self.cells = sorted([*self.cells, cell], key=attrgetter("cell"))
@@ -93,12 +93,11 @@ class Kept:
         return cell
 
     @property
-    def failures(self) -> list[dict[str, Any]]:
-        failures: list[dict[str, Any]] = self.manifest.content["failures"]
-        return failures
+    def failures(self) -> Sequence[Failure]:
+        return self.manifest.document.failures
 
     def stand(self) -> Stand:
-        manifest = self.manifest.content
+        manifest = self.manifest.document
         return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
 
     def again(self, cell: CellResult) -> bool:
@@ -113,8 +112,8 @@ class Kept:
     def keep_noise(self) -> None:
         measured = self.summary.noise
         keys = {
-            label.partition("#")[0]: backend.get("noise_key")
-            for label, backend in self.manifest.content["backends"].items()
+            label.partition("#")[0]: known(backend.noise_key)
+            for label, backend in self.manifest.document.backends.items()
         }
         noise.store(
             {key: [one for one in measured if one.backend == name] for name, key in keys.items() if key}

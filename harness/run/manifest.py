@@ -6,8 +6,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from harness import build
 from harness.errors import SpecError
-from harness.model import RunWarning, as_json
+from harness.model import (
+    BackendEntry,
+    Failure,
+    LaunchChoice,
+    Looks,
+    Manifest,
+    ModelName,
+    ProbeCount,
+    RunWarning,
+    ScenarioTables,
+    Seeds,
+    as_json,
+    from_json,
+)
 from harness.observe import host
 from harness.run import noise
 from harness.run.division import Place, division, elsewhere
@@ -20,136 +36,142 @@ from harness.traces import Dataset, Trace
 from harness.validity import notices
 
 
-class Manifest:
+class ManifestWriter:
     """Written at every change of state, so that a killed run still says how far it came."""
 
-    def __init__(self, folder: RunFolder, content: dict[str, Any], prepared: Prepared) -> None:
+    def __init__(self, folder: RunFolder, document: Manifest, prepared: Prepared) -> None:
         self._folder = folder
         self._prepared = prepared
-        self.content = content
+        self.document = document
         self.write(state="running")
 
     @classmethod
-    def new(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
-        options, machine = prepared.options, host.host_facts()
+    def new(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
+        options = prepared.options
         cells = [cell.name for block in prepared.plan for cell in block.cells]
         # Which loads a search will try is not known before.
         planned = [] if options.find_capacity else cells
-        content: dict[str, Any] = {
-            "run": folder.run_id,
-            "created_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": list(options.command),
-            "options": dataclasses.asdict(options),
-            "working_directory": str(Path.cwd()),
-            "host": machine,
-            "packages": host.package_versions(),
-            "git": host.git_revision(),
-            "scenario": dataclasses.asdict(prepared.scenario),
-            "scenario_sha256": files.fingerprint(prepared.scenario),
-            "model": _model(prepared),
-            "backends": {
-                label: {
-                    "backend": ref.definition.name,
-                    "variant": ref.variant,
-                    "url": ref.url,
-                    "definition_sha256": definition_key(ref.definition),
-                    "launch": {"mode": launch.mode, "why": launch.why},
-                    "track": track,
-                    "division": division(prepared, index),
-                    "tuned": dataclasses.asdict(ref.tuned) if ref.tuned else None,
-                    "between_repeats": prepared.between[index],
-                    "engine": None,
-                }
-                for index, (label, ref, launch, track) in enumerate(
-                    zip(prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True)
-                )
-            },
-            "seeds": {"run": options.seed, "dimensions": ["prompts", "arrivals", "think"]},
-            "repeats": prepared.repeats,
-            "stopping": _stopping(prepared),
-            "aa": options.aa,
-            "noise_floor": {},
-            "order": planned,
-            "find_capacity": options.find_capacity,
-            "workload_source": prepared.source.facts() if prepared.source else None,
-            "workload_sha256": None,
-            "exact_lengths": None,
-            "failures": [],
-            "warnings": _about(prepared.source),
-            "resumed_utc": [],
-        }
-        return cls(folder, content, prepared)
+        document = Manifest(
+            run=folder.run_id,
+            state="running",
+            created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=options.command,
+            options=dataclasses.asdict(options),
+            working_directory=str(Path.cwd()),
+            host=host.host_facts(),
+            packages=host.package_versions(),
+            git=build.revision(),
+            scenario=from_json(dataclasses.asdict(prepared.scenario), ScenarioTables),
+            scenario_sha256=files.fingerprint(prepared.scenario),
+            model=_model(prepared),
+            backends={label: _backend(prepared, index) for index, label in enumerate(prepared.labels)},
+            seeds=Seeds(run=options.seed, dimensions=("prompts", "arrivals", "think")),
+            repeats=prepared.repeats,
+            stopping=_stopping(prepared),
+            aa=options.aa,
+            noise_floor={},
+            order=tuple(planned),
+            find_capacity=options.find_capacity,
+            workload_source=prepared.source.facts() if prepared.source else None,
+            workload_sha256=None,
+            warnings=_about(prepared.source),
+        )
+        return cls(folder, document, prepared)
 
     @classmethod
-    def resumed(cls, folder: RunFolder, prepared: Prepared) -> "Manifest":
+    def resumed(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
         """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
-        content = folder.read_manifest()
-        if content["scenario_sha256"] != files.fingerprint(prepared.scenario):
+        found = folder.read_manifest()
+        if found.scenario_sha256 != files.fingerprint(prepared.scenario):
             raise _changed(f"scenario '{prepared.scenario.name}'", folder)
         for label, ref in zip(prepared.labels, prepared.backends, strict=True):
-            if content["backends"][label]["definition_sha256"] != definition_key(ref.definition):
+            entry = found.backends.get(label)
+            if entry is None or entry.definition_sha256 != definition_key(ref.definition):
                 raise _changed(f"backend '{label}'", folder)
-        content["resumed_utc"].append(datetime.now(UTC).isoformat(timespec="seconds"))
-        content["failures"].clear()
-        content["warnings"] = _about(prepared.source)
-        return cls(folder, content, prepared)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        document = replace(
+            found, resumed_utc=(*found.resumed_utc, now), failures=(), warnings=_about(prepared.source)
+        )
+        return cls(folder, document, prepared)
 
     def write(self, **changes: Any) -> None:
-        self.content.update(changes)
-        self._folder.write_json("manifest.json", self.content)
+        self.document = replace(self.document, **changes)
+        self._folder.write_manifest(self.document)
 
     def engine_started(self, label: str, facts: Mapping[str, Any], noise_key: str) -> None:
         """`noise_key`: of run/noise.py, under which this backend's floor is kept."""
-        self.content["backends"][label] |= {"engine": dict(facts), "noise_key": noise_key}
+        self._change(label, engine=dict(facts), noise_key=noise_key)
         if floors := noise.stored(noise_key):
-            self.content["noise_floor"] = {**(self.content["noise_floor"] or {}), label: floors}
+            found = {**(self.document.noise_floor or {}), label: floors}
+            self.document = replace(self.document, noise_floor=found)
         self._warn_of_other_place(label, engine_version(facts))
         self.write()
+
+    def _change(self, label: str, **changes: Any) -> None:
+        backends = self.document.backends
+        entry = replace(backends[label], **changes)
+        self.document = replace(self.document, backends={**backends, label: entry})
 
     def _warn_of_other_place(self, label: str, version: str | None) -> None:
         """A tuned variant holds for where it was tuned."""
         index = self._prepared.labels.index(label)
         if tuned := self._prepared.backends[index].tuned:
-            place = Place.of(self._prepared, index, self.content["host"])
+            place = Place.of(self._prepared, index, self.document.host)
             if found := list(elsewhere(tuned.provenance, place, version)):
                 text = f"{label} was tuned for {'; '.join(found)}"
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
-    def probed(self, label: str, found: Mapping[str, Any]) -> None:
+    def probed(self, label: str, found: ProbeCount) -> None:
         """The whole of it lies in its own file."""
-        self.content["backends"][label]["probe"] = dict(found)
+        self._change(label, probe=found)
         self.write()
 
     def warn(self, warning: RunWarning) -> None:
         """Once, however often it is told."""
-        known = [(one["code"], one["text"]) for one in self.content["warnings"]]
+        known = [(one.code, one.text) for one in self.document.warnings]
         if (warning.code, warning.text) not in known:
-            self.content["warnings"].append(as_json(warning))
+            self.document = replace(self.document, warnings=(*self.document.warnings, warning))
 
     def failed(self, label: str, repeat: int, error: str) -> None:
-        self.content["failures"].append({"backend": label, "repeat": repeat, "error": error})
-        self.write()
+        failure = Failure(backend=label, repeat=repeat, error=error)
+        self.write(failures=(*self.document.failures, failure))
 
 
-def _model(prepared: Prepared) -> dict[str, str] | None:
+def _backend(prepared: Prepared, index: int) -> BackendEntry:
+    ref, launch = prepared.backends[index], prepared.launches[index]
+    return BackendEntry(
+        backend=ref.definition.name,
+        variant=ref.variant,
+        url=ref.url,
+        definition_sha256=definition_key(ref.definition),
+        launch=LaunchChoice(mode=launch.mode, why=launch.why),
+        track=prepared.tracks[index],
+        division=division(prepared, index),
+        tuned=dataclasses.asdict(ref.tuned) if ref.tuned else None,
+        between_repeats=prepared.between[index],
+        engine=None,
+    )
+
+
+def _model(prepared: Prepared) -> ModelName | None:
     """None when every server brings its own: what it calls it is among its facts."""
     if not any(prepared.tracks):
         return None
-    return {"name": prepared.model_name, "title": prepared.model.title}
+    return ModelName(name=prepared.model_name, title=prepared.model.title)
 
 
-def _stopping(prepared: Prepared) -> dict[str, Any] | None:
+def _stopping(prepared: Prepared) -> Looks | None:
     """None where the number of repeats is fixed. `repeats`: at the last look that was taken."""
     if not prepared.looks:
         return None
     budget_s = prepared.options.budget_s
-    return {"looks": list(prepared.looks), "repeats": 0, "reason": None, "budget_s": budget_s, "spent_s": 0.0}
+    return Looks(looks=tuple(prepared.looks), repeats=0, reason=None, budget_s=budget_s, spent_s=0.0)
 
 
-def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:
+def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
     """What of a file was not used as it stands."""
     if source is None:
-        return []
+        return ()
     facts = source.facts()
     found = []
     if skipped := source.skipped:
@@ -161,7 +183,7 @@ def _about(source: Trace | Dataset | None) -> list[dict[str, str]]:
     if isinstance(source, Trace) and source.remarks:
         changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
         found.append(notices.TRACE_CHANGED.warning(f"{facts['file']}: {changes}"))
-    return [as_json(warning) for warning in found]
+    return tuple(found)
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:

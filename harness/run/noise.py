@@ -11,7 +11,7 @@ from typing import Any
 
 from harness import paths
 from harness.foreign import read_document
-from harness.model import Noise
+from harness.model import HostFacts, Noise, from_json
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
@@ -28,12 +28,16 @@ def path() -> Path:
     return paths.cache_dir() / "noise.json"
 
 
-def host_key(host: Mapping[str, Any]) -> str:
+def host_key(host: HostFacts | None) -> str:
     """Fingerprint of what of a machine sets the speed of an engine."""
-    return files.fingerprint({name: host.get(name) for name in _IDENTITY})
+    return files.fingerprint(_identity(host))
 
 
-def key(host: Mapping[str, Any], prepared: Prepared, backend: int, version: str | None) -> str:
+def _identity(host: HostFacts | None) -> dict[str, Any]:
+    return {name: getattr(host, name, None) for name in _IDENTITY}
+
+
+def key(host: HostFacts | None, prepared: Prepared, backend: int, version: str | None) -> str:
     """Of one backend of a run; `version` as the running engine tells it.
 
     Which load points and repeats were asked for is not part of it, nor what the verdicts are about: a floor
@@ -43,7 +47,7 @@ def key(host: Mapping[str, Any], prepared: Prepared, backend: int, version: str 
     load = replace(scenario.load, concurrency=(), rate=(), replay_speed=())
     return files.fingerprint(
         {
-            "host": {name: host.get(name) for name in _IDENTITY},
+            "host": _identity(host),
             "scenario": files.fingerprint(replace(scenario, load=load, verdict=Verdict(), slo={})),
             "model": [prepared.model_name, track],
             "definition": definition_key(prepared.backends[backend].definition),
@@ -56,8 +60,10 @@ def key(host: Mapping[str, Any], prepared: Prepared, backend: int, version: str 
 
 def stored(name: str) -> Floors:
     """Under a `key`; empty where nothing was measured, or nothing that this version wrote."""
-    found = _read().get(name)
-    return found if isinstance(found, dict) else {}
+    try:
+        return from_json(_read().get(name), Floors)
+    except ValueError:
+        return {}
 
 
 def store(floors: Mapping[str, Iterable[Noise]]) -> None:

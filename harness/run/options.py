@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
 from harness.load.job import Progress
-from harness.model import from_json
+from harness.model import Manifest, Prices, from_json
 from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
 
@@ -42,15 +42,15 @@ class RunOptions:
     api_key_env: str | None = None
     probe: bool = True  # before the first cell of each backend
     sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
-    prices: Mapping[str, Any] | None = None  # as spec/prices.py gives them
+    prices: Prices | None = None
     command: tuple[str, ...] = ()  # as typed, for the manifest
 
 
-def stored_options(manifest: Mapping[str, Any], where: str) -> RunOptions:
+def stored_options(manifest: Manifest, where: str) -> RunOptions:
     """With which the run of this manifest, of any origin, was begun. Raises SpecError."""
-    given = manifest.get("options")
+    given = manifest.options
     hint = "start a new run with `bench run`"
-    if not isinstance(given, dict) or not isinstance(given.get("out"), str):
+    if not isinstance(given.get("out"), str):
         raise SpecError("does not say with which options it was begun", where=where, hint=hint)
     if unknown := given.keys() - {field.name for field in fields(RunOptions)}:
         what = f"was begun with options of another version: {', '.join(sorted(unknown))}"

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 from harness.engines.session import EngineSession
+from harness.model import ProbeCount, Probed
 from harness.probe import examine
-from harness.probe.finding import Probed
 from harness.prompts.request import ChatRequest
-from harness.run.manifest import Manifest
+from harness.run.manifest import ManifestWriter
 from harness.run.options import Ui
 from harness.store import RunFolder
 from harness.validity import notices
@@ -29,16 +29,16 @@ def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[
     )
 
 
-def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: Manifest, ui: Ui) -> None:
+def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: ManifestWriter, ui: Ui) -> None:
     """In a file of its own; what does not hold also on the screen, and what matters as a warning."""
-    folder.write_json(f"probe-{label}.json", probed.as_json())
+    folder.write_probe(label, probed)
     manifest.probed(
         label,
-        {
-            "findings": len(probed.findings),
-            "not_as_declared": [finding.topic for finding in probed.mismatches],
-            "prompt_tokens": probed.prompt_tokens,
-        },
+        ProbeCount(
+            findings=len(probed.findings),
+            not_as_declared=tuple(finding.topic for finding in probed.mismatches),
+            prompt_tokens=probed.prompt_tokens,
+        ),
     )
     for finding in probed.mismatches:
         text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
+from msgspec import structs
+
 from harness.compare.sequential import Stand
 from harness.model import LoadPoint
 from harness.plan import Block, Cell
-from harness.run.manifest import Manifest
+from harness.run.manifest import ManifestWriter
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
 
@@ -54,9 +56,10 @@ class Costs:
 class Stopping:
     """Walks a plan in steps from look to look. `costs` are to be told by who measures."""
 
-    def __init__(self, prepared: Prepared, manifest: Manifest, ui: Ui) -> None:
+    def __init__(self, prepared: Prepared, manifest: ManifestWriter, ui: Ui) -> None:
         self._prepared, self._manifest, self._ui = prepared, manifest, ui
-        spent_s: float = (manifest.content.get("stopping") or {}).get("spent_s", 0.0)
+        looks = manifest.document.stopping
+        spent_s = looks.spent_s if looks else 0.0
         self._began_s = time.monotonic() - spent_s
         self.costs = Costs()
         self.progress = ""  # words of the last look
@@ -117,8 +120,10 @@ class Stopping:
         self._write(reason=reason)
 
     def _write(self, **changes: object) -> None:
-        before = self._manifest.content["stopping"]
-        self._manifest.write(stopping={**before, "spent_s": round(self._spent_s, 3), **changes})
+        before = self._manifest.document.stopping
+        if before is not None:
+            spent_s = round(self._spent_s, 3)
+            self._manifest.write(stopping=structs.replace(before, spent_s=spent_s, **changes))
 
 
 def _duration(seconds: float) -> str:

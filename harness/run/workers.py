@@ -1,19 +1,9 @@
 """How many processes send a cell's requests, and by what that was decided."""
 
-from dataclasses import dataclass
-from typing import Literal
-
 from harness.doctor.result import per_worker
 from harness.load.share import workers_for
-from harness.model import LoadPoint
+from harness.model import LoadPoint, Workers
 from harness.observe import host
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    count: int | None  # None: the load room decides, by constants
-    source: Literal["given", "doctor", "constants"]
-    per_worker: int | None = None  # streams, or arrivals per second, as `bench doctor` found
 
 
 def choose_workers(given: int | None, point: LoadPoint) -> Workers:

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import structs
 
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.metrics.card import describe
-from harness.model import LoadPoint
+from harness.model import CardLoad, LoadPoint, WorkloadCard
 from harness.plan import (
     Cell,
     Probe,
@@ -27,23 +28,23 @@ from harness.run.prepare import Prepared
 from harness.spec.scenario import Scenario
 
 
-def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> dict[str, Any]:
+def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> WorkloadCard:
     """Of one load point's requests, as they were drawn for the first repeat."""
     load = scenario.load
     times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.asked)
-    place = {
-        "kind": point.kind,
-        "value": point.value,
-        "process": load.arrival if point.kind == "rate" else None,
-        "start": start_of(scenario, point),
-    }
-    return {
-        "load": place,
-        "sha256": made.sha256,
-        "exact_lengths": made.exact,
-        "alike_chars": made.alike_chars,
-        **describe(made.asked, warmup_requests(scenario, point), times),
-    }
+    place = CardLoad(
+        kind=point.kind,
+        value=point.value,
+        process=load.arrival if point.kind == "rate" else None,
+        start=start_of(scenario, point),
+    )
+    return WorkloadCard(
+        **structs.asdict(describe(made.asked, warmup_requests(scenario, point), times)),
+        load=place,
+        sha256=made.sha256,
+        exact_lengths=made.exact,
+        alike_chars=made.alike_chars,
+    )
 
 
 class Workloads:
@@ -87,7 +88,7 @@ class Workloads:
             )
         return self._made[place]
 
-    def cards(self, seed: int) -> dict[str, dict[str, Any]]:
+    def cards(self, seed: int) -> dict[str, WorkloadCard]:
         """Of the first repeat, by load point: what its requests are. In a search of its lowest load."""
         return {
             point.label: card_of(self._scenario, seed, point, self._made[point, 0]) for point in self._points

@@ -1,13 +1,11 @@
 """What an hour of hardware costs, as the user gives it. There is no default: a price is never made up."""
 
-import dataclasses
 import math
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness.errors import SpecError
+from harness.model import Prices
 from harness.spec import files
 from harness.spec.strict import build
 
@@ -15,30 +13,20 @@ ANY_GPU = "*"  # in gpu_per_hour: whatever its name
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """The machine's price holds for everything in it; else that of each GPU the engine used counts."""
-
-    currency: str
-    source: str  # whose price list, of which day
-    machine_per_hour: float | None = None
-    gpu_per_hour: dict[str, float] = field(default_factory=dict)  # by the name the driver gives the GPU
-
-
-def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | None) -> dict[str, Any] | None:
-    """From flags or a file, as plain data; None where neither is given. Raises SpecError."""
+def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | None) -> Prices | None:
+    """From flags or a file; None where neither is given. Raises SpecError."""
     flags = {"--price-per-hour": per_hour, "--price-per-gpu-hour": per_gpu_hour, "--prices": path}
     used = [flag for flag, value in flags.items() if value is not None]
     if len(used) > 1:
         raise SpecError("these prices exclude each other", where=" and ".join(used))
     if path is not None:
-        return dataclasses.asdict(load_prices(path))
+        return load_prices(path)
     if per_hour is not None:
         amount, currency = _amount(per_hour, used[0])
-        return dataclasses.asdict(Prices(currency, used[0], machine_per_hour=amount))
+        return Prices(currency, used[0], machine_per_hour=amount)
     if per_gpu_hour is not None:
         amount, currency = _amount(per_gpu_hour, used[0])
-        return dataclasses.asdict(Prices(currency, used[0], gpu_per_hour={ANY_GPU: amount}))
+        return Prices(currency, used[0], gpu_per_hour={ANY_GPU: amount})
     return None
 
 

@@ -9,6 +9,7 @@ import duckdb
 
 from harness.dotted import value_at
 from harness.errors import SpecError
+from harness.model import METRICS
 from harness.store import columns, parquet, samples, seal
 from harness.store.folder import RunFolder
 
@@ -28,18 +29,7 @@ _CELLS = {
     "requests_ok": ("bigint", "requests.ok"),
     "requests_failed": ("bigint", "requests.failed"),
     "window_s": ("double", "window_s"),
-    **{
-        f"{metric}_{statistic}": ("double", f"{metric}.{statistic}")
-        for metric in ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
-        for statistic in ("mean", "p50", "p90", "p95", "p99")
-    },
-    "output_tokens_per_s": ("double", "output_tokens_per_s"),
-    "input_tokens_per_s": ("double", "input_tokens_per_s"),
-    "requests_per_s": ("double", "requests_per_s"),
-    "goodput_requests_per_s": ("double", "goodput_requests_per_s"),
-    "prefix_cache_hit_rate": ("double", "prefix_cache_hit_rate"),
-    "joules_per_output_token": ("double", "joules_per_output_token"),
-    "cost_per_million_output_tokens": ("double", "cost_per_million_output_tokens"),
+    **{path.replace(".", "_"): ("double", path) for metric in METRICS.values() for path in metric.paths},
     "limiter": ("varchar", "limiter.code"),
 }
 _PATH = "parse_path(filename, 'forward_slash')"

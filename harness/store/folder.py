@@ -18,18 +18,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness import paths
 from harness.asked import Asked
 from harness.errors import SpecError
 from harness.foreign import read_document
-from harness.model import Summary, as_json, from_json
+from harness.model import (
+    AskedBackend,
+    CellFacts,
+    CellWorkload,
+    Manifest,
+    Probed,
+    Summary,
+    WorkloadCards,
+    as_json,
+    from_json,
+)
 from harness.record import Records
-from harness.store import atomic, columns, parquet, samples, schema, seal
+from harness.store import atomic, columns, parquet, samples, seal
 from harness.telemetry import Telemetry
 
 SCHEMA = 1
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,32 +118,40 @@ class RunFolder:
             raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=str(path))
         return value
 
-    def read_manifest(self) -> dict[str, Any]:
-        return self.read_described("manifest.json", "manifest")
+    def write_manifest(self, manifest: Manifest) -> None:
+        self.write_json("manifest.json", as_json(manifest))
+
+    def read_manifest(self) -> Manifest:
+        return self._read_as("manifest.json", Manifest)
+
+    def write_cards(self, cards: WorkloadCards) -> None:
+        self.write_json("workload.json", as_json(cards))
+
+    def read_cards(self) -> WorkloadCards:
+        return self._read_as("workload.json", WorkloadCards)
+
+    def write_probe(self, label: str, probed: Probed) -> None:
+        self.write_json(f"probe-{label}.json", as_json(probed))
+
+    def read_probe(self, label: str) -> Probed:
+        return self._read_as(f"probe-{label}.json", Probed)
 
     def write_summary(self, summary: Summary) -> None:
         self.write_json("summary.json", as_json(summary))
 
     def read_summary(self) -> Summary:
+        hint = "`bench report` derives it again from the records"
+        return self._read_as("summary.json", Summary, hint)
+
+    def _read_as(self, name: str, kind: type[T], hint: str | None = None) -> T:
         """Of any origin: SpecError for one that is not of this type."""
-        document = self.read_json("summary.json")
+        document = self.read_json(name)
         try:
-            return from_json(document, Summary)
+            return from_json(document, kind)
         except ValueError as error:
             raise SpecError(
-                f"not what this version writes: {error}",
-                where=str(self.path / "summary.json"),
-                hint="`bench report` derives it again from the records",
+                f"not what this version writes: {error}", where=str(self.path / name), hint=hint
             ) from None
-
-    def read_described(self, name: str, kind: schema.Document) -> dict[str, Any]:
-        """Of any origin: SpecError for one that the schema of this kind does not describe."""
-        document = self.read_json(name)
-        found = schema.fault(document, kind)
-        if found is not None:
-            what = f"not what this version writes: {found}"
-            raise SpecError(what, where=str(self.path / name))
-        return document
 
     def write_asked(self, name: str, asked: Asked) -> str:
         """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""
@@ -146,9 +166,9 @@ class RunFolder:
         self._put(place, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
         return place
 
-    def read_asked(self, facts: Mapping[str, Any]) -> Asked | None:
-        """Of the cell with these facts; None where its run kept none."""
-        place = facts["workload"].get("file")
+    def read_asked(self, workload: CellWorkload) -> Asked | None:
+        """None where the run of this cell kept none."""
+        place = workload.file
         if place is None:
             return None
         path = self.path / place
@@ -168,21 +188,23 @@ class RunFolder:
         ) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
-    def write_answers(self, questions: Mapping[str, Any], label: str, asked: Mapping[str, Any]) -> None:
+    def write_answers(self, questions: Mapping[str, Any], label: str, asked: AskedBackend) -> None:
         """Of one backend to the agreement questions, which are kept with them."""
         try:
             (self.path / "agreement" / "backends").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise atomic.storage_error(error, self.path / "agreement") from error
         self.write_json("agreement/questions.json", questions)
-        self.write_json(f"agreement/backends/{label}.json", asked)
+        self.write_json(f"agreement/backends/{label}.json", as_json(asked))
 
-    def read_answers(self) -> tuple[dict[str, Any] | None, dict[str, dict[str, Any]]]:
+    def read_answers(self) -> tuple[dict[str, Any] | None, dict[str, AskedBackend]]:
         """The questions and, by backend, its answers. None and nothing where they were not put."""
         answers = sorted(self.path.glob("agreement/backends/*.json"))
         if not answers:
             return None, {}
-        found = {path.stem: self.read_json(f"agreement/backends/{path.name}") for path in answers}
+        found = {
+            path.stem: self._read_as(f"agreement/backends/{path.name}", AskedBackend) for path in answers
+        }
         return self.read_json("agreement/questions.json"), found
 
     def cell_path(self, cell: str) -> Path:
@@ -191,11 +213,9 @@ class RunFolder:
     def log_path(self, name: str) -> Path:
         return self.path / "logs" / f"{name}.log"
 
-    def write_cell(
-        self, cell: str, records: Records, facts: Mapping[str, Any], telemetry: Telemetry | None = None
-    ) -> None:
+    def write_cell(self, records: Records, facts: CellFacts, telemetry: Telemetry | None = None) -> None:
         """Records first, cell.json last: a cell with a cell.json is complete."""
-        folder = self.cell_path(cell)
+        folder = self.cell_path(facts.cell)
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
@@ -204,10 +224,10 @@ class RunFolder:
         if telemetry is not None and telemetry.series:
             samples.write_telemetry(telemetry, folder)
         written = {
-            f"cells/{cell}/{path.name}": seal.sha256_of_file(path) for path in folder.glob("*.parquet")
+            f"cells/{facts.cell}/{path.name}": seal.sha256_of_file(path) for path in folder.glob("*.parquet")
         }
-        document = {"schema": SCHEMA, "cell": cell, **facts}
-        self._put(f"cells/{cell}/cell.json", atomic.json_bytes(document), written)
+        document = {"schema": SCHEMA, **as_json(facts)}
+        self._put(f"cells/{facts.cell}/cell.json", atomic.json_bytes(document), written)
 
     def set_aside(self, cell: str) -> str:
         """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
@@ -228,13 +248,13 @@ class RunFolder:
         """Names of the complete cells, in plan order."""
         return sorted(path.parent.name for path in self.path.glob("cells/*/cell.json"))
 
-    def read_cell(self, cell: str) -> tuple[Records, dict[str, Any]]:
-        """Records and the content of cell.json. SpecError where either is not as it was written."""
-        facts = self.read_described(f"cells/{cell}/cell.json", "cell")
+    def read_cell(self, cell: str) -> tuple[Records, CellFacts]:
+        """SpecError where either is not as it was written."""
+        facts = self._read_as(f"cells/{cell}/cell.json", CellFacts)
         for name in ("requests", "events"):
             seal.check(self.path, f"cells/{cell}/{name}.parquet")
         try:
-            closed_loop = facts["load"]["kind"] == "concurrency"
+            closed_loop = facts.load.slots is not None
             return columns.read_records(self.cell_path(cell), closed_loop=closed_loop), facts
         except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None

@@ -4,40 +4,21 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.errors import SpecError
 from harness.foreign import BadDocumentError, read_document
-from harness.model import LoadPoint, Record, from_json
+from harness.model import HistoryEntry, as_json, from_json
 from harness.store.atomic import storage_error
 
 SCHEMA = 1
 _HINT = "remove the line; the others stay"
-Entry = dict[str, Any]  # as `_Line` describes it
-
-
-class _Figure(Record, frozen=True):
-    interval: tuple[float | None, float, float | None]  # without bounds after one run
-    runs: int
-
-
-class _Line(Record, frozen=True):
-    run: str
-    created_utc: str
-    scenario: str
-    label: str
-    load: LoadPoint
-    metrics: dict[str, _Figure]
-    host: dict[str, Any]
-    workload_sha256: str | None
-    engine_version: str | None
 
 
 def history_path(results: Path) -> Path:
     return results / "history" / "runs.jsonl"
 
 
-def read_history(path: Path) -> list[Entry]:
+def read_history(path: Path) -> list[HistoryEntry]:
     """Raises SpecError for a line that is not one of this version. No file is an empty history."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -48,7 +29,7 @@ def read_history(path: Path) -> list[Entry]:
     return [_entry(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def _entry(line: str, where: str) -> Entry:
+def _entry(line: str, where: str) -> HistoryEntry:
     try:
         entry = read_document(line)
     except BadDocumentError:
@@ -57,16 +38,15 @@ def _entry(line: str, where: str) -> Entry:
         found = entry.get("schema") if isinstance(entry, dict) else None
         raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=where)
     try:
-        from_json(entry, _Line)
+        return from_json(entry, HistoryEntry)
     except ValueError as error:
         raise SpecError(f"not what this version writes: {error}", where=where, hint=_HINT) from None
-    return entry
 
 
-def append_history(path: Path, entries: Sequence[Entry]) -> int:
+def append_history(path: Path, entries: Sequence[HistoryEntry]) -> int:
     """Lines added: a run that is there already is not added again. Raises StorageError."""
-    known = {entry["run"] for entry in read_history(path)}
-    new = [{"schema": SCHEMA, **entry} for entry in entries if entry["run"] not in known]
+    known = {entry.run for entry in read_history(path)}
+    new = [{"schema": SCHEMA, **as_json(entry)} for entry in entries if entry.run not in known]
     text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

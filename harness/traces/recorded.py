@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.asked import Asked, Part
 from harness.errors import SpecError
+from harness.model import CellFacts
 from harness.record import UNKNOWN, Phase
 from harness.store import RunFolder
 from harness.traces.rows import BadRow, Row, Source, assemble
@@ -24,7 +24,7 @@ def read_recorded(path: Path) -> Trace:
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
     data = (run.cell_path(cell) / "requests.parquet").read_bytes()
-    asked = run.read_asked(facts)
+    asked = run.read_asked(facts.workload)
     rows = _as_asked(records.requests, asked) if asked else _as_counted(records.requests, facts)
     source = Source(str(run.cell_path(cell)), "run", hashlib.sha256(data).hexdigest())
     return assemble(source, rows)
@@ -66,13 +66,13 @@ def _as_asked(requests: NDArray[np.void], asked: Asked) -> Iterator[tuple[int, R
             yield seq, Row(int(row["intended_ns"]) / 1e9, length, output, parts=path)
 
 
-def _as_counted(requests: NDArray[np.void], facts: dict[str, Any]) -> Iterator[tuple[int, Row | BadRow]]:
+def _as_counted(requests: NDArray[np.void], facts: CellFacts) -> Iterator[tuple[int, Row | BadRow]]:
     """A server counts its chat template's tokens into the prompt; their mean is taken off again."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     counted = rows["prompt_tokens"][rows["prompt_tokens"] != UNKNOWN]
     template = 0
-    if len(counted) and facts["workload"]["exact_lengths"]:
-        template = max(round(float(counted.mean()) - facts["workload"]["content_tokens_mean"]), 0)
+    if len(counted) and facts.workload.exact_lengths:
+        template = max(round(float(counted.mean()) - facts.workload.content_tokens_mean), 0)
     for row in rows:
         keys = ("intended_ns", "prompt_tokens", "output_tokens")
         intended_ns, prompt, output = (int(row[key]) for key in keys)

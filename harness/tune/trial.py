@@ -113,7 +113,7 @@ class Trials:
         if run.interrupted:
             raise KeyboardInterrupt
         if not run.cells:
-            return None, str(run.failures[0]["error"])
+            return None, run.failures[0].error
         cell = run.cells[0]
         self.engine_version = cell.engine_version or ""
         if cell.invalid:

@@ -12,7 +12,7 @@ from harness.engines.command import configured
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import SetupError, SpecError
-from harness.model import LoadPoint, Summary
+from harness.model import VERDICT_METRICS, LoadPoint, Summary
 from harness.observe import host
 from harness.plan import load_points
 from harness.run.division import Place
@@ -22,7 +22,6 @@ from harness.run.options import RunOptions, Ui
 from harness.run.prepare import Prepared, prepare
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates
-from harness.spec.measures import MEASURES
 from harness.spec.scenario import Load
 from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path
 from harness.store import RunFolder
@@ -87,8 +86,10 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
         raise SpecError("must be above 0", where="--budget")
     if settings.repeats is not None and settings.repeats < FEWEST_REPEATS:
         raise SpecError(f"must be at least {FEWEST_REPEATS}, not {settings.repeats}", where="--repeats")
-    if settings.metric is not None and settings.metric not in MEASURES:
-        raise SpecError(f"unknown metric '{settings.metric}'", where="--metric", hint=", ".join(MEASURES))
+    if settings.metric is not None and settings.metric not in VERDICT_METRICS:
+        raise SpecError(
+            f"unknown metric '{settings.metric}'", where="--metric", hint=", ".join(VERDICT_METRICS)
+        )
     first = prepare(replace(settings.options, repeats=1))
     if len(first.backends) > 1:
         raise SpecError("one backend at a time", where="BACKEND")
@@ -175,7 +176,7 @@ class _Session:
         metric, trials = self._trials.metric, self._trials
         result = Result(self._folder, metric, trials.point, trials.done, {})
         try:
-            best = Search(tunable, MEASURES[metric], trials.measure, self._spent).best(self._start)
+            best = Search(tunable, VERDICT_METRICS[metric], trials.measure, self._spent).best(self._start)
         except KeyboardInterrupt:
             return replace(result, interrupted=True)
         if best is None:
@@ -211,7 +212,7 @@ class _Session:
         origin = replace(
             tuned.provenance,
             verdict=f"faster: {why}",
-            workload_sha256=run.manifest.content["workload_sha256"] or "",
+            workload_sha256=run.manifest.document.workload_sha256 or "",
             runs=(*tuned.provenance.runs, str(run.folder.path)),
         )
         _store(target, replace(tuned, provenance=origin))
@@ -252,7 +253,7 @@ class _Session:
             metric=self._trials.metric,
             model=place.model,
             launch=place.launch,
-            host=f"{facts.get('cpu')}, {facts.get('cpus_usable')} CPUs",
+            host=f"{facts.cpu}, {facts.cpus_usable} CPUs",
             host_key=place.host_key,
             engine_version=self._trials.engine_version,
             budget_s=self._settings.budget_s,

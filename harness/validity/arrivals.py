@@ -22,9 +22,9 @@ RATE_TOLERANCE = 0.05
 
 def _schedule_lag(cell: Evidence) -> Iterator[Found]:
     """In a closed loop nobody intended a time, and an idle slot is told by `slot-idle`."""
-    if cell.load["kind"] == "concurrency":
+    if cell.load.slots is not None:
         return
-    percentile, lag_ms = tail(cell.client["send_lag_ms"])
+    percentile, lag_ms = tail(cell.client.send_lag_ms)
     ttft = ttft_ms(cell.records.requests)
     median = float(np.median(ttft)) if len(ttft) else float("inf")
     limit_ms = max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
@@ -36,7 +36,7 @@ def _rate_missed(cell: Evidence) -> Iterator[Found]:
     """Against the rate of the schedule itself: a Poisson draw rarely has the nominal one."""
     requests = cell.records.requests
     sent = requests[requests["sent_ns"] != UNKNOWN]
-    if cell.load["kind"] == "concurrency" or len(sent) < 2 * MIN_SAMPLES:
+    if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES:
         return
     asked, achieved = _rate(sent["intended_ns"]), _rate(sent["sent_ns"])
     if abs(achieved / asked - 1) > RATE_TOLERANCE:

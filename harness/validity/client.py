@@ -1,13 +1,12 @@
 """Load generator: the figures of a saturated client are not the server's."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import tpot_ms
-from harness.model import IssueCode
+from harness.model import IssueCode, Quantiles, known
 from harness.validity.rule import Evidence, Found, Rule
 
 BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9  # of a core
@@ -18,48 +17,49 @@ MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
 _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
 
 
-def tail(lag_ms: Mapping[str, Any]) -> tuple[str, float | None]:
+def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
     """The percentile that the sample supports: the ones shown are the ones a lag could have distorted."""
-    name = f"p{highest_percentile(lag_ms['samples'])}"
-    return name, lag_ms[name]
+    name = f"p{highest_percentile(lag_ms.samples)}"
+    value: float | None = getattr(lag_ms, name)
+    return name, value
 
 
 def _worker_lost(cell: Evidence) -> Iterator[Found]:
-    if lost := cell.client["lost_workers"]:
+    if lost := cell.client.lost_workers:
         yield Found(f"{lost} worker(s) died")
 
 
 def _busy(cell: Evidence) -> Iterator[Found]:
-    busy = cell.client["busy_share"]
-    if busy > BUSY_SUSPECT:
+    busy = cell.client.busy_share
+    if busy is not None and busy > BUSY_SUSPECT:
         yield Found(f"{busy:.0%} of a core", verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT")
 
 
 def _loop_lag(cell: Evidence) -> Iterator[Found]:
-    percentile, lag_ms = tail(cell.client["loop_lag_ms"])
+    percentile, lag_ms = tail(cell.client.loop_lag_ms)
     if lag_ms is not None and lag_ms > MAX_LOOP_LAG_MS:
         yield Found(f"{percentile} {lag_ms:.1f} ms")
 
 
 def _stamp_uncertainty(cell: Evidence) -> Iterator[Found]:
-    uncertainty_ms = cell.client["stamp_uncertainty_ms"]
-    if uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
+    uncertainty_ms = cell.client.stamp_uncertainty_ms
+    if uncertainty_ms is not None and uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
         yield Found(f"{uncertainty_ms:.3f} ms")
 
 
 def _clock_step(cell: Evidence) -> Iterator[Found]:
-    step_ms = cell.client.get("clock_step_ms")
+    step_ms = known(cell.client.clock_step_ms)
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
         yield Found(f"{step_ms:.3f} ms")
 
 
 def merged_events(cell: Evidence) -> Iterator[Found]:
     """Only where the client looked later than half a gap: servers write bursts too."""
-    share, gaps_ms = cell.client["merged_share"], tpot_ms(cell.records.requests)
-    percentile, late_ms = tail(cell.client["loop_lag_ms"])
+    share, gaps_ms = cell.client.merged_share or 0.0, tpot_ms(cell.records.requests)
+    percentile, late_ms = tail(cell.client.loop_lag_ms)
     if share <= MERGED_SUSPECT or late_ms is None or not len(gaps_ms):
         return
-    late_ms += cell.client["tick_ms"]
+    late_ms += cell.client.tick_ms or 0.0
     limit_ms = float(np.median(gaps_ms)) / 2
     if late_ms > limit_ms:
         yield Found(

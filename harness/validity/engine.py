@@ -11,21 +11,21 @@ from harness.validity.rule import Evidence, Found, Rule
 
 
 def _died(cell: Evidence) -> Iterator[Found]:
-    if exited := cell.facts.get("engine_exited"):
-        log = cell.facts.get("engine_log")
-        yield Found(str(exited), hint=f"see {log}" if log else None)
+    if exited := cell.facts.engine_exited:
+        log = cell.facts.engine_log
+        yield Found(exited, hint=f"see {log}" if log else None)
 
 
 def _restarted(cell: Evidence) -> Iterator[Found]:
-    if restarts := cell.facts.get("counter_restarts"):
+    if restarts := cell.facts.counter_restarts:
         yield Found(f"its counters fell {restarts} time(s)")
 
 
 def _output_length(cell: Evidence) -> Iterator[Found]:
     rows = cell.records.requests[answered(cell.records.requests)]
-    same = cell.facts["workload"]["output_tokens"]  # None: lengths differ
+    same = cell.facts.workload.output_tokens  # None: lengths differ
     wanted = same if cell.asked is None else cell.asked.numbers["max_tokens"][rows["seq"]]
-    if not cell.facts["workload"]["exact_output"] or wanted is None:
+    if not cell.facts.workload.exact_output or wanted is None:
         return
     known = rows["output_tokens"] != UNKNOWN
     if wrong := int(np.count_nonzero(known & (rows["output_tokens"] != wanted))):
@@ -40,7 +40,7 @@ def _usage_missing(cell: Evidence) -> Iterator[Found]:
 
 
 def _thinking(cell: Evidence) -> Iterator[Found]:
-    if (cell.facts.get("request") or {}).get("thinking") != "off":
+    if cell.facts.request.thinking != "off":
         return
     events = cell.records.events
     reasoned = events["seq"][events["kind"] == EventKind.REASONING]

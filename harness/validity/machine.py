@@ -50,12 +50,10 @@ def _gpu_shared(cell: Evidence) -> Iterator[Found]:
 def _gpu_throttled(cell: Evidence) -> Iterator[Found]:
     gpu = _gpu(cell)
     for device in gpu.devices if gpu else ():
-        slowed = {
-            name: share for name, share in (device["throttled_share"] or {}).items() if name in THROTTLING
-        }
-        if gpu and device["index"] in gpu.engine_gpus and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
+        slowed = {name: share for name, share in (device.throttled_share or {}).items() if name in THROTTLING}
+        if gpu and device.index in gpu.engine_gpus and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
             words = ", ".join(f"{name} {share:.0%}" for name, share in slowed.items())
-            yield Found(f"GPU {device['index']}: {words}")
+            yield Found(f"GPU {device.index}: {words}")
 
 
 def _packet_loss(cell: Evidence) -> Iterator[Found]:

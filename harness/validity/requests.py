@@ -55,7 +55,7 @@ def _too_few(cell: Evidence) -> Iterator[Found]:
 
 def _too_short(cell: Evidence) -> Iterator[Found]:
     """Where nothing was answered, `too-few-samples` says all there is to say."""
-    found = amount(cell.records.requests, cell.facts.get("minimum"))
+    found = amount(cell.records.requests, cell.facts.minimum)
     if found.is_enough or not found.answers:
         return
     needed = found.requests_needed

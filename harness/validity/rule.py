@@ -1,12 +1,12 @@
 """What a rule is: one way in which the figures of a cell may not be the server's."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from harness.asked import Asked
 from harness.metrics.usage import Usage
-from harness.model import Answers, IssueCode, Law, Reason, SteadyState
+from harness.model import Answers, CellFacts, ClientStats, IssueCode, Law, Load, Reason, SteadyState
 from harness.record import Records
 
 Doubt = Literal["SUSPECT", "INVALID"]
@@ -19,13 +19,13 @@ Cause = Literal["engine", "client", "machine", "work"]
 class Evidence:
     """What the rules look at; what is None is not judged.
 
-    facts: the content of cell.json. watched: what was measured of machine and engine beside the load.
-    answers: what the answers were worth. laws: those of metrics/conservation.py. ledger_agrees: of
-    `bench doctor`, whether the scripted server tells of the same requests.
+    watched: what was measured of machine and engine beside the load. answers: what the answers were worth.
+    laws: those of metrics/conservation.py. ledger_agrees: of `bench doctor`, whether the scripted server
+    tells of the same requests.
     """
 
     records: Records
-    facts: Mapping[str, Any]
+    facts: CellFacts
     hit_rate: float | None = None
     asked: Asked | None = None
     watched: Usage | None = None
@@ -35,14 +35,12 @@ class Evidence:
     ledger_agrees: bool | None = None
 
     @property
-    def client(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.facts["client"]
-        return found
+    def client(self) -> ClientStats:
+        return self.facts.client
 
     @property
-    def load(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.facts["load"]
-        return found
+    def load(self) -> Load:
+        return self.facts.load
 
 
 class Found(NamedTuple):

@@ -24,7 +24,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Found]:
 def _lockstep(cell: Evidence) -> Iterator[Found]:
     """A burst that the scenario declares is its point, and told as a note."""
     found, _ = synchrony(cell.records.requests, cell.load)
-    if found is not None and found.in_bursts and cell.load.get("start_declared") != "together":
+    if found is not None and found.in_bursts and cell.load.start_declared != "together":
         yield Found(
             f"synchrony {found.index:.2f}: sends come in bursts of about {found.burst:g}",
             f"{found.limit:.2f}",

@@ -37,7 +37,7 @@ def _tokens_per_event(cell: Evidence) -> Iterator[Found]:
     """Only where the definition says that each token has an event of its own."""
     rows = cell.records.requests[answered(cell.records.requests)]
     events = int(rows["text_events"].sum())
-    if (cell.facts.get("habits") or {}).get("tokens_per_event") != "one" or not events:
+    if cell.facts.habits.get("tokens_per_event") != "one" or not events:
         return
     if (rows["output_tokens"] == UNKNOWN).any():
         return

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.engines.dialect import render_body
+from harness.engines.dialect import Chat, render_body
 from harness.load.bodies import write_bodies
 from harness.prompts.generate import generate
 from harness.prompts.text import TextMaker
@@ -48,7 +48,10 @@ def plan(name: str, count: int) -> dict[str, float]:
         path = Path(folder, "bodies")
         bodies = (
             render_body(
-                backend, "m", [{"role": r, "content": c} for r, c in one.messages], one.max_tokens, request
+                backend,
+                "m",
+                Chat([{"role": r, "content": c} for r, c in one.messages], one.max_tokens),
+                request,
             )
             for one in made.requests
         )

@@ -44,7 +44,7 @@ def own_cost(seconds: float, gpus: int, machine: Machine) -> tuple[float, int, f
     with running() as server, Watcher(watch(server)) as watcher:
         time.sleep(seconds)
         telemetry = watcher.stop(time.monotonic_ns())
-    own = watcher.facts["sampler"]
+    own = watcher.sampled.sampler
     samples = sum(len(one.values) for one in telemetry.series.values())
     return own["cpu_s"] / own["wall_s"], round(samples / own["wall_s"]), own["peak_rss_bytes"] / 1e6
 

@@ -32,7 +32,7 @@ from harness.compare import Rules
 from harness.compare.observed import loads, series
 from harness.compare.verdict import find
 from harness.model import CellResult, Load, PairVerdict, Reason, Unequal, Validity
-from harness.spec.measures import MEASURES
+from harness.model.metrics import VERDICT_METRICS
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
 from tests.unit.filled import made
@@ -106,7 +106,7 @@ def _cell(place: tuple[int, int, int], slow: np.ndarray, failed: bool) -> CellRe
     figures: dict[str, Any] = {}
     for metric, value in zip(RULES.metrics, slow, strict=True):
         name, _, statistic = metric.partition(".")
-        figure = float(100 * value if MEASURES[metric] == "lower" else 100 / value)
+        figure = float(100 * value if VERDICT_METRICS[metric] == "lower" else 100 / value)
         before = figures.get(name, _BLANK.ttft_ms)
         figures[name] = replace(before, **{statistic: figure}) if statistic else figure
     return replace(

@@ -9,7 +9,10 @@ from harness.report import build
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 COMPLAINTS = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
 
-VISIBLE = "[...document.querySelectorAll({selector!r})].filter(e => e.getClientRects().length).length"
+VISIBLE = (
+    "[...document.querySelectorAll({selector!r})]"
+    ".filter(e => e.getClientRects().length && e.checkVisibility()).length"
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,15 +53,17 @@ def requests(page):
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 375])
+@pytest.mark.parametrize("width", [1280, 390])
 def test_it_loads_alone_and_without_complaint(page, report, width, dark):
     page.look(width, dark=dark)
     page.open(report)
     assert requests(page) == [report.as_uri()]
     assert complaints(page) == []
-    assert visible(page, ".plot svg") == 4  # one metric of each family, distributions at each load
-    # Wide tables and pictures scroll in their own boxes, never the page.
+    # One beside the result, and one metric of each family, distributions at each load.
+    assert visible(page, ".plot svg") == 5
+    # Wide tables and pictures scroll in their own boxes, never the page or its links.
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("(nav => nav.scrollWidth - nav.clientWidth)(document.querySelector('nav'))") == 0
 
 
 def test_dark_and_light_are_readable(page, report):
@@ -101,11 +106,92 @@ def test_a_backend_can_be_hidden_and_shown_again(page, report):
     assert complaints(page) == []
 
 
+CHART = "document.querySelector(\"[data-family='load'] figure:not([data-other]) .plot svg\")"
+TOPS = f"""[...{CHART}.querySelectorAll('.mark')].filter(mark => !mark.closest('[data-off]'))
+  .map(mark => Number(mark.getAttribute('transform').match(/,([-\\d.]+)/)[1]))"""
+TICKS = f"[...{CHART}.querySelectorAll('.ticks.y text')].map(text => Number(text.textContent))"
+
+
+def hide(page, *indices):
+    for index in indices:
+        page.evaluate(f"document.querySelector('#show input[value=\"{index}\"]').click()")
+
+
+def test_hiding_a_backend_fits_the_axes_to_the_others(page, report):
+    page.look(1280)
+    page.open(report)
+    made, tops, ticks = page.evaluate(f"{CHART}.outerHTML"), page.evaluate(TOPS), page.evaluate(TICKS)
+    series = page.evaluate(
+        f"[...{CHART}.querySelectorAll('[data-points]')].map(line => [line.dataset.series,"
+        " Math.min(...JSON.parse(line.dataset.points).map(point => point[2]))])"
+    )
+    lowest = max(series, key=lambda line: line[1])[0]
+    others = [index for index, _top in series if index != lowest]
+    hide(page, *others)
+    assert min(page.evaluate(TOPS)) < 80 < max(tops)  # of 270: near the top
+    assert max(page.evaluate(TICKS)) < max(ticks)
+    hide(page, *others)
+    assert page.evaluate(f"{CHART}.outerHTML") == made
+    assert complaints(page) == []
+
+
+def test_a_value_is_read_where_it_lies_after_the_axes_were_fitted(page, report):
+    page.look(1280)
+    page.open(report)
+    hide(page, *range(1, 8))
+    place = page.evaluate(
+        f"(svg => {{ svg.scrollIntoView({{block: 'center'}}); const b = svg.querySelector("
+        f"'[data-series=\"0\"] .mark').getBoundingClientRect(); return [b.x + b.width / 2, b.y] }})({CHART})"
+    )
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+    assert texts(page, "[data-family='load'] .read")[0].startswith(f"at 1{EIGHT[0].label}")
+    assert complaints(page) == []
+
+
+def test_the_front_is_of_the_backends_that_are_shown(page, report):
+    page.look(1280)
+    page.open(report)
+    front = "document.querySelector(\"[data-family='trade-off'] figure:not([data-other]) .front\")"
+    made = page.evaluate(f"{front}.getAttribute('d')")
+    hide(page, *range(1, 8))
+    marks = (
+        f"[...{front}.parentElement.querySelectorAll('[data-series=\"0\"] .mark')]"
+        ".map(mark => mark.getAttribute('transform').slice(10, -1))"
+    )
+    points = page.evaluate(f"{front}.getAttribute('d')").lstrip("M").split("L")
+    assert set(points) <= set(page.evaluate(marks))
+    hide(page, *range(1, 8))
+    assert page.evaluate(f"{front}.getAttribute('d')") == made
+
+
+def test_the_first_screen_has_the_result_and_its_chart(page, report):
+    page.look(1280)
+    page.open(report)
+    ends = page.evaluate(
+        "[...document.querySelectorAll('.first, .first svg')]"
+        ".map(part => part.getBoundingClientRect().bottom)"
+    )
+    assert len(ends) == 2
+    assert max(ends) < 1024  # eight backends on the smallest screen of a desk
+    sentences = texts(page, ".first p:not(.rank):not(.small)")
+    assert len(sentences) == 2  # one for each load
+
+
+def test_cells_are_folded_behind_backends_and_loads(page, report):
+    page.look(1280)
+    page.open(report)
+    shown = {part: visible(page, f"#{part} table") for part in ("validity", "statistics")}
+    assert shown == {"validity": 1, "statistics": 0}
+    page.evaluate("document.querySelector('#statistics > details').open = true")
+    assert visible(page, "#statistics table") == 2  # latencies and rates
+    assert visible(page, "#validity tbody tr") == 2 * len(EIGHT)
+
+
 def test_the_metric_of_a_family_can_be_chosen(page, report):
     page.look(1200)
     page.open(report)
     shown = "[data-family='load'] figcaption"
-    assert texts(page, shown) == ["Time to first token against concurrency (closed loop)"]
+    assert texts(page, shown) == ["Time to first token p50 against concurrency (closed loop)"]
     page.evaluate(
         "(s => { s.value = 'output'; s.dispatchEvent(new Event('change')) })"
         "(document.querySelector(\"[data-family='load'] select\"))"

@@ -19,6 +19,7 @@ HERE = Path(__file__).parent
 PYTHON = "3.11"  # of Debian bookworm
 BASE = "llm-servebench-test/base:bookworm"
 PREFIX = "llm-servebench-test"
+TOOL = f"{PREFIX}/tool:latest"
 ROOT = () if os.geteuid() == 0 else ("sudo",)
 
 
@@ -27,15 +28,29 @@ def base_image() -> str:
         with tempfile.TemporaryDirectory(prefix="bench-rootfs-") as folder:
             root = Path(folder, "root")
             include = "python3-minimal,libpython3-stdlib,curl,libgomp1"
-            _run(*ROOT, "debootstrap", "--variant=minbase", f"--include={include}", "bookworm", str(root))
+            run(*ROOT, "debootstrap", "--variant=minbase", f"--include={include}", "bookworm", str(root))
             useless = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale")
             left_out = [f"--exclude=./{path}/*" for path in useless]
             packed = [*ROOT, "tar", "-C", str(root), *left_out, "-c", "."]
             with subprocess.Popen(packed, stdout=subprocess.PIPE) as tar:
-                _run("docker", "import", "-", BASE, stdin=tar.stdout)
+                run("docker", "import", "-", BASE, stdin=tar.stdout)
             assert tar.returncode == 0
-            _run(*ROOT, "rm", "-rf", str(root))
+            run(*ROOT, "rm", "-rf", str(root))
     return BASE
+
+
+def tool_wheels() -> Path:
+    """bench itself, what it requires and pip, for the image's Python."""
+    made_of = (paths.CHECKOUT / "pyproject.toml").read_bytes()
+    folder = paths.cache_dir() / "test-wheels" / f"tool-{hashlib.sha256(made_of).hexdigest()[:12]}"
+    for old in folder.glob("llm_servebench-*.whl"):
+        old.unlink()
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(paths.CHECKOUT))
+    (own,) = folder.glob("llm_servebench-*.whl")
+    if not list(folder.glob("pip-*.whl")):
+        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:")
+        run(*pip, "--python-version", PYTHON, "--dest", str(folder), str(own), "pip")
+    return folder
 
 
 def llamacpp_image() -> str:
@@ -87,7 +102,7 @@ def _unpack(requirement: str, target: Path) -> None:
     wheels = paths.cache_dir() / "test-wheels" / re.sub(r"\W", "_", requirement)
     if not list(wheels.glob("*.whl")):
         pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:")
-        _run(*pip, "--python-version", PYTHON, "--dest", str(wheels), requirement)
+        run(*pip, "--python-version", PYTHON, "--dest", str(wheels), requirement)
     (wheel,) = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(target)
@@ -100,7 +115,7 @@ def _built(name, recipe, made_of, fill) -> str:
         with tempfile.TemporaryDirectory(prefix="bench-image-") as context:
             fill(Path(context))
             Path(context, "Dockerfile").write_text("\n".join(line.strip() for line in recipe.splitlines()))
-            _run("docker", "build", "--network", "none", "--tag", tag, context)
+            run("docker", "build", "--network", "none", "--tag", tag, context)
     return tag
 
 
@@ -108,7 +123,7 @@ def _exists(tag: str) -> bool:
     return subprocess.run(["docker", "image", "inspect", tag], capture_output=True).returncode == 0
 
 
-def _run(*command: str, stdin=subprocess.DEVNULL) -> None:
+def run(*command: str, stdin=subprocess.DEVNULL) -> None:
     done = subprocess.run(
         command,
         stdin=stdin,

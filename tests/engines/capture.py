@@ -13,6 +13,7 @@ import httpx
 
 from harness import paths
 from harness.engines.launch import resolve_launch
+from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
 from harness.spec.backend import Backend
 from harness.spec.backend_refs import parse_backend_list
@@ -133,15 +134,15 @@ def main(names: list[str]) -> None:
         (ref,) = parse_backend_list(name)
         with tempfile.TemporaryDirectory() as logs:
             model_name, model = choose_model(None)
-            with open_engine(
+            wanted = EngineRequest(
                 ref,
                 resolve_launch(ref, "auto"),
                 model_name,
                 model,
                 log_path=Path(logs, "log"),
-                progress=print,
                 values={"threads": 1},
-            ) as engine:
+            )
+            with open_engine(wanted, print) as engine:
                 text = json.dumps(of(engine), indent=1, ensure_ascii=False)
         text = text.replace(str(paths.cache_dir()), "~/.cache/llm-servebench")
         (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")

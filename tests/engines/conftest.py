@@ -5,8 +5,9 @@ import json
 import httpx
 import pytest
 
-from harness.engines.dialect import render_body
+from harness.engines.dialect import Chat, render_body
 from harness.engines.launch import resolve_launch
+from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
@@ -25,15 +26,15 @@ def start(tmp_path):
     def start(entry, *, named_model=None, **values):
         (ref,) = parse_backend_list(entry)
         name, model = named_model or choose_model(None)
-        return open_engine(
+        wanted = EngineRequest(
             ref,
             resolve_launch(ref, "auto"),
             name,
             model,
             log_path=tmp_path / "engine.log",
-            progress=print,
             values={"threads": 1, **values},
         )
+        return open_engine(wanted, print)
 
     return start
 
@@ -44,7 +45,9 @@ def ask():
 
     def ask(engine, system, question, max_tokens=8):
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-        body = json.loads(render_body(engine.definition, engine.served_name, messages, max_tokens, Request()))
+        body = json.loads(
+            render_body(engine.definition, engine.served_name, Chat(messages, max_tokens), Request())
+        )
         body |= {"stream": False}
         del body["stream_options"]
         answer = httpx.post(engine.chat_url, json=body, headers=engine.headers(), timeout=120)

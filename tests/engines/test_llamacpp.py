@@ -10,6 +10,7 @@ from answers import cached
 from harness.engines.install import installed
 from harness.engines.launch import resolve_launch
 from harness.engines.models import local_model
+from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.errors import SetupError
 from harness.spec.backend import BackendRef
@@ -111,9 +112,8 @@ def test_a_flag_the_shim_does_not_know_ends_the_start(tmp_path):
     definition = load_backend("llamacpp")
     engine = dataclasses.replace(definition.engine, args=(*definition.engine.args, "--flash-attn", "on"))
     ref = BackendRef(dataclasses.replace(definition, engine=engine), None, None)
-    session = open_engine(
-        ref, resolve_launch(ref, "auto"), *choose_model(None), log_path=tmp_path / "log", progress=print
-    )
+    wanted = EngineRequest(ref, resolve_launch(ref, "auto"), *choose_model(None), log_path=tmp_path / "log")
+    session = open_engine(wanted, print)
     with pytest.raises(
         SetupError, match=r"exit code 2(.|\n)*unrecognized arguments: --flash-attn on"
     ) as caught:

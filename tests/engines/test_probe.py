@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from runs import VLLM
 
+from harness.model import Probed
 from harness.probe import examine
-from harness.probe.finding import Probed
 from harness.spec.dialect import Structured
 
 pytestmark = pytest.mark.engine

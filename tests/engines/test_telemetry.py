@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from runs import VLLM, bench_run
 
-from harness.metrics.throughput import measured_window, slots_of, spread_over_ns
+from harness.metrics.throughput import measured_window
 from harness.record import Outcome
 
 BACKENDS = (VLLM, "llamacpp")
@@ -52,9 +52,9 @@ def test_cached_tokens_are_of_the_cell_and_not_of_the_engines_life(summary):
 
 def test_samples_lie_on_the_clock_of_the_requests(folder, summary):
     for cell in summary["cells"]:
-        records, _ = folder.read_cell(cell["cell"])
+        records, facts = folder.read_cell(cell["cell"])
         telemetry = folder.read_telemetry(cell["cell"])
-        window = measured_window(records.requests, slots_of(cell["load"]), spread_over_ns(cell))
+        window = measured_window(records.requests, facts.load.slots, facts.client.spread_over_ns)
         tokens = telemetry.get("engine.output_tokens")
         assert (np.diff(tokens.values) >= 0).all()
         before = tokens.values[tokens.at_ns < 0]

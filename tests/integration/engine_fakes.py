@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from harness.engines.launch import resolve_launch
+from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.spec.backend import (
     Backend,
@@ -125,7 +126,7 @@ def opened(folder: Path, definition: Backend, *, url: str | None = None, say=lam
     """`open_engine` with everything a test does not care about."""
     ref = BackendRef(definition, None, url)
     choice = resolve_launch(ref, "auto")
-    return open_engine(ref, choice, "m", MODEL, log_path=folder / "engine.log", progress=say, **options)
+    return open_engine(EngineRequest(ref, choice, "m", MODEL, folder / "engine.log", **options), say)
 
 
 def alive(pid: int) -> bool:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from harness.store import RunFolder
-from harness.store.schema import fault
+from tests.schemas import fault
 
 _DEFINITION = """
 [backend]

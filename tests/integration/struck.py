@@ -177,7 +177,7 @@ class _Case:
         return RunFolder(path)
 
     def _state(self) -> str:
-        return str(self._run().read_manifest()["state"])
+        return str(self._run().read_manifest().state)
 
     def _summary(self) -> dict[str, object]:
         return json.loads((self._run().path / "summary.json").read_text())

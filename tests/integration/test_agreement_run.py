@@ -11,6 +11,7 @@ from scripted import REPORTED, SMALL, bench, command, define, run_folder, summar
 
 from harness.agreement import compare, load_questions
 from harness.engines.launch import resolve_launch
+from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.run.agreement import ask_all
 from harness.spec.backend_refs import parse_backend_list
@@ -58,7 +59,7 @@ def test_a_slow_engine_is_asked_for_so_long_only(here):
         (ref,) = parse_backend_list(f"truth={server.url}")
         name, model = choose_model(None)
         launch = resolve_launch(ref, "auto")
-        with open_engine(ref, launch, name, model, log_path=here / "log", progress=print) as engine:
+        with open_engine(EngineRequest(ref, launch, name, model, here / "log"), print) as engine:
             asked = ask_all(ref.definition, engine, load_questions(), print, threading.Event(), limit_s=2)
     unloaded, saturated = (asked[condition]["answers"] for condition in ("unloaded", "saturated"))
     assert 4 <= len(unloaded) <= 7

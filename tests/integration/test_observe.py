@@ -35,7 +35,7 @@ def watched(seconds, halfway=lambda: None, **watch):
         halfway()
         time.sleep(seconds / 2)
         telemetry = watcher.stop(t0)
-    return telemetry, watcher.facts
+    return telemetry, watcher.sampled
 
 
 def exporter(url, **names):
@@ -170,7 +170,7 @@ def test_a_killed_sampler_loses_half_a_second():
         time.sleep(2.0)
         watcher.process.kill()
         telemetry = watcher.stop(t0)
-    assert watcher.facts["problem"] == "the sampler was killed"
+    assert watcher.sampled["problem"] == "the sampler was killed"
     assert telemetry.get("host.cpu_busy_s").at_ns[-1] > 1.0e9
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_started_where_sampling_is_off():
     with Watcher(None) as watcher:
         watcher.idle()
         assert watcher.stop(0).series == {}
-    assert "--sample-hz 0" in watcher.facts["problem"]
+    assert "--sample-hz 0" in watcher.sampled["problem"]
 
 
 def powercap(folder, microjoules):

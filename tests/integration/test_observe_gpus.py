@@ -15,6 +15,7 @@ from nvml import Machine, build
 from harness.engines.prometheus import totals
 from harness.metrics import cost, gpus
 from harness.metrics.throughput import Window
+from harness.model import Prices
 from harness.observe.job import Watch
 from harness.observe.watcher import Watcher
 from harness.run.observing import gpu_env
@@ -44,7 +45,7 @@ def watch(seconds, halfway=lambda: None, **changes):
         halfway()
         time.sleep(seconds / 2)
         telemetry = watcher.stop(t0)
-    return telemetry, watcher.facts["sources"]
+    return telemetry, watcher.sampled.sources
 
 
 def test_two_gpus_are_read_ten_times_a_second(machine):
@@ -245,7 +246,7 @@ def test_an_engine_on_the_cpu_of_a_gpu_machine_is_not_on_its_gpus(machine):
     assert reason == ""
     assert found.engine_gpus == ()
     assert found.power_w is None
-    priced, why = cost.price({"machine_per_hour": None, "gpu_per_hour": {"*": 1.0}}, found)
+    priced, why = cost.price(Prices("USD", "list", gpu_per_hour={"*": 1.0}), found)
     assert priced is None
     assert "not seen on one" in why
 

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from harness.engines.server import Server
+from harness.model import as_json
 from harness.probe import examine
 from harness.spec.backend_refs import parse_backend
 from harness.truth import running
@@ -70,7 +71,7 @@ def test_all_that_is_declared_holds(plain):
     )
     assert finding(found, "metrics").seen == "1 of 1 series"
     assert all(count > 5 for count in found.prompt_tokens.values())
-    json.dumps(found.as_json())
+    json.dumps(as_json(found))
 
 
 @pytest.mark.parametrize(

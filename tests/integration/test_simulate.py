@@ -12,6 +12,7 @@ import pytest
 
 from harness import paths
 from harness.engines.launch import LaunchChoice
+from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.engines.simulate import simulated
 from harness.spec.backend import Process
@@ -183,7 +184,7 @@ def test_a_local_file_is_brought_to_an_engine_over_its_own_api(tmp_path, ollama,
     said = []
     choice = LaunchChoice("process", "as a test")
     log = tmp_path / "log"
-    with open_engine(ollama, choice, "small", model, log_path=log, progress=said.append) as engine:
+    with open_engine(EngineRequest(ollama, choice, "small", model, log_path=log), said.append) as engine:
         assert engine.served_name == "bench"
         assert set(engine.model_names()) == {"other", "bench"}
         assert engine.reset_prefix_cache().done
@@ -195,6 +196,6 @@ def test_a_folder_is_no_file_to_hand_over(tmp_path, ollama, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     model = Model("small", "none", tracks={"gguf": Track("gguf", "GGUF", path=str(tmp_path))})
     choice = LaunchChoice("process", "as a test")
-    opening = open_engine(ollama, choice, "small", model, log_path=tmp_path / "log", progress=print)
+    opening = open_engine(EngineRequest(ollama, choice, "small", model, log_path=tmp_path / "log"), print)
     with pytest.raises(Exception, match="takes one file"):
         opening.__enter__()

@@ -11,7 +11,7 @@ from scripted import bench, command, define
 
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned
 from harness.store import RunFolder
-from harness.store.schema import fault
+from tests.schemas import fault
 
 WORK = (
     *("--scenario", "fixed-length", "--set", "load.requests=16", "--set", "load.warmup_requests=2"),

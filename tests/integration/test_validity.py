@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.facts import client_facts
+from harness.facts import client_stats
 from harness.load import run_load
 from harness.load.job import LoadJob, OpenLoop
+from harness.model import CellFacts
 from harness.schedule import arrivals
 from harness.truth import running
 from harness.validity import Evidence, judge
+from tests.unit import filled
 
 TOKENS = 4
 
@@ -41,12 +43,12 @@ def open_loop(server, rate, count, **cap):
 
 
 def verdict(result, rate):
-    facts = {
-        "client": client_facts(result.client),
-        "load": {"kind": "rate", "value": rate},
-        "engine_exited": None,
-        "workload": {"output_tokens": TOKENS, "exact_output": True, "cold_cache": False},
-    }
+    facts = filled.made(
+        CellFacts,
+        client=client_stats(result.client),
+        load={"kind": "rate", "value": rate},
+        workload={"output_tokens": TOKENS, "exact_output": True},
+    )
     judged = judge(Evidence(result.records, facts))
     return judged["verdict"], {reason["code"] for reason in judged["reasons"]}
 

@@ -75,7 +75,7 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     shutil.rmtree("results")
     other = (*SMALL[:-1], "9")  # tokens of an answer
     bench("run", *other, "--backends", "calm", "--repeats", "1", limit_s=100)
-    assert RunFolder(run_folder()).read_manifest()["noise_floor"] == {}
+    assert RunFolder(run_folder()).read_manifest().noise_floor == {}
 
 
 def test_a_rate_that_the_load_set_is_no_verdict(here):

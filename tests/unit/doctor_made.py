@@ -3,6 +3,12 @@
 from harness.doctor.compare import Errors, Spread
 from harness.doctor.loads import Load
 from harness.doctor.measure import Measured, Server
+from harness.model import ClientStats
+from tests.unit import filled
+
+
+def client(lag_ms, busy_share):
+    return filled.made(ClientStats, send_lag_ms={"p99": lag_ms}, busy_share=busy_share)
 
 
 def measured(kind, value, error_ms=0.02, *, tokens_per_s=1000.0, lag_ms=0.3, verdict="VALID", **changes):
@@ -14,7 +20,7 @@ def measured(kind, value, error_ms=0.02, *, tokens_per_s=1000.0, lag_ms=0.3, ver
         "errors": None if error_ms is None else Errors(exact, off, exact),
         "tokens_per_s": tokens_per_s,
         "cpu_us_per_token": 10.0,
-        "client": {"send_lag_ms": {"p99": lag_ms}, "busy_share": 0.25},
+        "client": client(lag_ms, 0.25),
         "server": Server(0.1, 0.3, 2.0, 0.3),
         "arrivals": None,
         "other_cores": 0.05,

@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from harness.model import CellFacts, Load, as_json
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
+from tests.unit import filled
 
 MS = 1_000_000
 
@@ -37,10 +39,15 @@ def records(*rows):
     )
 
 
+def load(kind, value, **keys):
+    return filled.made(Load, {"kind": kind, "value": value, **keys})
+
+
 def facts(**changes):
-    """cell.json of a cell that nothing is wrong with."""
+    """Of a cell that nothing is wrong with; `client__cpu_s` is a key of its `client`."""
     lag = {"samples": 1000, "p50": 0.01, "p90": 0.01, "p95": 0.01, "p99": 0.02, "max": 0.02}
     made = {
+        "cell": "000-x-c1-r0",
         "identity": {
             "cell": "000-x-c1-r0",
             "backend": "x",
@@ -95,5 +102,5 @@ def facts(**changes):
     }
     for dotted, value in changes.items():
         table, _, key = dotted.rpartition("__")
-        (made[table] if table else made)[key] = value
-    return made
+        (made[table] if table else made)[key] = as_json(value)
+    return filled.made(CellFacts, made)

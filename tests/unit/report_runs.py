@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from harness.facts import client_stats
 from harness.load.job import ClientFacts
-from harness.model import Summary
+from harness.model import CellFacts, Summary, as_json, from_json
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
-from harness.run.window import client_facts
 from harness.store import RunFolder
 from harness.summary import summarise_folder
 from tests.unit.filled import changed
@@ -104,7 +104,7 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
                 seed = [repeat, int(value * 8)]  # arrivals are the same for every engine, answers are not
                 arrivals = np.cumsum(np.random.default_rng(seed).exponential(1e9 / value, shape.sent))
                 records = make_records(engine, load, arrivals, np.random.default_rng([index, *seed]), shape)
-                folder.write_cell(name, records, _facts(engine, name, load, repeat, shape))
+                folder.write_cell(records, _facts(engine, name, load, repeat, shape))
     folder.write_json("manifest.json", _manifest(folder.run_id, shape, order))
     folder.write_json("plan.json", {"blocks": []})
     folder.write_summary(summarise_folder(folder))
@@ -160,11 +160,11 @@ def make_records(
     )
 
 
-def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shape: Shape) -> dict[str, Any]:
-    """What a run writes to cell.json."""
+def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shape: Shape) -> CellFacts:
     label, _, variant = engine.label.partition("@")
     share = PREFIX / (PREFIX + QUESTION)
-    return {
+    found = {
+        "cell": name,
         "identity": {
             "cell": name,
             "backend": label,
@@ -198,8 +198,9 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
         "server_counters": None,
         "engine_exited": None,
         "engine_log": None,
-        "client": client_facts(QUIET_CLIENT),
+        "client": client_stats(QUIET_CLIENT),
     }
+    return from_json(as_json(found), CellFacts)
 
 
 def _manifest(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from harness.engines.prometheus import gauge_paths, histogram, read_series
 from harness.engines.server import Server
 from harness.errors import BenchError
 from harness.foreign import BadDocumentError, Secrets, inert, read_document
-from harness.model import as_json
+from harness.model import CellWorkload, HostFacts, Manifest, WorkloadCard, as_json
 from harness.nightly.suite import load_suite
 from harness.observe.watcher import read_spill
 from harness.probe.exchange import _read
@@ -46,6 +46,7 @@ from harness.store import RunFolder, seal
 from harness.store.history import read_history
 from harness.summary import summarise_folder
 from harness.traces import clip, read_dataset, read_trace, window
+from tests.unit import filled
 
 Verdict = Literal["accepted", "refused"]
 KEY = "sk-Very/Secret+0123"
@@ -417,8 +418,7 @@ _ASKED = [{"expectations": []}, {"max_tokens": 4, "content_tokens": 3, "shared":
 
 
 def _read_asked(run: RunFolder) -> None:
-    place = {"workload": {"file": "workloads/x.jsonl.gz"}}
-    found = run.read_asked(place)
+    found = run.read_asked(filled.made(CellWorkload, file="workloads/x.jsonl.gz"))
     assert found is not None
     list(found.as_json())
 
@@ -456,7 +456,7 @@ def _of_run(name: str, read: Callable[[RunFolder], object]) -> Callable[[Folders
 
 def _of_doctor(folders: Folders, data: bytes) -> None:
     with _Replaced(doctor.path(), data):
-        doctor.per_worker("concurrency", {"cpu": "x"})
+        doctor.per_worker("concurrency", HostFacts(cpu="x"))
 
 
 def _of_noise(folders: Folders, data: bytes) -> None:
@@ -514,22 +514,26 @@ def _tuned(_: Folders) -> st.SearchStrategy[bytes]:
 
 
 def _run_options(manifest: Any) -> None:
-    if isinstance(manifest, dict):  # its schema is asked before
-        stored_options(manifest, "manifest.json")
+    options = manifest.get("options") if isinstance(manifest, dict) else None
+    if isinstance(options, dict):  # its type is asked before
+        stored_options(filled.made(Manifest, options=options), "manifest.json")
 
 
 _OPTIONS = json.loads(json.dumps(asdict(RunOptions("s", "a,b")), default=str))
 _FINDING = {"topic": "chat", "declared": "yes", "seen": "no", "holds": False, "then": "x", "matters": True}
 _LENGTHS = {"min": 1, "p50": 2.0, "max": 3, "histogram": {"edges": [1, 2, 3], "counts": [4, 5]}}
-_CARD = {
-    "load": {"kind": "concurrency", "value": 2, "start": "spread"},
-    "requests": 4,
-    "warmup_requests": 1,
-    "input_tokens": _LENGTHS,
-    "output_tokens": _LENGTHS,
-    "sessions": {"count": 1, "turns_max": 2},
-    "sharing": {"radix_hit_rate": 0.5, "block_hit_rate": None, "block_tokens": 16},
-}
+_CARD = filled.made(
+    WorkloadCard,
+    {
+        "load": {"kind": "concurrency", "value": 2, "start": "spread"},
+        "requests": 4,
+        "warmup_requests": 1,
+        "input_tokens": _LENGTHS,
+        "output_tokens": _LENGTHS,
+        "sessions": {"count": 1, "turns_max": 2},
+        "sharing": {"radix_hit_rate": 0.5, "block_tokens": 16},
+    },
+)
 _SUMS = {"manifest.json": ["0" * 64], f"{CELL}/cell.json": ["0" * 64, "1" * 64]}
 _HISTORY = {
     "schema": 1,
@@ -684,7 +688,7 @@ SUBJECTS = (
     Subject("summary, to reports", _of_document(DOCUMENTS[2]), _of_run("summary.json", READERS), slow=True),
     Subject(
         "workload card, to reports",
-        lambda _: written(changed({"schema": 1, "cards": {"c2": _CARD}}, VALUES)),
+        lambda _: written(changed({"schema": 1, "cards": {"c2": as_json(_CARD)}}, VALUES)),
         _of_run("workload.json", READERS),
         slow=True,
     ),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.agreement import as_json, compare, from_json, interleaved, load_questions, messages_of, warnings
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
-from harness.model import Summary
+from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
 from harness.report.agreement import agreement_lines, agreement_tables
 from tests.unit.filled import made
 
@@ -19,14 +19,14 @@ QUESTIONS = load_questions()
 
 
 def answer(text, outcome="ok", prompt_tokens=20, finish_reason="stop"):
-    return {
-        "text": text,
-        "outcome": outcome,
-        "finish_reason": finish_reason,
-        "prompt_tokens": prompt_tokens,
-        "output_tokens": 5,
-        "error": None,
-    }
+    return StoredAnswer(
+        text=text,
+        outcome=outcome,
+        finish_reason=finish_reason,
+        prompt_tokens=prompt_tokens,
+        output_tokens=5,
+        error=None,
+    )
 
 
 def question(check, **options):
@@ -181,10 +181,10 @@ def stored(texts, saturated=None, prompt_tokens=20):
     def answers(given):
         return {asked.id: answer(text, prompt_tokens=prompt_tokens) for asked, text in given.items()}
 
-    return {
-        "unloaded": {"concurrency": 1, "answers": answers(texts)},
-        "saturated": {"concurrency": 58, "answers": answers(saturated or texts)},
-    }
+    return AskedBackend(
+        unloaded=AskedCondition(concurrency=1, answers=answers(texts)),
+        saturated=AskedCondition(concurrency=58, answers=answers(saturated or texts)),
+    )
 
 
 def test_backends_are_compared():
@@ -194,7 +194,7 @@ def test_backends_are_compared():
     found = compare(QUESTIONS, {"a": stored(good, harmed), "b": stored(wrong, prompt_tokens=23)})
     a, b = found["backends"]["a"], found["backends"]["b"]
     assert a["unloaded"]["right"] == len(QUESTIONS)
-    assert b["unloaded"]["by_kind"]["facts"] == {"asked": 12, "right": 12}
+    assert b["unloaded"]["by_kind"]["facts"] == RightCount(asked=12, right=12)
     assert b["unloaded"]["by_kind"]["arithmetic"]["right"] == 0
     assert a["under_load"]["empty"] == 8
     assert a["saturated"]["faults"]["empty"] == 8
@@ -228,7 +228,7 @@ def test_equal_backends_have_no_split_to_judge():
     good = {asked: ideal(asked) for asked in QUESTIONS}
     (pair,) = compare(QUESTIONS, {"a": stored(good), "b": stored(good)})["pairs"]
     assert pair["p_value"] is None
-    assert list(warnings({"backends": {}, "pairs": [pair]})) == list(warnings(None)) == []
+    assert list(warnings(made(Agreement, pairs=[pair]))) == list(warnings(None)) == []
     assert pair["same_text"] == len(QUESTIONS)
 
 

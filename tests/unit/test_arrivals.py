@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import facts, records
+from made import facts, load, records
 
 from harness.asked import Asked
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
 from harness.metrics.arrivals import _gamma_cdf as gamma_cdf
-from harness.schedule import arrivals
+from harness.schedule import Profile, arrivals
 from harness.spec.scenario import Segment
 from harness.validity import Evidence, judge
 
@@ -97,17 +97,20 @@ def made(asked, sent):
     return rows
 
 
-LOAD = {"kind": "rate", "value": 50, "arrival": "poisson", "over_cap": "wait", "profile": []}
+LOAD = load("rate", 50, arrival="poisson", over_cap="wait", profile=[])
 
 
 def test_a_closed_loop_has_no_arrivals_and_a_ramp_is_its_own_process():
-    asked = drawn(profile=[Segment(20, 0.1, 2)])
+    asked = drawn(profile=Profile([Segment(20, 0.1, 2)]))
     rows = made(asked, asked + 1000).requests
-    assert compare_cell(rows, {"kind": "concurrency", "value": 4}) is None
+    assert compare_cell(rows, load("concurrency", 4)) is None
     assert compare_cell(rows, LOAD)["verdict"] == "differs"
-    assert compare_cell(rows, {**LOAD, "profile": [{"seconds": 20}]})["verdict"] == "kept"
+    assert (
+        compare_cell(rows, load("rate", 50, arrival="poisson", profile=[{"seconds": 20}]))["verdict"]
+        == "kept"
+    )
     gamma = drawn("gamma", burstiness=0.5)
-    of_gamma = {**LOAD, "arrival": "gamma", "burstiness": 0.5}
+    of_gamma = load("rate", 50, arrival="gamma", burstiness=0.5)
     assert compare_cell(made(gamma, gamma).requests, of_gamma)["against"] == "gamma, burstiness 0.5"
 
 
@@ -124,7 +127,7 @@ def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
 def test_a_cell_that_did_not_keep_its_process_is_suspect():
     asked = drawn()
     kept, ticks = made(asked, asked + 1000), made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS)
-    told = {**facts(), "load": LOAD}
+    told = facts(load=LOAD)
     assert "arrivals-differ" not in [r["code"] for r in judge(Evidence(kept, told))["reasons"]]
     (reason,) = [r for r in judge(Evidence(ticks, told))["reasons"] if r["code"] == "arrivals-differ"]
     assert reason["verdict"] == "SUSPECT"

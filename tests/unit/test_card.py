@@ -3,9 +3,11 @@ import sys
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
 from harness.asked import Asked, Part
 from harness.metrics.card import describe
+from harness.model import CardLoad, ChatCount, WorkloadCard
 from harness.report.card import card_lines
 
 S = 1_000_000_000
@@ -59,25 +61,24 @@ def test_histograms_hold_every_request():
 def test_sessions_and_arrivals():
     rows = [(8, 20, "", (), i // 2, i % 2) for i in range(6)]
     card = describe(asked(*rows), 0, np.arange(50) * S)
-    assert card["sessions"] == {"count": 3, "turns_mean": 2.0, "turns_max": 2}
+    assert card["sessions"] == ChatCount(count=3, turns_mean=2.0, turns_max=2)
     assert card["arrivals"]["rate_per_s"] == pytest.approx(1)
     assert card["arrivals"]["gap_cv"] == pytest.approx(0)
     assert describe(asked(*rows), 0, np.zeros(50, np.int64))["arrivals"] is None
 
 
 def test_a_card_as_text():
-    told = {
-        "load": {"kind": "rate", "value": 2.0, "process": "poisson"},
-        "sha256": "ab" * 32,
-        "exact_lengths": False,
-        **describe(asked(*ROWS), 1, np.arange(50) * S),
-    }
+    def card(figures):
+        load = CardLoad(kind="rate", value=2.0, process="poisson")
+        return WorkloadCard(**asdict(figures), load=load, sha256="ab" * 32, exact_lengths=False)
+
+    told = card(describe(asked(*ROWS), 1, np.arange(50) * S))
     text = "\n".join(card_lines(told))
     assert "open loop, 2 requests/s: 2 requests after 1 to warm up, sha256 abababababab" in text
     assert "approximate" in text
     assert "37.0% of 200 prompt tokens were in a prompt before (32.0% in blocks of 16), in 2 requests" in text
     assert "poisson: 1.00/s, gap CV 0.00" in text
-    alone = {**told, **describe(asked((8, 9, "", (), -1, 0)), 0, None)}
+    alone = card(describe(asked((8, 9, "", (), -1, 0)), 0, None))
     lines = "\n".join(card_lines(alone))
     assert "input   9 tokens each" in lines
     assert "none of 9 prompt tokens" in lines

@@ -8,7 +8,7 @@ from harness import paths
 from harness.claims import judge, load_book
 from harness.claims.book import read_book
 from harness.errors import SpecError
-from harness.model import CellResult, Estimate, PairVerdict, Summary
+from harness.model import CellResult, Estimate, Manifest, PairVerdict, Summary
 from harness.spec.backend_refs import load_backend
 from tests.unit.filled import made
 
@@ -58,7 +58,7 @@ def judged(claims, *, cells=None, estimates=(), comparison=(), gpus=None, scenar
         model={"title": "SmolLM2 135M"},
         verdict_rules={"min_runs": 3},
     )
-    return judge(summary, {"host": {"gpus": gpus, "system": "Linux"}}, book(*claims))
+    return judge(summary, made(Manifest, host={"gpus": gpus, "system": "Linux"}), book(*claims))
 
 
 FASTER = {"of": ["llamacpp", "vllm"], "measure": "output_tokens_per_s", "ratio": [1.0, INF]}
@@ -75,19 +75,19 @@ FASTER = {"of": ["llamacpp", "vllm"], "measure": "output_tokens_per_s", "ratio":
 def test_an_interval_inside_outside_and_across_the_limit(ratio, word):
     (entry,) = judged([FASTER], comparison=[finding("llamacpp", "vllm", ratio)])
     assert entry["verdict"] == word
-    assert entry["found"][0]["measured"] == ratio
+    assert list(entry["found"][0]["measured"]) == ratio
 
 
 def test_the_comparison_may_have_been_made_the_other_way_round():
     (entry,) = judged([FASTER], comparison=[finding("vllm", "llamacpp", [0.5, 0.8, 0.9])])
-    assert entry["found"][0]["measured"] == pytest.approx([1 / 0.9, 1.25, 2.0])
+    assert list(entry["found"][0]["measured"]) == pytest.approx([1 / 0.9, 1.25, 2.0])
 
 
 def test_less_waiting_is_better():
     claim = {**FASTER, "measure": "ttft_ms.p50", "ratio": [2.0, 4.0]}
     found = finding("llamacpp", "vllm", [0.3, 1 / 3, 0.4], metric="ttft_ms.p50")
     (entry,) = judged([claim], comparison=[found])
-    assert entry["found"][0]["measured"] == pytest.approx([2.5, 3.0, 1 / 0.3])
+    assert list(entry["found"][0]["measured"]) == pytest.approx([2.5, 3.0, 1 / 0.3])
     assert entry["verdict"] == "reproduced"
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_compared_decides_nothing():
 
 def test_figures_that_were_not_compared_are_held_by_their_estimates():
     (entry,) = judged([FASTER], estimates=[estimate("llamacpp", 90, 100, 110), estimate("vllm", 40, 50, 60)])
-    assert entry["found"][0]["measured"] == pytest.approx([1.5, 2.0, 2.75])
+    assert list(entry["found"][0]["measured"]) == pytest.approx([1.5, 2.0, 2.75])
 
 
 def test_one_run_has_no_interval():
@@ -167,7 +167,7 @@ def test_scaling_is_against_one_user():
     estimates = [estimate("llamacpp", 95, 100, 105), estimate("llamacpp", 110, 120, 130, value=8)]
     (entry,) = judged([claim], cells=[cell("llamacpp"), cell("llamacpp", 8)], estimates=estimates)
     assert entry["verdict"] == "reproduced"
-    assert entry["found"][0]["measured"] == pytest.approx([110 / 105, 1.2, 130 / 95])
+    assert list(entry["found"][0]["measured"]) == pytest.approx([110 / 105, 1.2, 130 / 95])
 
 
 def test_an_absolute_speed_needs_a_model():
@@ -202,14 +202,14 @@ def test_a_crippled_variant_does_not_stand_for_its_engine():
 def test_sources_that_contradict_each_other_are_quoted_together():
     clash = {"topic": "one user", "claims": ["A0-000"], "says": "ahead, or behind"}
     summary = made(Summary, cells=[cell("vllm"), cell("llamacpp")])
-    (entry,) = judge(summary, {}, book(FASTER, conflict=[clash]))
-    assert entry["conflicts"] == ["one user (ahead, or behind)"]
+    (entry,) = judge(summary, made(Manifest), book(FASTER, conflict=[clash]))
+    assert entry["conflicts"] == ("one user (ahead, or behind)",)
 
 
 def test_conditions_that_differ_are_named():
     cells = [cell("vllm", track="bf16", engine_version="0.32"), cell("llamacpp", track="q4")]
     (entry,) = judged([FASTER], cells=cells, comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])])
-    assert entry["differs"] == [
+    assert list(entry["differs"]) == [
         "hardware not stated; here a CPU",
         "model not stated; here SmolLM2 135M",
         "workload not stated; here shared-prefix",

@@ -11,9 +11,11 @@ from harness.cli.main import main
 from harness.compare.across import Run, compare_runs, not_allowed, refused, regressions
 from harness.compare.manifests import Side, differences
 from harness.errors import ExitCode, SpecError
+from harness.model import Manifest
 from harness.report import compared
 from harness.store import RunFolder
 from tests.unit.filled import changed
+from tests.unit.filled import made as filled
 from tests.unit.report_runs import TWO, Engine, Shape, make_run
 from tests.unit.report_summaries import verdict
 from tests.unit.test_compare_verdict import cells
@@ -55,7 +57,7 @@ def manifest(**changes):
         for key in path:
             place = place[key]
         place[last] = value
-    return made
+    return filled(Manifest, made)
 
 
 def run(name, *measured, **changes):
@@ -306,18 +308,18 @@ def test_what_both_lack_is_not_missing():
         bad = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
         return run(name, cells("vllm", 100), bad)
 
-    assert compare_runs([broken("base"), broken("new")])["missing"] == []
-    assert compare_runs([WIDE, WIDE])["missing"] == []
+    assert compare_runs([broken("base"), broken("new")])["missing"] == ()
+    assert compare_runs([WIDE, WIDE])["missing"] == ()
 
 
 def test_more_than_the_baseline_had_is_not_missing():
-    assert compare_runs([run("old", cells("vllm", 100)), WIDE])["missing"] == []
+    assert compare_runs([run("old", cells("vllm", 100)), WIDE])["missing"] == ()
 
 
 def test_an_engine_that_did_not_start_every_time_is_named():
     failures = [{"backend": "vllm", "repeat": 3, "error": "port 8000 is taken"}]
-    new = run("new", *(cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8)))
-    new.manifest["failures"] = failures
+    both = (cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8))
+    new = run("new", *both, failures=failures)
     assert compare_runs([WIDE, new])["missing"][0]["why"] == "did not start in 1 run: port 8000 is taken"
 
 

@@ -8,8 +8,10 @@ import pytest
 from harness.compare import Rules, compare
 from harness.compare.history import drifts, entries, series
 from harness.errors import SpecError
+from harness.model import LoadPoint, Manifest, as_json
 from harness.report import trends
 from harness.store.history import append_history, history_path, read_history
+from tests.unit.filled import made
 from tests.unit.report_summaries import cell, summary
 
 METRIC = "ttft_ms.p50"
@@ -19,7 +21,8 @@ HOST = {"cpu": "EPYC", "cpus_usable": 2, "gpus": None, "hostname": "a-new-one-ea
 def night(number, p50, *, host=HOST, repeats=3, **changes):
     cells = [cell("vllm", repeat=repeat, p50=p50 + 0.01 * repeat, **changes) for repeat in range(repeats)]
     rules = Rules(primary=METRIC, metrics=(METRIC,))
-    manifest = {"created_utc": f"2026-11-{number + 1:02d}T03:00:00+00:00", "host": host, "git": None}
+    created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
+    manifest = made(Manifest, created_utc=created, host=host)
     named = {"run": f"run-{number:02d}", "scenario": "chat"}
     return entries(manifest, summary(*cells, **named, **compare(cells, rules)._asdict()))
 
@@ -36,14 +39,14 @@ def test_an_entry_is_a_backend_at_a_load():
     (entry,) = night(0, 100.0)
     assert (entry["label"], entry["load"], entry["engine_version"]) == (
         "vllm",
-        {"kind": "concurrency", "value": 4},
+        LoadPoint("concurrency", 4),
         "b11549",
     )
     assert list(entry["metrics"]) == [METRIC]
     low, middle, high = entry["metrics"][METRIC]["interval"]
     assert low < middle < high
     assert entry["metrics"][METRIC]["runs"] == 3
-    json.dumps(entry)
+    json.dumps(as_json(entry))
 
 
 def test_a_quiet_history_has_no_drift():

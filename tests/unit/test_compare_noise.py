@@ -3,6 +3,7 @@
 import pytest
 
 from harness.compare import Rules, compare
+from harness.model import HostFacts
 from harness.run import noise
 from harness.run.options import RunOptions
 from harness.run.prepare import prepare
@@ -11,7 +12,7 @@ from tests.unit.test_compare_verdict import NOISE, cells
 
 METRIC = "ttft_ms.p50"
 RULES = Rules(primary=METRIC, metrics=(METRIC,))
-HOST = {"machine": "x86_64", "cpu": "EPYC", "cpus_usable": 2, "gpus": None}
+HOST = HostFacts(machine="x86_64", cpu="EPYC", cpus_usable=2)
 
 
 def found():
@@ -63,7 +64,7 @@ def test_a_floor_holds_for_the_same_values_engine_version_and_machine_only(cache
         key(engine_values={"ttft_ms": "7"}),
         key(version="0.2"),
         key(version=None),
-        key(host=HOST | {"cpu": "Xeon"}),
+        key(host=changed(HOST, cpu="Xeon")),
     }
     assert len(others - {usual}) == 6
 

@@ -91,9 +91,17 @@ def started(definition, device, weights, gpus=(), labels=None):
     """The content of the Compose file of one start."""
     fill, mounts = launch._weights_fill(definition, weights)
     hub = not weights.local
-    return launch.project_content(
-        definition, device, fill, mounts, hub=hub, gpus=gpus, port=1234, labels=labels or {}
+    made = launch.ProjectFile(
+        definition=definition,
+        device=device,
+        fill=fill,
+        mounts=mounts,
+        hub=hub,
+        gpus=gpus,
+        port=1234,
+        labels=labels or {},
     )
+    return made.content
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made import MS, facts, records
+from made import MS, facts, load, records
 
 from harness.metrics import conservation
 from harness.metrics.conservation import Cell, laws
-from harness.metrics.throughput import measured_window, rates, slots_of, work_shares
+from harness.metrics.throughput import measured_window, rates, work_shares
 from harness.model import Requests
 from harness.record import Outcome
 from harness.summary import summarise_cell
@@ -16,8 +16,8 @@ from harness.telemetry import Samples, Telemetry
 from harness.validity import Evidence, judge
 from tests.unit import filled
 
-CLOSED = {"kind": "concurrency", "value": 8, "arrival": None, "over_cap": None}
-OPEN = {"kind": "rate", "value": 10.0, "arrival": "constant", "over_cap": "wait"}
+CLOSED = load("concurrency", 8)
+OPEN = load("rate", 10.0, arrival="constant", over_cap="wait")
 
 
 def closed_loop(waves=4, slots=8, took_ms=100):
@@ -47,15 +47,15 @@ def overloaded(count=80):
     return records(*[{"sent": 25 * i, "texts": [50 * i + 25, 50 * i + 50]} for i in range(count)])
 
 
-def cell(made, load=CLOSED, telemetry=None, **changes):
+def cell(made, point=CLOSED, telemetry=None, **changes):
     requests = made.requests
-    window = measured_window(requests, slots_of(load))
-    shares = work_shares(requests, made.events, window, closed_loop=load["kind"] == "concurrency")
+    window = measured_window(requests, point.slots)
+    shares = work_shares(requests, made.events, window, closed_loop=point.slots is not None)
     outcomes = {"ok": int((requests["outcome"] == Outcome.OK).sum())}
     outcomes["failed"] = len(requests) - outcomes["ok"]
     counts = filled.made(Requests, planned=len(requests), unsent=0, outcomes=outcomes)
     shown = rates(made, window, shares)
-    return Cell(made, facts(load=load, **changes), window, shown, shares, counts, telemetry or Telemetry())
+    return Cell(made, facts(load=point, **changes), window, shown, shares, counts, telemetry or Telemetry())
 
 
 def law(given, name):
@@ -69,12 +69,12 @@ def with_rates(given, **factors):
 
 
 @pytest.mark.parametrize(
-    ("made", "load"), [(closed_loop(), CLOSED), (open_loop(), OPEN), (overloaded(), OPEN)]
+    ("made", "point"), [(closed_loop(), CLOSED), (open_loop(), OPEN), (overloaded(), OPEN)]
 )
-def test_no_law_fails_where_everything_is_right(made, load):
+def test_no_law_fails_where_everything_is_right(made, point):
     counted = {"prompt_tokens": float(np.maximum(made.requests["prompt_tokens"], 0).sum()),
                "output_tokens": float(made.requests["output_tokens"].sum())}  # fmt: skip
-    found = laws(cell(made, load, server_counters=counted))
+    found = laws(cell(made, point, server_counters=counted))
     assert [one for one in found if one.holds is False] == []
     assert all(one.why for one in found if one.holds is None)
 
@@ -111,7 +111,7 @@ def test_littles_law_in_an_open_loop():
 def test_too_few_answers_are_not_judged():
     rows = [{"sent": 0, "texts": [100]}, {"sent": 100, "texts": [1900]}, {"sent": 0, "texts": [900]}]
     rows += [{"sent": 900, "texts": [1000]}]
-    found = law(cell(records(*rows), {**CLOSED, "value": 2}), "Little")
+    found = law(cell(records(*rows), load("concurrency", 2)), "Little")
     assert (found.holds, found.why) == (None, "too few answers to tell")
 
 
@@ -200,7 +200,7 @@ def test_a_slot_is_busy_or_between_two_requests():
 
 def test_slots_that_think_are_not_judged():
     rows = [{"sent": 150 * i, "texts": [150 * i + 100]} for i in range(20)]
-    assert law(cell(records(*rows), {**CLOSED, "value": 1}), "slots × window").why.startswith("slots think")
+    assert law(cell(records(*rows), load("concurrency", 1)), "slots × window").why.startswith("slots think")
 
 
 def test_a_cell_tells_its_laws_and_what_was_in_flight():

@@ -3,9 +3,10 @@
 import pytest
 
 from harness.doctor.loads import LOADS, PROMPT_LENGTHS, QUICK, Load
-from harness.doctor.machine import machine_hints
+from harness.doctor.machine import MachineFacts, machine_hints
 from harness.load.job import ClosedLoop, OpenLoop
 from harness.metrics.distribution import samples_needed
+from tests.unit import filled
 
 
 def test_every_load_has_enough_requests_for_its_p99():
@@ -31,7 +32,7 @@ def machine_facts(**changes):
     for dotted, value in changes.items():
         table, _, key = dotted.partition("__")
         facts[table][key] = value
-    return facts
+    return filled.made(MachineFacts, facts)
 
 
 def test_a_good_machine_needs_no_hint():

@@ -5,19 +5,21 @@ from dataclasses import asdict
 
 import pytest
 from doctor_made import rate, streams
+from msgspec.structs import replace
 
 from harness.doctor import result
 from harness.doctor.verdict import conclude
 from harness.errors import StorageError
+from harness.model import HostFacts, as_json
 from harness.plan import LoadPoint
 from harness.run import workers
 
-HOST = {"machine": "x86_64", "cpu": "a CPU", "cpus_usable": 2, "kernel": "6.1"}
+HOST = HostFacts(machine="x86_64", cpu="a CPU", cpus_usable=2, kernel="6.1")
 
 
 def store_verdict(**changes):
     verdict = asdict(conclude([streams(8), streams(1024), rate(500)], [], []))
-    result.store({"schema": result.SCHEMA, "host": HOST, "verdict": verdict | changes})
+    result.store({"schema": result.SCHEMA, "host": as_json(HOST), "verdict": verdict | changes})
 
 
 @pytest.fixture(autouse=True)
@@ -48,10 +50,10 @@ def test_a_machine_that_was_good_for_nothing_says_so():
     )
 
 
-@pytest.mark.parametrize("key", HOST)
+@pytest.mark.parametrize("key", ["machine", "cpu", "cpus_usable", "kernel"])
 def test_a_result_of_another_machine_does_not_count(key):
     store_verdict()
-    assert "not known" in result.advice("concurrency", 1, HOST | {key: "other"})
+    assert "not known" in result.advice("concurrency", 1, replace(HOST, **{key: "other"}))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 0}', '{"schema": 1, "host": {}}'])

@@ -4,8 +4,10 @@ from doctor_made import rate, streams
 
 from harness.cli.doctor import as_text
 from harness.doctor.examine import Examination
+from harness.doctor.machine import MachineFacts
 from harness.doctor.measure import Arrivals, Server
 from harness.doctor.verdict import conclude
+from tests.unit import filled
 
 MACHINE = {
     "host": {"cpus_usable": 2, "cpu_governor": None, "load_average_1min": 0.5},
@@ -24,6 +26,7 @@ MACHINE = {
 
 
 def text(measured, machine=MACHINE, core=0):
+    machine = filled.made(MachineFacts, machine)
     return as_text(Examination(machine, core, measured, [], [], conclude(measured, [], ["a hint"])))
 
 

@@ -1,7 +1,7 @@
 """What measurements come to: the highest load that holds, the sentence, the limits."""
 
 import pytest
-from doctor_made import rate, streams
+from doctor_made import client, rate, streams
 
 from harness.doctor.loads import Load
 from harness.doctor.measure import Server
@@ -94,8 +94,8 @@ def test_what_a_load_was_the_first_time_is_told_and_not_held_against_it():
 
 
 def test_a_worker_carries_its_heaviest_good_load_as_often_as_fits_half_a_core():
-    quarter = {"client": {"send_lag_ms": {"p99": 0.3}, "busy_share": 0.25}}
-    idle = {"client": {"send_lag_ms": {"p99": 0.3}, "busy_share": 0.01}}
+    quarter = {"client": client(0.3, 0.25)}
+    idle = {"client": client(0.3, 0.01)}
     verdict = conclude([streams(256), streams(1024, **quarter), rate(500, **idle)], [], [])
     assert verdict.streams_per_worker == 2048
     assert verdict.arrivals_per_worker == 2000  # no more than four times what was measured

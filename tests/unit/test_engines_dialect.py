@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness.engines.dialect import can_say, exact_output_possible, render_body, unsaid
+from harness.engines.dialect import Chat, can_say, exact_output_possible, render_body, unsaid
 from harness.errors import SpecError
 from harness.prompts.request import Constraint
 from harness.spec.backend_refs import load_backend, parse_backend
@@ -16,7 +16,7 @@ TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
 
 def body(definition, request=None, **more):
-    return json.loads(render_body(definition, "m", CHAT, 7, request or Request(), **more))
+    return json.loads(render_body(definition, "m", Chat(CHAT, 7, **more), request or Request()))
 
 
 def engine(**dialect):
@@ -64,8 +64,8 @@ def test_usage_is_not_asked_of_an_engine_that_does_not_know_it():
 
 
 def test_the_bytes_are_compact_utf8_and_always_the_same():
-    made = render_body(load_backend("vllm"), "m", CHAT, 7, Request())
-    assert made == render_body(load_backend("vllm"), "m", CHAT, 7, Request())
+    made = render_body(load_backend("vllm"), "m", Chat(CHAT, 7), Request())
+    assert made == render_body(load_backend("vllm"), "m", Chat(CHAT, 7), Request())
     assert "Größe?".encode() in made
     assert b": " not in made
 

@@ -14,13 +14,16 @@ from harness.compare import Rules, compare
 from harness.compare.across import Run, compare_runs
 from harness.fairness import TABLE, classified, unequal, with_manifest
 from harness.fairness.table import width
+from harness.model import Agreement, Manifest
 from harness.report import compared
 from harness.spec.backend import DEVICES
 from harness.spec.backend_refs import apply_variant, load_backend
+from tests.unit import filled
 from tests.unit.test_compare_verdict import cells
 
 DOCS = Path(__file__).parents[2] / "docs"
 ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
+KINDS = {"cpus_usable": int, "run": int, "gpus": lambda name: [name]}  # what is no text in a manifest
 INFO, VARIABLE, VALUE, FLAG = "info", "env", "values", "command"
 
 
@@ -45,6 +48,10 @@ def manifest(*labels):
     }
 
 
+def typed(made):
+    return filled.made(Manifest, made)
+
+
 def cases():
     """A row and one of its sources."""
     for key in TABLE:
@@ -64,7 +71,7 @@ def placed(made, label, kind, name, value):
         *parents, last = dotted.split(".")
         for parent in parents:
             place = place.setdefault(parent, {})
-        place[last] = value
+        place[last] = KINDS.get(last, str)(value)
         return
     plain, _, means = plain.replace("*", "X").partition("=")
     if kind == FLAG:
@@ -80,7 +87,7 @@ def between_runs(key, kind, name, values):
         made = manifest("vllm")
         if value is not None:
             placed(made, "vllm", kind, name, value)
-        runs.append(Run(run, made, with_manifest(cells("vllm", 100, track="bf16"), made), {}))
+        runs.append(Run(run, typed(made), with_manifest(cells("vllm", 100, track="bf16"), typed(made)), {}))
     document = compare_runs(runs)
     return document["pairs"][0], compared.terminal(document)
 
@@ -91,7 +98,7 @@ def between_engines(kind, name, values, labels=("a", "b")):
         if value is not None:
             placed(made, label, kind, name, value)
     both = [cell for label in labels for cell in cells(label, 100)]
-    return {entry.code: entry for entry in unequal(with_manifest(both, made))}
+    return {entry.code: entry for entry in unequal(with_manifest(both, typed(made)))}
 
 
 def without_argument(kind, name):
@@ -156,7 +163,7 @@ def test_five_conditions_that_changed_unseen():
         "prefill_tokens": 512,
     }
     made["backends"]["a"]["engine"]["values"], made["backends"]["b"]["engine"]["values"] = mine, theirs
-    found = unequal(with_manifest([*cells("a", 100), *cells("b", 100)], made))
+    found = unequal(with_manifest([*cells("a", 100), *cells("b", 100)], typed(made)))
     assert {entry["code"]: entry.matters for entry in found} == {
         "dtype": True,
         "threads": True,
@@ -194,7 +201,7 @@ def test_a_variant_is_told_what_it_was_made_for():
         *cells("vllm", 100, backend="vllm", variant=None),
         *cells("vllm@x", 100, backend="vllm", variant="x"),
     ]
-    found = {entry["code"]: entry for entry in unequal(with_manifest(both, made))}
+    found = {entry["code"]: entry for entry in unequal(with_manifest(both, typed(made)))}
     assert set(found) == {"dtype", "kv-dtype", "eager"}
     assert not any(entry.matters for entry in found.values())
     assert found["eager"]["text"] == "eager mode: not given (vllm), on (vllm@x)"
@@ -208,7 +215,7 @@ def test_of_a_row_with_several_sources_each_change_is_told():
         placed(made, "vllm", FLAG, "--speculative-num-draft-tokens", second)
         placed(made, "vllm", VALUE, "threads", first)
         placed(made, "vllm", FLAG, "--threads", first)
-        runs.append(Run(name, made, cells("vllm", 100), {}))
+        runs.append(Run(name, typed(made), cells("vllm", 100), {}))
     (pair,) = compare_runs(runs)["pairs"]
     assert {one["what"]: (one["baseline"], one["new"]) for one in pair["differences"]} == {
         "CPU threads": ("1", "3"),
@@ -231,7 +238,7 @@ def test_what_nobody_classified_is_told():
         for name, value in (("base", "1"), ("new", "2")):
             made = manifest("vllm")
             placed(made, "vllm", kind, what.split()[1], value)
-            runs.append(Run(name, made, with_manifest(cells("vllm", 100), made), {}))
+            runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
         assert f"differs: {what}: 1 | 2" in compared.terminal(compare_runs(runs))
 
 
@@ -242,7 +249,7 @@ def test_a_change_that_another_source_hides_is_told_all_the_same():
         made = manifest("vllm")
         placed(made, "vllm", INFO, "vllm_config.scheduler_config.max_num_seqs", "8")
         placed(made, "vllm", FLAG, "--max-num-seqs", size)
-        runs.append(Run(name, made, with_manifest(cells("vllm", 100), made), {}))
+        runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
     text = compared.terminal(compare_runs(runs))
     assert "differs: flag --max-num-seqs: 8 | 16" in text
     assert "sequences at once" not in text
@@ -254,11 +261,11 @@ def test_a_run_that_was_stored_before_the_engine_was_described_is_compared():
     new = manifest("vllm")
     placed(new, "vllm", VALUE, "threads", 2)
     runs = [
-        Run("base", old, cells("vllm", 100), {}),
-        Run("new", new, with_manifest(cells("vllm", 100), new), {}),
+        Run("base", typed(old), cells("vllm", 100), {}),
+        Run("new", typed(new), with_manifest(cells("vllm", 100), typed(new)), {}),
     ]
     (pair,) = compare_runs(runs)["pairs"]
-    assert pair["differences"] == []
+    assert pair["differences"] == ()
     assert pair["refused"] is None
 
 
@@ -309,7 +316,7 @@ def test_values_that_follow_from_the_workload_are_told_even_of_one_backend():
     made["scenario"]["engine_values"] = {"context_tokens": 512, "max_sequences": 4}
     for label in "ab":
         made["backends"][label]["engine"]["values"] = {"context_tokens": 512, "max_sequences": 4}
-    alone = unequal(with_manifest(cells("a", 100), made))
+    alone = unequal(with_manifest(cells("a", 100), typed(made)))
     (entry,) = alone
     assert (entry.code, entry.labels, entry.matters) == ("tuned-to-workload", ("a",), False)
     assert entry.text == (
@@ -318,18 +325,18 @@ def test_values_that_follow_from_the_workload_are_told_even_of_one_backend():
     )
     by_hand = copy.deepcopy(made)
     by_hand["options"]["engine_values"] = {"context_tokens": "512", "max_sequences": "4"}
-    (entry,) = unequal(with_manifest(cells("a", 100), by_hand))
+    (entry,) = unequal(with_manifest(cells("a", 100), typed(by_hand)))
     assert entry.text == "tuned to this workload: sequences at once 4 (the highest concurrency)"
     plain = copy.deepcopy(made)
     del plain["scenario"]["engine_values"]
-    assert unequal(with_manifest(cells("a", 100), plain)) == ()
+    assert unequal(with_manifest(cells("a", 100), typed(plain))) == ()
 
 
 def test_a_cache_that_is_known_to_hold_the_prompts_is_told():
     made = manifest("a")
     made["scenario"]["cache"]["state"] = "primed"
     made["backends"]["a"]["engine"]["prefix_cache"] = {"enabled": True, "default": False}
-    (entry,) = unequal(with_manifest(cells("a", 100), made))
+    (entry,) = unequal(with_manifest(cells("a", 100), typed(made)))
     assert entry.text == (
         "tuned to this workload: prefix cache on (off by default), prefix cache primed at the start"
     )
@@ -340,8 +347,8 @@ def disagreeing(track_of_b, run=""):
     pair["disagreement"] = {"answers": 30, "own": 2, "own_asked": 58, "p_value": 0.0, "beyond_load": True}
     made = with_manifest(
         [*cells("a", 100, track="bf16"), *cells("b", 130, track=track_of_b)],
-        manifest("a", "b"),
-        {"pairs": [pair]},
+        typed(manifest("a", "b")),
+        filled.made(Agreement, pairs=[pair]),
     )
     return [replace(cell, label=run + cell.label) for cell in made]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made import facts, records
+from made import facts, load, records
 
 from harness.metrics.lockstep import synchrony
 from harness.model import Summary
@@ -20,7 +20,7 @@ def of(sends_s, slots):
     requests = empty_requests(len(sends_s))
     requests["outcome"] = Outcome.OK
     requests["sent_ns"] = np.round(np.sort(sends_s) * NS)
-    return synchrony(requests, {"kind": "concurrency", "value": slots})[0]
+    return synchrony(requests, load("concurrency", slots))[0]
 
 
 def bursts(slots, waves, groups, seed=1):
@@ -63,16 +63,16 @@ def test_random_sends_are_no_lockstep_in_99_of_100(slots, waves):
 
 
 def test_where_there_is_nothing_to_tell():
-    def why(count, load):
+    def why(count, kind, value):
         requests = empty_requests(count)
         requests["sent_ns"] = np.arange(count)
         requests["outcome"] = Outcome.OK
-        return synchrony(requests, load)[1]
+        return synchrony(requests, load(kind, value))[1]
 
-    assert why(20, {"kind": "rate", "value": 8.0}) == "an open loop has no slots"
-    assert why(20, {"kind": "concurrency", "value": 1}) == "one slot cannot be in lockstep"
-    assert why(16, {"kind": "concurrency", "value": 8}) == "16 requests; 17 are needed for 2 waves"
-    assert "too few to tell" in why(7, {"kind": "concurrency", "value": 2})
+    assert why(20, "rate", 8.0) == "an open loop has no slots"
+    assert why(20, "concurrency", 1) == "one slot cannot be in lockstep"
+    assert why(16, "concurrency", 8) == "16 requests; 17 are needed for 2 waves"
+    assert "too few to tell" in why(7, "concurrency", 2)
 
 
 def batches(start):
@@ -82,8 +82,8 @@ def batches(start):
         for wave in range(4)
         for slot in range(8)
     ]
-    load = {"kind": "concurrency", "value": 8, "start_declared": start}
-    return records(*rows), facts(load=load, planned=32, workload__output_tokens=2)
+    declared = load("concurrency", 8, start_declared=start)
+    return records(*rows), facts(load=declared, planned=32, workload__output_tokens=2)
 
 
 def test_bursts_are_a_doubt_unless_the_scenario_declares_them():

@@ -1,12 +1,12 @@
 """Requests in the system, on arrivals whose queue can be worked out on paper."""
 
 import pytest
-from made import records
+from made import load, records
 
 from harness.metrics.backlog import backlog
 from harness.record import Outcome, Phase
 
-RATE = {"kind": "rate", "value": 10.0}
+RATE = load("rate", 10.0)
 
 
 def served(count, service_ms, *, first=0, gap_ms=100, **more):
@@ -61,6 +61,6 @@ def test_a_dropped_request_is_never_in_the_system():
 
 
 def test_there_is_none_in_a_closed_loop_or_of_a_single_arrival():
-    assert backlog(records(*served(9, 50)).requests, {"kind": "concurrency", "value": 8}) is None
+    assert backlog(records(*served(9, 50)).requests, load("concurrency", 8)) is None
     assert backlog(records(*served(1, 50)).requests, RATE) is None
     assert backlog(records(*served(5, 50, gap_ms=0)).requests, RATE) is None

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made import MS, facts, records
+from made import MS, facts, load, records
 
-from harness.metrics.throughput import Window, measured_window, rates, slots_of, work_shares
+from harness.metrics.throughput import Window, measured_window, rates, work_shares
 from harness.record import Outcome, Phase
 from harness.summary import summarise_cell
 
 SECOND = Window(0, 1000 * MS, "steady")
-CLOSED = {"kind": "concurrency", "value": 8, "arrival": None, "over_cap": None}
-OPEN = {"kind": "rate", "value": 10.0, "arrival": "constant", "over_cap": "wait"}
+CLOSED = load("concurrency", 8)
+OPEN = load("rate", 10.0, arrival="constant", over_cap="wait")
 
 
 def rates_of(made, window, *, closed_loop):
@@ -36,8 +36,8 @@ def closed_loop(lengths_ms, slots, warmup=0):
 
 
 def test_slots_of_a_load():
-    assert slots_of(CLOSED) == 8
-    assert slots_of(OPEN) is None
+    assert CLOSED.slots == 8
+    assert OPEN.slots is None
 
 
 def test_a_closed_loop_is_steady_from_one_answer_after_its_start_until_a_slot_stays_empty():
@@ -165,11 +165,11 @@ def test_an_edge_may_lie_on_an_end_since_moving_it_a_little_moves_the_rate_a_lit
 @given(lengths, st.integers(1, 8))
 def test_goodput_is_never_above_and_full_attainment_is_equal(taken, slots):
     made = closed_loop(taken, slots)
-    load = {**CLOSED, "value": slots}
-    limited = facts(load=load, planned=len(taken), slo={"e2e_ms": {"p50": 200.0}})
+    closed = load("concurrency", slots)
+    limited = facts(load=closed, planned=len(taken), slo={"e2e_ms": {"p50": 200.0}})
     cell = summarise_cell(made, limited, None)
     assert cell["goodput_requests_per_s"] <= cell["requests_per_s"] + 1e-9
-    loose = facts(load=load, planned=len(taken), slo={"e2e_ms": {"p50": 1e6}})
+    loose = facts(load=closed, planned=len(taken), slo={"e2e_ms": {"p50": 1e6}})
     cell = summarise_cell(made, loose, None)
     assert cell["slo"]["attainment"] == 1.0
     assert cell["goodput_requests_per_s"] == pytest.approx(cell["requests_per_s"])
@@ -178,7 +178,7 @@ def test_goodput_is_never_above_and_full_attainment_is_equal(taken, slots):
 @given(lengths, st.integers(1, 8))
 def test_every_figure_is_of_the_same_shares(taken, slots):
     cell = summarise_cell(
-        closed_loop(taken, slots), facts(load={**CLOSED, "value": slots}, planned=len(taken)), None
+        closed_loop(taken, slots), facts(load=load("concurrency", slots), planned=len(taken)), None
     )
     for name, each in (("output_tokens", 3), ("input_tokens", 10), ("output_chars", 9)):
         assert cell[f"{name}_per_s"] == pytest.approx(each * cell["requests_per_s"])

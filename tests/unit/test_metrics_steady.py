@@ -8,9 +8,9 @@ from harness.model import CellResult
 from harness.summary import summarise_cell
 from harness.validity.steady import ramp_warnings
 from tests.unit.filled import made
-from tests.unit.made import facts, records
+from tests.unit.made import facts, load, records
 
-CLOSED = {"kind": "concurrency", "value": 1}
+CLOSED = load("concurrency", 1)
 
 
 def course(values):
@@ -80,8 +80,8 @@ def steady(state, ramp=0, **changes):
 
 
 def cell(name, steady_state, value=8):
-    load = {"kind": "concurrency", "value": value}
-    return made(CellResult, cell=name, load=load, requests={"warmup": 8}, steady_state=steady_state)
+    point = {"kind": "concurrency", "value": value}
+    return made(CellResult, cell=name, load=point, requests={"warmup": 8}, steady_state=steady_state)
 
 
 def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need():
@@ -116,13 +116,13 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
 
 def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
-    found = steady_state(records(*rows), {"kind": "rate", "value": 100.0})
+    found = steady_state(records(*rows), load("rate", 100.0))
     assert found["state"] == "not steady"
 
 
 def test_a_load_that_changes_by_itself_is_not_tested():
-    for load in ({"kind": "trace", "value": 1}, {"kind": "rate", "value": 1, "profile": [{"seconds": 1}]}):
-        assert steady_state(one_after_another([10] * 20), load)["state"] == "not tested"
+    for changing in (load("trace", 1), load("rate", 1, profile=[{"seconds": 1}])):
+        assert steady_state(one_after_another([10] * 20), changing)["state"] == "not tested"
     assert steady_state(records(), CLOSED)["state"] == "unknown"
     assert steady_state(one_after_another([10] * 5), CLOSED)["why"] == "too few requests to tell"
 
@@ -130,5 +130,5 @@ def test_a_load_that_changes_by_itself_is_not_tested():
 def test_a_batch_that_is_sent_at_once_has_no_steady_part():
     rows = [{"intended": 0, "texts": [100 * (index // 8 + 1), 100 * (index // 8 + 2)]} for index in range(48)]
     made = records(*rows)
-    found = steady_state(made, {"kind": "concurrency", "value": 48})
+    found = steady_state(made, load("concurrency", 48))
     assert (found["state"], found["why"]) == ("not tested", "all requests are sent at once")

@@ -7,13 +7,14 @@ import pytest
 from harness.cli.run import add_arguments
 from harness.compare.missing import Missing
 from harness.errors import SpecError
+from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, load_suite, page, suites
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
 from harness.plan import LoadPoint
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
-from tests.unit import report_summaries
+from tests.unit import filled, report_summaries
 
 WHOLE = """
 [suite]
@@ -110,7 +111,8 @@ def test_what_is_missing_is_said(tmp_path):
 def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metrics=("ttft_ms.p50",)):
     load = {"kind": "concurrency", "value": value}
     figures = {metric: {"interval": [1, 1, 1], "runs": 3} for metric in metrics}
-    return {"scenario": scenario, "label": label, "load": load, "invalid": invalid, "metrics": figures}
+    given = {"scenario": scenario, "label": label, "load": load, "invalid": invalid, "metrics": figures}
+    return filled.made(HistoryEntry, given)
 
 
 def measured(*cells, metrics=("ttft_ms.p50",)):
@@ -121,7 +123,7 @@ def measured(*cells, metrics=("ttft_ms.p50",)):
     return report_summaries.summary(*cells, verdict_rules={"metrics": list(metrics)}, estimates=estimates)
 
 
-MANIFEST = {"scenario": {"load": {"concurrency": [1, 8], "rate": []}}}
+MANIFEST = filled.made(Manifest, scenario={"load": {"concurrency": [1, 8], "rate": []}})
 EIGHT = {"kind": "concurrency", "value": 8}
 FAILED = report_summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import psutil
 
+from harness.model import HistogramIncrease
 from harness.observe import host
 from harness.observe.counting import counted, histogram_increase, settled
 from harness.observe.sources.visible import visible
@@ -56,10 +57,11 @@ def test_a_histogram_counts_what_came_in_between():
         }
 
     found = histogram_increase({"ttft": one(1.0, 4.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
-    assert found == {"ttft": {"buckets": [[0.1, 2.0], [None, 5.0]], "sum": 3.0, "count": 5.0}}
+    increase = HistogramIncrease(buckets=((0.1, 2.0), (None, 5.0)), sum=3.0, count=5.0)
+    assert found == {"ttft": increase}
     anew = histogram_increase({"ttft": one(1.0, 40.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
-    assert anew["ttft"]["count"] == 9.0
-    assert histogram_increase({}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"]["count"] == 9.0
+    assert anew["ttft"].count == 9.0
+    assert histogram_increase({}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"].count == 9.0
 
 
 def test_gpus_are_named_by_number_uuid_or_instance():

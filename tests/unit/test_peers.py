@@ -34,8 +34,7 @@ def stream(*, count=1, failed=0):
 
 
 def said(tool, made=None, handshake=None):
-    cell = facts()
-    cell["client"]["connect_ms"] = {"p50": handshake}
+    cell = facts(client__connect_ms={"p50": handshake})
     view = recompute([TOOLS[tool]], made or stream(), cell)[tool]
     return {(figure.measure, figure.statistic): figure.value for figure in view.figures}, view.evidence
 

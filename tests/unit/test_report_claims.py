@@ -5,7 +5,9 @@ import json
 from report_runs import Shape, make_run
 
 from harness.cli.main import main
+from harness.model import ClaimResult
 from harness.report.claims import counts, terminal
+from tests.unit.filled import made as filled
 
 FOUND = {
     "about": "llamacpp / vllm",
@@ -30,7 +32,7 @@ def entry(**changes):
         "differs": [],
         "conflicts": ["one user"],
     }
-    return {**made, **changes}
+    return filled(ClaimResult, made, **changes)
 
 
 def test_stated_and_measured_stand_beside_each_other():

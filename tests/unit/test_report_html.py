@@ -72,7 +72,7 @@ def test_the_answer_comes_first_and_ranks_nothing(page):
     work = "were given the same requests of the scenario shared-prefix (SmolLM2 135M Instruct, Generated CPU"
     assert work in body
     assert re.search(
-        r"Closed loop, concurrency 4: llamacpp: first token after [\d.]+ ms \(median\), [\d.]+", body
+        r"Closed loop, concurrency 4llamacpp: first token after [\d.]+ ms \(median\), [\d.]+", body
     )
     assert "No verdict: 1 repeat per backend" in body
     assert not re.search(r"\b(faster|slower|winner|best backend)\b", body)
@@ -175,7 +175,8 @@ def test_hostile_text_stays_text(tmp_path):
     engine = Engine(EVIL.replace("/", "|"), title=EVIL, version=EVIL, track=EVIL, text=EVIL, failing=(5,))
     found = make_run(tmp_path, Shape((engine, TWO[0]), concurrency=(2,), requests=8))
     manifest = found.read_json("manifest.json")
-    manifest["host"] = {**manifest["host"], "cpu": EVIL, EVIL: EVIL}
+    manifest["host"] = {**manifest["host"], "cpu": EVIL}
+    manifest["packages"] = {EVIL: EVIL}
     manifest["command"] = [EVIL]
     found.write_json("manifest.json", manifest)
     reason = {**dict.fromkeys(("code", "measured", "limit", "hint"), EVIL), "verdict": "SUSPECT"}

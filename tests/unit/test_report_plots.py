@@ -27,14 +27,14 @@ REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
 def drawn(folder, caption=REAL, changes=lambda found: found, wanted=""):
     """By name; with `wanted` only charts whose name begins so, without timelines."""
 
-    def read(name):
-        return folder.read_cell(name)[0]
+    def recorded(name):
+        return folder.read_cell(name)[0], folder.read_telemetry(name)
 
     found = changes(folder.read_summary())
-    samples = {name: take(read(name)) for name in folder.cells()}
+    samples = {name: take(recorded(name)[0]) for name in folder.cells()}
     chosen = [chart for chart in charts(found, samples) if chart.name.startswith(wanted)]
     timelines = {} if wanted else samples
-    pictures = plots.draw(found, chosen, timelines, read, caption, folder.path / "plots")
+    pictures = plots.draw(found, chosen, timelines, recorded, caption, folder.path / "plots")
     return {picture.name: picture for picture in pictures}
 
 
@@ -75,7 +75,7 @@ def test_titles_say_scenario_model_machine_and_axes_their_units(two):
         assert picture.title in found
         assert "shared-prefix · SmolLM2 · 2× H200" in found
         assert "SIMULATED" not in found
-    assert {"TTFT from the intended send, ms", "share of requests, %"} <= set(
+    assert {"Time to first token, ms", "share of requests, %"} <= set(
         texts(folder.path / "plots" / "ttft-cdf-c4.svg")
     )
     assert {"TTFT p50, ms", "concurrency (closed loop)", "1", "4"} <= set(

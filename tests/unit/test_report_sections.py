@@ -142,7 +142,7 @@ def test_the_workload_card_and_the_arrivals(folder):
         "requests": 6,
         "warmup_requests": 2,
         "input_tokens": lengths,
-        "output_tokens": {**lengths, "histogram": None},
+        "output_tokens": {**lengths, "histogram": {}},
         "sessions": {"count": 3, "turns_max": 2},
         "sharing": {"radix_hit_rate": 0.87, "block_hit_rate": 0.8, "block_tokens": 16},
     }
@@ -165,7 +165,7 @@ def test_the_answers_to_the_same_questions(folder):
         "under_load": dict.fromkeys(changes, 0),
     }
     edit_summary(
-        folder, agreement={"kinds": ["fact"], "questions": 58, "backends": {FIRST: one}, "pairs": []}
+        folder, agreement={"kinds": {"fact": 10}, "questions": 58, "backends": {FIRST: one}, "pairs": []}
     )
     text = section(folder, "agreement")
     assert "50/58" in text

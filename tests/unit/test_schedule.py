@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.schedule import arrivals, paced, think_times
+from harness.schedule import Profile, arrivals, paced, think_times
 from harness.spec.scenario import Segment
 
 S = 1_000_000_000
@@ -53,19 +53,19 @@ def per_second(offsets):
 
 def test_a_ramp_rises_evenly():
     # From 0 to 10 per second in 10 s: 50 requests, 2 t of them by second t squared over 2.
-    offsets = arrivals("constant", 10.0, 50, 0, profile=[Segment(10, 0, 1)])
+    offsets = arrivals("constant", 10.0, 50, 0, profile=Profile([Segment(10, 0, 1)]))
     expected = np.sqrt(2 * np.arange(50))
     assert offsets / S == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_step_changes_the_rate_at_once_and_the_last_rate_goes_on():
-    offsets = arrivals("constant", 10.0, 65, 0, profile=[Segment(2, 0.5, 0.5), Segment(2, 2, 2)])
+    offsets = arrivals("constant", 10.0, 65, 0, profile=Profile([Segment(2, 0.5, 0.5), Segment(2, 2, 2)]))
     assert per_second(offsets) == [5, 5, 20, 20, 15]
 
 
 def test_bursts_go_on_and_off():
     on_off = [Segment(1, 2, 2), Segment(1, 0, 0)]
-    offsets = arrivals("constant", 5.0, 29, 0, profile=on_off, repeat_profile=True)
+    offsets = arrivals("constant", 5.0, 29, 0, profile=Profile(on_off, repeated=True))
     assert per_second(offsets) == [10, 0, 10, 0, 9]
 
 
@@ -80,7 +80,7 @@ segments = st.builds(Segment, seconds=st.floats(0.1, 20), start=st.floats(0.0, 5
     repeat=st.booleans(),
 )
 def test_any_profile_gives_every_arrival_in_order(process, rate, count, profile, repeat):
-    offsets = arrivals(process, rate, count, 1, profile=profile, repeat_profile=repeat)
+    offsets = arrivals(process, rate, count, 1, profile=Profile(profile, repeat))
     assert len(offsets) == count
     assert (offsets >= 0).all()
     assert (np.diff(offsets) >= 0).all()
@@ -88,7 +88,7 @@ def test_any_profile_gives_every_arrival_in_order(process, rate, count, profile,
 
 @given(rate=st.floats(1, 50), profile=st.lists(segments, min_size=1, max_size=4))
 def test_no_profile_ever_sends_more_than_its_area(rate, profile):
-    offsets = arrivals("constant", rate, 200, 0, profile=profile) / S
+    offsets = arrivals("constant", rate, 200, 0, profile=Profile(profile)) / S
     area = rate * sum(part.seconds * (part.start + part.end) / 2 for part in profile)
     inside = int((offsets < sum(part.seconds for part in profile)).sum())
     assert abs(inside - min(200, np.ceil(area))) <= 1

@@ -17,6 +17,7 @@ from harness.store import RunFolder
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "harness").rglob("*.py"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PUBLISHING = ("pages.yml", "release.yml")
 IMAGES = [load_backend(name) for name in sorted(paths.definitions("backends")) if name != "models"]
 COMPOSE = compose_files([definition for definition in IMAGES if definition.compose])
 
@@ -158,17 +159,35 @@ def test_ports_are_published_on_loopback_only():
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_workflows_may_only_read_and_name_actions_by_their_sha(path):
+def test_workflows_may_only_read_but_for_those_that_publish(path):
     text = path.read_text(encoding="utf-8")
     assert re.search(r"^permissions:\n  contents: read\n", text, re.MULTILINE)
-    assert text.count("permissions:") == 1, "no job asks for more"
     assert "pull_request_target" not in text
-    used = re.findall(r"uses: (\S+)(.*)", text)
+    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+    if path.name in PUBLISHING:
+        assert "pull_request" not in text, "what others propose is not run with more rights"
+        assert "secrets." not in text
+    else:
+        assert text.count("permissions:") == 1, "no job asks for more"
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.name)
+def test_actions_are_named_by_their_sha(path):
+    used = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
     assert used
     for action, note in used:
+        if action == "./":
+            continue
         assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action), action
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", note), f"{action} does not say its version"
-    assert text.count("actions/checkout@") == text.count("persist-credentials: false")
+
+
+def test_inputs_of_the_action_reach_no_shell_as_text():
+    """An input put into a script would be run; as a variable it is only read."""
+    text = (ROOT / "action.yml").read_text(encoding="utf-8")
+    runs = re.findall(r"^ +run: (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    assert len(runs) == 3
+    assert not [run for run in runs if "${{" in run]
 
 
 def test_the_report_runs_no_script_but_its_own_and_asks_no_one():

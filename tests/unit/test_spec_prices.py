@@ -15,10 +15,10 @@ def file(tmp_path, text):
 def test_a_price_is_of_the_machine_or_of_a_gpu():
     assert given_prices(None, None, None) is None
     machine = given_prices("1.99", None, None)
-    assert (machine["machine_per_hour"], machine["currency"]) == (1.99, "USD")
-    assert machine["source"] == "--price-per-hour"
+    assert (machine.machine_per_hour, machine.currency) == (1.99, "USD")
+    assert machine.source == "--price-per-hour"
     gpu = given_prices(None, "3.60 eur", None)
-    assert (gpu["gpu_per_hour"], gpu["currency"]) == ({"*": 3.6}, "EUR")
+    assert (gpu.gpu_per_hour, gpu.currency) == ({"*": 3.6}, "EUR")
 
 
 @pytest.mark.parametrize("text", ["", "free", "-1", "0", "1.99 dollars", "nan", "1,99"])
@@ -29,7 +29,7 @@ def test_what_is_no_price_is_refused(text):
 
 def test_a_file_names_its_source_and_its_gpus(tmp_path):
     text = 'currency = "USD"\nsource = "list of today"\n[gpu_per_hour]\n"NVIDIA H200" = 3.8\n'
-    assert given_prices(None, None, file(tmp_path, text))["gpu_per_hour"] == {"NVIDIA H200": 3.8}
+    assert given_prices(None, None, file(tmp_path, text)).gpu_per_hour == {"NVIDIA H200": 3.8}
 
 
 @pytest.mark.parametrize(

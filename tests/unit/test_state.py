@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from made import load
 
 from harness.metrics.state import cell_state
 from harness.record import Outcome, empty_requests
 
-RATE = {"kind": "rate", "value": 10.0}
+RATE = load("rate", 10.0)
 
 
 def served(intended_s, took_s, *, failing=()):
@@ -89,12 +90,12 @@ def closed(slots, rounds, took_s, think_s):
     ("think_s", "state"), [(0.0, "saturated"), (0.05, "saturated"), (1.0, "under load"), (20.0, "under load")]
 )
 def test_a_closed_loop_is_saturated_while_its_slots_are_in_use(think_s, state):
-    load = {"kind": "concurrency", "value": 4}
-    assert cell_state(closed(4, 8, 1.0, think_s), load).state == state
-    assert cell_state(closed(4, 8, 1.0, think_s), load | {"think_time_s": 0.0}).state == "saturated"
+    assert cell_state(closed(4, 8, 1.0, think_s), load("concurrency", 4)).state == state
+    at_once = load("concurrency", 4, think_time_s=0.0)
+    assert cell_state(closed(4, 8, 1.0, think_s), at_once).state == "saturated"
 
 
 def test_all_sent_at_once_is_saturated_and_nothing_sent_is_unknown():
-    load = {"kind": "concurrency", "value": 8}
-    assert cell_state(closed(8, 1, 1.0, 0.0), load).state == "saturated"
-    assert cell_state(empty_requests(4), load).state is None
+    eight = load("concurrency", 8)
+    assert cell_state(closed(8, 1, 1.0, 0.0), eight).state == "saturated"
+    assert cell_state(empty_requests(4), eight).state is None

@@ -7,14 +7,14 @@ import pytest
 from harness.cli.amounts import duration_s, repeats
 from harness.compare.sequential import Stand
 from harness.errors import SpecError
-from harness.model import LoadPoint, Summary
+from harness.model import LoadPoint, Manifest, Summary
 from harness.plan import make_plan
 from harness.report.stopping import one_start, stopping_lines
 from harness.run.options import RunOptions
 from harness.run.prepare import prepare
 from harness.run.stopping import Costs, Stopping, step
 from harness.spec.scenario import Load
-from tests.unit.filled import made
+from tests.unit.filled import changed, made
 
 C2, C4 = LoadPoint("concurrency", 2), LoadPoint("concurrency", 4)
 LABELS = ("a", "b", "c")
@@ -46,11 +46,11 @@ def test_costs_are_of_what_was_measured():
 
 
 class Written:
-    def __init__(self, looks, budget_s=None):
-        self.content = {"stopping": {"looks": looks, "repeats": 0, "reason": None, "budget_s": budget_s}}
+    def __init__(self, looks, spent_s=0.0):
+        self.document = made(Manifest, stopping={"looks": looks, "spent_s": spent_s})
 
     def write(self, **changes):
-        self.content |= changes
+        self.document = changed(self.document, **changes)
 
 
 class Said:
@@ -76,7 +76,7 @@ def walked(options, stands, *, cell_s=10.0):
         steps.append(blocks)
         for block in blocks:
             stopping.costs.add(block, cell_s * len(block.cells), dict.fromkeys(block.cells, cell_s))
-    return steps, manifest.content["stopping"], ui.notes
+    return steps, manifest.document.stopping, ui.notes
 
 
 OPEN = Stand(1, 0, (Undecided("vllm", "sglang", C4),), 0)
@@ -118,14 +118,13 @@ def test_no_step_is_begun_that_the_budget_has_no_room_for(budget_s, steps, repea
 
 def test_what_was_spent_before_a_resume_counts():
     prepared = prepare(replace(TWO, overrides=AT, budget_s=100.0))
-    manifest = Written(prepared.looks)
-    manifest.content["stopping"]["spent_s"] = 90.0
+    manifest = Written(prepared.looks, spent_s=90.0)
     stopping = Stopping(prepared, manifest, Said())
     steps = stopping.steps(lambda plan: list(plan), lambda: OPEN)
     for block in next(steps):
         stopping.costs.add(block, 20.0, dict.fromkeys(block.cells, 10.0))
     assert list(steps) == []
-    assert manifest.content["stopping"]["reason"] == "budget"
+    assert manifest.document.stopping.reason == "budget"
 
 
 @pytest.mark.parametrize(

@@ -43,27 +43,27 @@ def equal(one, other):
 
 def test_records_come_back_as_they_were(folder):
     made = records(*ROWS)
-    folder.write_cell("000-x", made, facts())
+    folder.write_cell(made, facts(cell="000-x"))
     back, told = folder.read_cell("000-x")
     equal(made, back)
-    assert told["identity"] == facts()["identity"]
+    assert told == facts(cell="000-x")
     assert folder.cells() == ["000-x"]
 
 
 def test_long_cells_are_written_in_pieces(folder, monkeypatch):
     monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
     made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
-    folder.write_cell("000-x", made, facts())
+    folder.write_cell(made, facts(cell="000-x"))
     equal(made, folder.read_cell("000-x")[0])
 
 
 def test_a_cell_without_requests_can_be_stored(folder):
-    folder.write_cell("000-x", records(), facts())
+    folder.write_cell(records(), facts(cell="000-x"))
     assert len(folder.read_cell("000-x")[0].requests) == 0
 
 
 def test_other_tools_read_names_and_nulls_not_codes(folder):
-    folder.write_cell("000-x", records(*ROWS), {})
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
     path = str(folder.cell_path("000-x") / "requests.parquet")
     rows = duckdb.execute("select outcome, sent_ns, phase from read_parquet($1)", [path]).fetchall()
     assert rows == [("ok", 0, "measure"), ("dropped", None, "measure")]
@@ -72,7 +72,7 @@ def test_other_tools_read_names_and_nulls_not_codes(folder):
 @pytest.mark.parametrize("group", [1, 100])
 def test_pandas_keeps_integers_with_nulls(folder, monkeypatch, group):
     monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", group)
-    folder.write_cell("000-x", records(*ROWS), {})
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
     requests = pd.read_parquet(folder.cell_path("000-x") / "requests.parquet", engine="pyarrow")
     assert str(requests["sent_ns"].dtype) == "Int64"
     assert str(requests["worker"].dtype) == "Int16"
@@ -85,7 +85,7 @@ def test_pandas_keeps_integers_with_nulls(folder, monkeypatch, group):
 def test_each_piece_of_a_long_cell_is_a_row_group_in_its_order(folder, monkeypatch):
     monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
     made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
-    folder.write_cell("000-x", made, facts())
+    folder.write_cell(made, facts(cell="000-x"))
     path = str(folder.cell_path("000-x") / "events.parquet")
     seqs = duckdb.execute("select seq from read_parquet($1)", [path]).fetchall()
     assert [seq for (seq,) in seqs] == made.events["seq"].tolist()
@@ -95,13 +95,13 @@ def test_each_piece_of_a_long_cell_is_a_row_group_in_its_order(folder, monkeypat
 def test_a_name_with_wildcards_and_quotes_is_a_name(tmp_path):
     folder = RunFolder.create(tmp_path, "a[b]*'c é")
     made = records(*ROWS)
-    folder.write_cell("000-x", made, facts())
+    folder.write_cell(made, facts(cell="000-x"))
     equal(made, folder.read_cell("000-x")[0])
 
 
 def test_any_text_comes_back(folder):
     made = replace(records(*ROWS), texts=["a\0b\n'\"é😀", ""], errors=["", "NULL"])
-    folder.write_cell("000-x", made, facts())
+    folder.write_cell(made, facts(cell="000-x"))
     equal(made, folder.read_cell("000-x")[0])
 
 
@@ -128,7 +128,7 @@ def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
 @pytest.mark.parametrize("damage", ["empty", "cut", "other", "inside", "footer", "columns", "kinds"])
 def test_a_damaged_file_is_one_error(folder, name, damage):
     telemetry = Telemetry({"a": Samples(np.arange(9), np.arange(9.0))})
-    folder.write_cell("000-x", records(*ROWS), facts(), telemetry)
+    folder.write_cell(records(*ROWS), facts(cell="000-x"), telemetry)
     (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
     path = folder.cell_path("000-x") / f"{name}.parquet"
     data = path.read_bytes()
@@ -173,7 +173,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
     assert "--out" in caught.value.hint
     assert folder.read_json("x.json")["a"] == 1
     with pytest.raises(SetupError, match="no space left"):
-        folder.write_cell("000-x", records(*ROWS), {})
+        folder.write_cell(records(*ROWS), facts(cell="000-x"))
     assert folder.cells() == []
     assert not list(folder.path.rglob(".*"))
 
@@ -189,7 +189,7 @@ def test_a_disk_that_is_full_for_duckdb_is_said(folder, monkeypatch):
     monkeypatch.setattr(parquet, "_part", full)
     monkeypatch.setattr(parquet, "connection", lambda _directories: duckdb.connect())
     with pytest.raises(SetupError, match="no space left"):
-        folder.write_cell("000-x", records(*ROWS), {})
+        folder.write_cell(records(*ROWS), facts(cell="000-x"))
     assert not list(folder.path.rglob(".*"))
 
 
@@ -230,7 +230,7 @@ def test_a_folder_is_held_by_one_and_who_asks_takes_it_from_nobody(folder):
 
 
 def test_a_damaged_cell_says_which(folder):
-    folder.write_cell("000-x", records(*ROWS), facts())
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
     (folder.cell_path("000-x") / "events.parquet").write_bytes(b"PAR1")
     with pytest.raises(DamagedError, match=r"000-x/events\.parquet: is damaged"):
         folder.read_cell("000-x")
@@ -246,7 +246,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
             for i in range(40)
         ]
     )
-    folder.write_cell("000-x-c1-r0", made, facts(planned=40))
+    folder.write_cell(made, facts(cell="000-x-c1-r0", planned=40))
     folder.write_json(
         "manifest.json",
         {
@@ -283,7 +283,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     }
     assert as_json(cell.output_tokens) == {"total": 120, "source": "usage", "tokens_per_event": 1.0}
 
-    folder.write_cell("001-x-c8-r0", made, facts())
+    folder.write_cell(made, facts(cell="001-x-c8-r0"))
     (folder.cell_path("001-x-c8-r0") / "events.parquet").write_bytes(b"PAR1")
     damaged = summarise_folder(folder)
     assert damaged["cells"] == summary["cells"]

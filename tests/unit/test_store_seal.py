@@ -36,9 +36,8 @@ def run(tmp_path, without_plots):
 def folder(tmp_path):
     made = RunFolder.create(tmp_path, "x")
     made.write_json("manifest.json", {"a": 1})
-    made.write_cell(
-        "000-x", records(*ROWS), facts(), Telemetry({"a": Samples(np.array([1]), np.array([2.0]))})
-    )
+    telemetry = Telemetry({"a": Samples(np.array([1]), np.array([2.0]))})
+    made.write_cell(records(*ROWS), facts(cell="000-x"), telemetry)
     return made
 
 
@@ -135,11 +134,12 @@ def test_a_report_of_a_damaged_cell_names_it(run):
 
 def test_telemetry_and_workload_are_checked_too(folder):
     place = folder.write_asked("c1-r0", Asked.of([([4] * len(NUMBERS), "", ())], []))
-    assert folder.read_asked({"workload": {"file": place}}) is not None
+    workload = facts(workload__file=place).workload
+    assert folder.read_asked(workload) is not None
     for name in (place, "cells/000-x/telemetry.parquet"):
         (folder.path / name).unlink()
     with pytest.raises(DamagedError, match=r"c1-r0.* is missing"):
-        folder.read_asked({"workload": {"file": place}})
+        folder.read_asked(workload)
     with pytest.raises(DamagedError, match=r"telemetry\.parquet: is missing"):
         folder.read_telemetry("000-x")
 

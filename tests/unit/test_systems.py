@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import paths
-from harness.engines.dialect import render_body
+from harness.engines.dialect import Chat, render_body
 from harness.engines.known import known
 from harness.engines.launch import LaunchChoice, resolve_launch, track_of
 from harness.engines.models import local_model
@@ -49,7 +49,7 @@ def test_the_simulator_hears_what_the_definition_says(name):
 
     def heard(**asked):
         messages = [{"role": "user", "content": "?"}]
-        body = render_body(definition, "bench", messages, 7, Request(temperature=0.5), **asked)
+        body = render_body(definition, "bench", Chat(messages, 7, **asked), Request(temperature=0.5))
         return parse_ask(body, spoken, chat=True, chars_per_token=4)
 
     plain = heard()

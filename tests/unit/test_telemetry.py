@@ -51,13 +51,13 @@ def test_samples_come_back_as_they_were(tmp_path):
     (folder.cell_path("000-x")).mkdir()
     assert folder.read_telemetry("000-x").series == {}
     kept = Telemetry({"gpu.0.power_w": sampled((-1, 50), (2, 300.5)), "engine.running": sampled((0.5, 4))})
-    folder.write_cell("000-x", records({"texts": [1]}), facts(), kept)
+    folder.write_cell(records({"texts": [1]}), facts(cell="000-x"), kept)
     back = folder.read_telemetry("000-x")
     assert list(back.series) == list(kept.series)
     for name, samples in kept.series.items():
         assert back.get(name).at_ns.tolist() == samples.at_ns.tolist()
         assert back.get(name).values.tolist() == samples.values.tolist()
-    folder.write_cell("001-x", records({"texts": [1]}), facts(), Telemetry())
+    folder.write_cell(records({"texts": [1]}), facts(cell="001-x"), Telemetry())
     assert not (folder.cell_path("001-x") / "telemetry.parquet").exists()
     assert folder.read_telemetry("001-x").series == {}
 

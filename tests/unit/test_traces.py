@@ -185,7 +185,7 @@ def test_a_recorded_run_is_replayed_as_it_was_meant_to_leave(tmp_path):
         {"intended": 250, "texts": [300], "prompt": 131},
         {"intended": 260, "texts": [300], "prompt": 130},
     )
-    folder.write_cell("000-x-r4-r0", made, facts(workload__content_tokens_mean=100.0))
+    folder.write_cell(made, facts(cell="000-x-r4-r0", workload__content_tokens_mean=100.0))
     for place in (folder.path, folder.cell_path("000-x-r4-r0")):
         trace = read_trace(place)
         assert trace.format == "run"
@@ -242,9 +242,8 @@ def test_a_recorded_run_keeps_what_its_requests_shared(tmp_path):
         ((9, 10, 0, 7, 1, -1, -1), "", ()),
     ]
     made = records(*({"intended": at, "texts": [at + 1, at + 2], "prompt": 77} for at in (0, 10, 20)))
-    told = facts()
-    told["workload"]["file"] = folder.write_asked("c1-r0", Asked.of(rows, []))
-    folder.write_cell("000-x-c1-r0", made, told)
+    file = folder.write_asked("c1-r0", Asked.of(rows, []))
+    folder.write_cell(made, facts(workload__file=file))
     trace = read_trace(folder.path)
     assert trace.input_tokens.tolist() == [50, 60, 60 + 2 + 10]
     assert trace.parts[0] == ((3, 40),)

@@ -136,7 +136,12 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
 
 def test_two_servers_are_measured_by_turns_at_equal_loads():
     arguments = argparse.Namespace(
-        model_name=None, api_key_env=None, out=options.RESULTS, json=True, no_report=True
+        model_name=None,
+        api_key_env=None,
+        out=options.RESULTS,
+        json=True,
+        no_report=True,
+        metrics_port=("127.0.0.1", 9),
     )
     seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
     found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen)]
@@ -149,7 +154,7 @@ def test_two_servers_are_measured_by_turns_at_equal_loads():
     assert (order[:4], len(order)) == ([0, 1, 1, 0], 6)
     assert [cell.load.value for cell in prepared.plan[0].cells] == list(loads.concurrency)
     assert prepared.options.agreement is False
-    assert (parsed.json, parsed.no_report) == (True, True)
+    assert (parsed.json, parsed.no_report, parsed.metrics_port) == (True, True, ("127.0.0.1", 9))
 
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])

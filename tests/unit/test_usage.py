@@ -11,7 +11,17 @@ from harness.metrics import cost, energy, machine
 from harness.metrics.scaling import scaling
 from harness.metrics.throughput import Window
 from harness.metrics.usage import Usage
-from harness.model import CellResult, Gpu, Host, Price, Server, TelemetryHealth
+from harness.model import (
+    CellResult,
+    Gpu,
+    HistogramIncrease,
+    Host,
+    Price,
+    Prices,
+    SampledSource,
+    Server,
+    TelemetryHealth,
+)
 from harness.report.html.machine import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.notes import notes
@@ -75,7 +85,7 @@ def test_a_dollar_ninety_nine_at_fifty_tokens_a_second():
 
 
 def prices(**given):
-    return {"currency": "USD", "source": "list", "machine_per_hour": None, "gpu_per_hour": {}, **given}
+    return Prices("USD", "list", **given)
 
 
 def test_a_cost_charges_the_whole_hour_to_its_own_tokens():
@@ -186,7 +196,7 @@ def test_whose_cores_were_whose():
             "sampler.cpu_s": line(-1, 11, 0, 0.12),
         }
     )
-    sources = {"system": source(about={"cpus": 2})}
+    sources = {"system": filled.made(SampledSource, about={"cpus": 2})}
     made = machine.host(telemetry, sources, WINDOW)
     assert made.busy_cores == pytest.approx(1.5)
     assert made.server_cores == pytest.approx(0.5)
@@ -196,7 +206,8 @@ def test_whose_cores_were_whose():
 
 
 def shapes(increases):
-    return machine.server(ALIVE, {}, WINDOW, Server(), increases).histograms
+    made = {name: filled.made(HistogramIncrease, one) for name, one in increases.items()}
+    return machine.server(ALIVE, {}, WINDOW, Server(), made).histograms
 
 
 def test_a_histogram_of_the_engine_is_read_between_its_buckets():

@@ -1,5 +1,5 @@
 import pytest
-from made import facts, records
+from made import facts, load, records
 
 from harness.record import UNKNOWN, Outcome
 from harness.summary import summarise_cell
@@ -9,7 +9,7 @@ GOOD = [
     {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
     for i in range(10)
 ]
-OPEN = facts()["load"] | {"kind": "rate", "value": 100}
+OPEN = load("rate", 100)
 
 
 def codes(made=None, hit_rate=None, **changes):

@@ -85,8 +85,7 @@ def test_times_that_vary_need_waves():
 
 
 def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
-    about = facts(workload__exact_output=False)
-    del about["minimum"]
+    about = facts(workload__exact_output=False, minimum=None)
     found = judge(Evidence(loop(0, 100), about))["reasons"]
     assert [reason["limit"] for reason in found] == ["100 answers in 10 s"]
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.gpus import await_free, chosen_gpus
 from harness.engines.install import EngineEnv
 from harness.engines.process import EngineProcess
+from harness.engines.request import EngineRequest
 from harness.engines.scratch import write_files
 from harness.engines.started import Started
 from harness.engines.weights import Weights
@@ -45,20 +47,16 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 
 @contextmanager
 def start_container(
-    label: str,
+    request: EngineRequest,
     definition: Backend,
-    device: str,
     weights_for: Callable[[EngineEnv | None], Weights | None],
-    *,
     port: int,
-    log: Path,
     say: Say,
-    gpu_wait_s: float = 0.0,
-    keep: bool = False,
 ) -> Iterator[Started]:
-    """Gone when the block is left; with `keep` it stays, unless an exception is on its way. No environment of
-    the engine's own is there to convert weights with.
+    """Gone when the block is left; where it is to be kept it stays, unless an exception is on its way. No
+    environment of the engine's own is there to convert weights with. `definition`: as it is configured.
     """
+    label, device, log = request.ref.label, request.choice.device, request.log_path
     daemon, tool = Daemon(), find_compose()
     daemon.check_here()
     remarks = owners.clear(daemon)
@@ -67,18 +65,23 @@ def start_container(
     image = ensure_image(daemon, definition, device, say)
     weights = weights_for(None)
     gpus = chosen_gpus(int(definition.engine.values.get("tensor_parallel", 1))) if device == "cuda" else []
-    if gpus and (unseen := await_free(gpus, gpu_wait_s, say)):
+    if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
         remarks.append(f"whether another process uses the GPU was not seen: {unseen}")
     project = f"bench-{definition.name}-{secrets.token_hex(4)}"
     with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)
         files = _write_files(definition, fill, folder)
         mounts += [_bind(folder / name, f"{SCRATCH}/{name}") for name in files]
-        labels = owners.labels(label, keep=keep)
-        hub = weights is not None and not weights.local
-        content = project_content(
-            definition, device, fill, mounts, hub=hub, gpus=gpus, port=port, labels=labels
-        )
+        content = ProjectFile(
+            definition=definition,
+            device=device,
+            fill=fill,
+            mounts=mounts,
+            hub=weights is not None and not weights.local,
+            gpus=gpus,
+            port=port,
+            labels=owners.labels(label, keep=request.keep),
+        ).content
         for volume in content["volumes"].values():
             daemon.provide_volume(volume["name"])
         text = yaml_text(content)
@@ -118,7 +121,7 @@ def start_container(
         with leftovers.noted(label, keeper.pid, log, project), container:
             timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
             yield Started(container, f"http://{LOOPBACK}:{port}", weights, facts, timeout_s, began)
-            if keep:
+            if request.keep:
                 (folder / KEEP).touch()
 
 
@@ -135,31 +138,36 @@ def _seen(gpus: list[str]) -> dict[str, str]:
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
 
 
-def project_content(
-    definition: Backend,
-    device: str,
-    fill: Mapping[str, str],
-    mounts: Sequence[Mapping[str, Any]],
-    *,
-    hub: bool,
-    gpus: Sequence[str],
-    port: int,
-    labels: Mapping[str, str],
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
     """The Compose file of one start."""
-    assert definition.compose is not None
-    made = service(definition, device, {name: literal(text) for name, text in fill.items()}, hub=hub)
-    used = [volume.partition(":")[0] for volume in made["volumes"]]
-    made["volumes"] += mounts
-    made["ports"] = [f"{LOOPBACK}:{port}:{definition.compose.port}"]
-    made["labels"] = labels
-    # Readiness is seen from here; a check inside would run beside what is measured.
-    made["healthcheck"] = {"disable": True}
-    return {
-        "services": {definition.name: made | gpu_access(device, gpus)},
-        "networks": {"default": {"labels": labels}},
-        "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
-    }
+
+    definition: Backend
+    device: str
+    fill: Mapping[str, str]
+    mounts: Sequence[Mapping[str, Any]]
+    hub: bool  # the engine fetches its weights from a model hub
+    gpus: Sequence[str]
+    port: int  # of this machine
+    labels: Mapping[str, str]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        definition = self.definition
+        assert definition.compose is not None
+        fill = {name: literal(text) for name, text in self.fill.items()}
+        made = service(definition, self.device, fill, hub=self.hub)
+        used = [volume.partition(":")[0] for volume in made["volumes"]]
+        made["volumes"] += self.mounts
+        made["ports"] = [f"{LOOPBACK}:{self.port}:{definition.compose.port}"]
+        made["labels"] = self.labels
+        # Readiness is seen from here; a check inside would run beside what is measured.
+        made["healthcheck"] = {"disable": True}
+        return {
+            "services": {definition.name: made | gpu_access(self.device, self.gpus)},
+            "networks": {"default": {"labels": self.labels}},
+            "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
+        }
 
 
 def _weights_fill(

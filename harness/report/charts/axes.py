@@ -1,7 +1,8 @@
-"""Where an axis begins and ends and what is written on it."""
+"""Where an axis begins and ends and what is written on it. page.js does the same when a backend is hidden."""
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from harness.report.charts.model import Axis
 
@@ -20,8 +21,8 @@ def fitted(title: str, values: Iterable[float]) -> Axis:
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     if logarithmic(low, high):
-        return Axis(title, low / 1.5, high * 1.5, decades(low / 1.5, high * 1.5), log=True)
-    return linear(title, 0.0, high * (1 + ROOM) or 1.0)
+        return Axis(title, low / 1.5, high * 1.5, decades(low / 1.5, high * 1.5), log=True, fits=True)
+    return replace(linear(title, 0.0, high * (1 + ROOM) or 1.0), fits=True)
 
 
 def linear(title: str, low: float, high: float) -> Axis:

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.model import METRICS, Metric
 from harness.report.charts.axes import fitted, linear
 from harness.report.charts.model import Axis, Chart, Line, Point
-from harness.report.samples import Samples
+from harness.report.samples import DISTRIBUTED, Samples
 from harness.report.text import number, plain
 from harness.report.view import Group, Row, point_words
 
@@ -18,29 +19,23 @@ WITH_REPEATS = 4  # backends: with more, lines of single repeats hide each other
 THIN = 40  # points of the curve of a single repeat
 TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every curve
 
-# field of Samples → name, option, title, axis, whether it is drawn for papers
-MEASURES = {
-    "ttft_ms": ("ttft-cdf", "TTFT", "Time to first token", "TTFT from the intended send, ms", True),
-    "itl_ms": ("itl-cdf", "ITL", "Inter-token latency", "gap between successive arrivals of text, ms", True),
-    "tpot_ms": ("tpot-cdf", "TPOT", "Time per output token", "TPOT, ms", False),
-    "e2e_ms": ("e2e-cdf", "E2E", "End-to-end latency", "E2E from the intended send, ms", False),
-}
-
 
 def distributions(
     groups: Sequence[Group], samples: Mapping[str, Samples], order: Sequence[str]
 ) -> Iterator[Chart]:
-    for field in MEASURES:
+    for name in DISTRIBUTED:
         for group in groups:
-            yield from _chart(field, group, samples, order)
+            yield from _chart(METRICS[name], group, samples, order)
 
 
-def _chart(field: str, group: Group, samples: Mapping[str, Samples], order: Sequence[str]) -> Iterator[Chart]:
+def _chart(
+    metric: Metric, group: Group, samples: Mapping[str, Samples], order: Sequence[str]
+) -> Iterator[Chart]:
     """Nothing where nothing valid was measured. Repeats are drawn beside their pool where there is room."""
-    found = {row.label: values for row in group.rows if (values := _values(row, samples, field))}
+    found = {row.label: values for row in group.rows if (values := _values(row, samples, metric.name))}
     if not found:
         return
-    name, option, title, axis, paper = MEASURES[field]
+    charts = DISTRIBUTED[metric.name]
     pooled = {label: np.sort(np.concatenate(values)) for label, values in found.items()}
     lines = []
     for label, repeats in found.items():
@@ -49,21 +44,23 @@ def _chart(field: str, group: Group, samples: Mapping[str, Samples], order: Sequ
             lines += [Line(label, index, _curve(np.sort(one), thin=True), "repeat") for one in repeats]
         lines.append(Line(label, index, _curve(pooled[label])))
     yield Chart(
-        name=f"{name}-{group.point.label}",
+        name=f"{charts.stem}-cdf-{group.point.label}",
         family="distribution",
-        option=option,
-        title=f"{title}, {point_words(group.point)}",
+        option=metric.short,
+        title=f"Distribution of {metric.short}, {point_words(group.point)}",
         description=_description(pooled),
-        x=_axis(axis, pooled.values()),
-        y=linear("share of gaps, %" if field == "itl_ms" else "share of requests, %", 0, 100),
+        x=_axis(f"{metric.title}, {metric.unit}", pooled.values()),
+        y=linear(f"share of {'requests' if metric.per_request else 'gaps'}, %", 0, 100),
         lines=tuple(lines),
         reading="y",
-        paper=paper,
+        paper=charts.distribution == "papers",
     )
 
 
-def _values(row: Row, samples: Mapping[str, Samples], field: str) -> list[Floats]:
-    found: list[Floats] = [getattr(samples[cell.cell], field) for cell in row.usable if cell.cell in samples]
+def _values(row: Row, samples: Mapping[str, Samples], metric: str) -> list[Floats]:
+    found: list[Floats] = [
+        samples[cell.cell].latencies[metric] for cell in row.usable if cell.cell in samples
+    ]
     return [values for values in found if np.isfinite(values).any()]
 
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.model import LoadPoint
+from harness.model.metric import Charts
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values
-from harness.report.measures import Measure, measure
+from harness.report.measures import Measure, charted, measure
 from harness.report.text import number, plain
 from harness.report.view import Group, point_words
 
@@ -17,37 +18,15 @@ AXES = {
     "trace": "speed of the replay (open loop)",
 }
 
-# path → file name, title; the first of each kind are also drawn for papers
-DRAWN = {
-    "ttft_ms.p50": ("ttft-load", "Time to first token"),
-    "ttft_ms.p90": ("ttft-p90-load", "Time to first token"),
-    "ttft_ms.p99": ("ttft-p99-load", "Time to first token"),
-    "itl_ms.p50": ("itl-load", "Inter-token latency"),
-    "itl_ms.p99": ("itl-p99-load", "Inter-token latency"),
-    "tpot_ms.p50": ("tpot-load", "Time per output token"),
-    "e2e_ms.p50": ("e2e-load", "End-to-end latency"),
-    "e2e_ms.p90": ("e2e-p90-load", "End-to-end latency"),
-    "output_tokens_per_s": ("throughput-load", "Throughput"),
-    "requests_per_s": ("requests-load", "Answers"),
-    "goodput_requests_per_s": ("goodput-load", "Goodput"),
-    "prefix_cache_hit_rate": ("cache-load", "Prefix-cache hits"),
-    "structured_valid_rate": ("valid-load", "Answers that fit the schema"),
-    "cost_per_million_output_tokens": ("cost-load", "Cost"),
-    "joules_per_output_token": ("energy-load", "Energy"),
-}
-PAPER = {
-    "ttft_ms.p50", "ttft_ms.p90", "output_tokens_per_s", "goodput_requests_per_s", "prefix_cache_hit_rate",
-    "cost_per_million_output_tokens",
-}  # fmt: skip
-SHARES = {"prefix_cache_hit_rate", "structured_valid_rate"}
+DRAWN = charted(lambda charts: charts.load)
 
 Series = dict[str, dict[LoadPoint, Value]]
 
 
 def against_load(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
-    for path in DRAWN:
+    for of in DRAWN:
         for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
-            yield from _chart(measure(path), kind, list(same_kind), values, order)
+            yield from _chart(of, kind, list(same_kind), values, order)
 
 
 def series(groups: Sequence[Group], values: Values, of: Measure) -> Series:
@@ -63,20 +42,19 @@ def series(groups: Sequence[Group], values: Values, of: Measure) -> Series:
 def _chart(
     of: Measure, kind: str, groups: Sequence[Group], values: Values, order: Sequence[str]
 ) -> Iterator[Chart]:
-    found = series(groups, values, of)
-    if not found:
+    found, charts = series(groups, values, of), of.metric.charts
+    if not found or charts is None:
         return
-    name, title = DRAWN[of.path]
-    best = series(groups, values, measure("prefix_cache_ideal")) if of.path == "prefix_cache_hit_rate" else {}
+    best = series(groups, values, measure(of.metric.ideal)) if of.metric.ideal else {}
     single = len(groups) == 1
     where = point_words(groups[0].point) if single else f"against {AXES[kind]}"
     drawn = _rows(found, best, of, order) if single else _lines(found, best, of, groups, order)
     x, y, lines = drawn
     yield Chart(
-        name=f"{name}-{kind}",
+        name=f"{_stem(charts, of.statistic)}-load-{kind}",
         family="load",
         option=of.name,
-        title=f"{title}{', ' if single else ' '}{where}",
+        title=f"{of.heading}{', ' if single else ' '}{where}",
         description=_description(found, of),
         x=x,
         y=y,
@@ -84,8 +62,13 @@ def _chart(
         reading="y" if single else "x",
         sideways=single,
         bars=next((value.kind for by in found.values() for value in by.values() if value.kind), ""),
-        paper=of.path in PAPER,
+        paper=of.statistic in charts.papers,
     )
+
+
+def _stem(charts: Charts, statistic: str) -> str:
+    """Of the median, and of what has no statistic, the metric's own."""
+    return charts.stem if statistic in ("", "p50") else f"{charts.stem}-{statistic}"
 
 
 def _lines(
@@ -127,7 +110,7 @@ def _rows(found: Series, best: Series, of: Measure, order: Sequence[str]) -> tup
 
 def _values_axis(of: Measure, found: Series, title: str | None = None) -> Axis:
     title = title or of.title
-    if of.path in SHARES:
+    if of.metric.family == "share":
         return linear(title, 0, 100)
     return fitted(
         title, (end for by_load in found.values() for value in by_load.values() for end in value.ends)

@@ -16,6 +16,7 @@ class Axis:
     high: float
     ticks: tuple[tuple[float, str], ...]
     log: bool = False
+    fits: bool = False  # its ends follow from the values shown
 
     def place(self, value: float) -> float:
         """From 0 at `low` to 1 at `high`; what lies beyond is drawn at the end."""
@@ -58,4 +59,5 @@ class Chart:
     reading: Reading
     sideways: bool = False  # one row per backend, intervals along x
     bars: str = ""  # what the intervals are
+    right: bool = False  # of a trade-off: more is better along x as well
     paper: bool = False  # also drawn for papers, as PNG and SVG

@@ -15,11 +15,11 @@ from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values
-from harness.report.measures import Measure, measure
+from harness.report.measures import Measure, charted, measure
 from harness.report.text import number, plain
 from harness.report.view import Group, Row
 
-LATENCIES = ("ttft_ms.p50", "ttft_ms.p90", "tpot_ms.p50", "e2e_ms.p50")
+LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
@@ -47,8 +47,7 @@ def trade_offs(groups: Sequence[Group], values: Values, order: Sequence[str]) ->
             steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in found]
             rates = series(steady, values, RATE)
             yield from _per_user(kind, steady, values, rates, order)
-            for path in LATENCIES:
-                latency = measure(path)
+            for latency in LATENCIES:
                 waits = series(steady, values, latency)
                 yield from _chart(_against(latency, kind), waits, rates, order)
 
@@ -140,7 +139,8 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         lines=(*lines, Line("not beaten in both", None, front, "front")),
         reading="near",
         bars=" or ".join(sorted(kinds)),
-        paper=axes.right or axes.option == measure("ttft_ms.p50").name,
+        right=axes.right,
+        paper=axes.right or axes.option == LATENCIES[0].name,
     )
 
 

@@ -1,43 +1,63 @@
-"""The first screen: what was compared, the result in plain words, the table, what to keep in mind."""
+"""The first section: rank, a sentence per load and a chart; then every figure, and what to keep in mind."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.report import claims, notes
 from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
-from harness.report.html import verdicts
+from harness.report.html import figures, verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
+from harness.report.measures import measure
+from harness.report.sentences import sentence
 from harness.report.table import engine_words, marks
-from harness.report.text import NOT_KNOWN, counted, listing, number
-from harness.report.verdicts import noise_lines
-from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats, repeats_words
-
-IN_WORDS = 3  # backends: with more, sentences are harder to read than the table
+from harness.report.text import NOT_KNOWN, counted, listing
+from harness.report.verdicts import SIGNS, noise_lines, primary
+from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
 
 
 def answer(source: Source) -> Html:
     summary = source.summary
     found = groups(summary)
-    sentences = [items(map(_sentence, found))] if len(labels(summary)) <= IN_WORDS else []
     undecided = notes.no_verdict(summary)
     return section(
         "answer",
         "Results",
-        *verdicts.ranks(source),
         tag("p", _compared(source)),
+        tag("div", tag("div", *_loads(source, found)), *_chart(source), class_="first"),
+        *([tag("p", tag("strong", undecided))] if undecided else []),
+        tag("h3", "Every figure"),
+        *(_table(source, group) for group in found),
         *verdicts.tables(source),
+        *verdicts.other_ranks(source),
         *evidence(source),
         *(tag("p", line) for line in noise_lines(summary)),
-        *sentences,
-        *([tag("p", tag("strong", undecided))] if undecided else []),
-        *(_table(source, group) for group in found),
         *_claims(source),
         _engines(source),
         tag("h3", "Keep in mind"),
         items(map(_note, notes.notes(summary))),
     )
+
+
+def _loads(source: Source, found: Sequence[Group]) -> Iterator[Html]:
+    """Of each load its rank line, where anything was decided, and a sentence."""
+    ranked = verdicts.ranks(source.summary)
+    for group in found:
+        load = tag("small", point_words(group.point).capitalize())
+        yield tag("p", load, ranked.get(group.point, ""), class_="rank")
+        yield tag("p", sentence(source.summary, group))
+    if ranked:
+        yield tag("p", f"{SIGNS}.", class_="muted small")
+
+
+def _chart(source: Source) -> Iterator[Html]:
+    """What the ranking is about, against the load."""
+    drawn = [chart for chart in source.charts if chart.family == "load"]
+    wanted = measure(primary(source.summary)).name
+    chart = next((one for one in drawn if one.option == wanted), next(iter(drawn), None))
+    if chart:
+        yield figures.figure(chart)
 
 
 def _claims(source: Source) -> Iterator[Html]:
@@ -54,28 +74,13 @@ def _compared(source: Source) -> str:
     work = "requests"
     if len(found) > 1:
         work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
-    where = ", ".join(filter(None, (model(summary), machine(source.manifest.get("host") or {}))))
+    where = ", ".join(filter(None, (model(summary), machine(source.host))))
     points = counted(len(groups(summary)), "load point")
     return (
         f"{listing(found)} {'was' if len(found) == 1 else 'were'} given {work} of the scenario "
         f"{summary.scenario}{f' ({where})' if where else ''} at {points}, "
         f"{repeats_words(summary)} each."
     )
-
-
-def _sentence(group: Group) -> str:
-    return f"{point_words(group.point).capitalize()}: {'; '.join(_words(row) for row in group.rows)}."
-
-
-def _words(row: Row) -> str:
-    if not row.usable:
-        return f"{row.label}: no valid measurement"
-    first, rate = row.spread("ttft_ms.p50"), row.spread("output_tokens_per_s")
-    wait = (
-        f"first token after {number(first.median)} ms (median)" if first else "time to first token not known"
-    )
-    speed = f"{number(rate.median)} output tokens/s" if rate else "token rate not known"
-    return f"{row.label}: {wait}, {speed}"
 
 
 def _table(source: Source, group: Group) -> Html:

@@ -4,30 +4,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.dotted import number_at, value_at
-from harness.model import VERDICTS, CellResult, Reason
+from harness.model import PERCENTILES, STATISTICS, VERDICTS, CellResult, Metric, Reason, family
+from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.measures import measure
 from harness.report.notes import reason_text
 from harness.report.text import NOT_KNOWN, counted, listing, number, plain
 from harness.report.view import Group, cell_name, groups, labels, point_words
 
-LATENCIES = {
-    "ttft_ms": "TTFT from the intended send (closed loop: from the send)",
-    "ttft_service_ms": "TTFT from the send",
-    "itl_ms": "ITL",
-    "tpot_ms": "TPOT",
-    "e2e_ms": "E2E",
-}
-STATISTICS = {name: name for name in ("mean", "p50", "p90", "p95", "p99")}
-BOUNDS = {f"{name}_upper": f"{name} at most" for name in ("p50", "p90", "p95", "p99")}
+EVERY = {name: name for name in STATISTICS}
+BOUNDS = {f"{name}_upper": f"{name} at most" for name in PERCENTILES}
 BOUNDED = "upper bounds of 95 % confidence"
-RATES = {
-    "output_tokens_per_s": "output tokens/s",
-    "input_tokens_per_s": "input tokens/s",
-    "output_chars_per_s": "output characters/s",
-    "requests_per_s": "requests/s",
-    "window_s": "window, s",
-}
+RATES = {metric.name: measure(metric.name).title for metric in family("rate")} | {"window_s": "window, s"}
 CLIENT = {
     "slot_idle_share": "slots idle, of 1",
     "synchrony.index": "synchrony of the slots, of 1",
@@ -37,7 +26,8 @@ CLIENT = {
     "client.loop_lag_ms.max": "largest",
     "client.busy_share": "client core busy, of 1",
 }
-PARTS = {"by_turn": "TTFT p50 by turn, ms", "by_kind": "TTFT p50 by kind of request, ms"}
+PART = measure("ttft_ms.p50")
+PARTS = {"by_turn": "turn", "by_kind": "kind of request"}
 VERDICTS_EXPLAINED = (
     "Each cell is one backend at one load point in one repeat. SUSPECT: usable with the stated doubt. "
     "INVALID: the figures may be those of the load generator and not of the server, or too few requests "
@@ -48,7 +38,6 @@ ANSWERS_EXPLAINED = (
     "backends, mean that the backends did not do the same work."
 )
 ANSWER_CELLS, ANSWER_LIMIT = 3, 400
-UNFOLDED = 8  # cells
 
 
 def validity(source: Source) -> Html:
@@ -60,15 +49,41 @@ def validity(source: Source) -> Html:
         "validity",
         "Can the numbers be trusted?",
         tag("p", tag("strong", _counted(cells)), " ", VERDICTS_EXPLAINED),
-        every if len(cells) <= UNFOLDED else details("Every cell, with how the load generator fared", every),
+        _verdicts(source),
+        folded(len(cells), every),
         _errors(source),
     )
 
 
-def _counted(cells: Sequence[CellResult]) -> str:
+def _verdicts(source: Source) -> Html:
+    """By backend and load, with the codes of what is doubted."""
+    rows, owners = [], []
+    for group, row in every_row(source):
+        worst, _count = row.validity
+        codes = Counter(reason.code for cell in row.cells for reason in cell.validity.reasons)
+        requests = [cell.requests for cell in row.cells]
+        rows.append(
+            [
+                where(source, group, row),
+                tag("span", _listed(row.cells), class_=worst.lower()),
+                ", ".join(f"{code} ({count})" for code, count in codes.most_common()) or "every check passed",
+                f"{sum(one.ok for one in requests)} of {sum(one.planned for one in requests)}",
+                str(sum(one.failed for one in requests)),
+                str(sum(one.dropped for one in requests)),
+            ]
+        )
+        owners.append(source.index(row.label))
+    head = ["backend, load", "cells", "why (cells)", "answered", "failed", "dropped"]
+    return table("Validity by backend and load", head, rows, owners)
+
+
+def _listed(cells: Sequence[CellResult]) -> str:
     counts = Counter(cell.validity.verdict for cell in cells)
-    words = listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
-    return f"{counted(len(cells), 'cell')}: {words}." if cells else "No cell was measured."
+    return listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
+
+
+def _counted(cells: Sequence[CellResult]) -> str:
+    return f"{counted(len(cells), 'cell')}: {_listed(cells)}." if cells else "No cell was measured."
 
 
 def _validity_row(cell: CellResult) -> Iterator[str]:
@@ -105,28 +120,45 @@ def statistics(source: Source) -> Html:
 
 def _group(source: Source, group: Group) -> Html:
     cells = [cell for row in group.rows for cell in row.cells]
-    latencies = [
-        _values(source, f"{title}, ms", cells, {f"{field}.{key}": head for key, head in STATISTICS.items()})
-        for field, title in LATENCIES.items()
-    ]
+    latencies = [_latency(source, metric, "", cells, EVERY) for metric in family("latency")]
     bounds = [
-        _values(
-            source, f"{title}, ms, {BOUNDED}", cells, {f"{field}.{key}": head for key, head in BOUNDS.items()}
-        )
-        for field, title in LATENCIES.items()
-        if field != "itl_ms"  # gaps of one answer are not independent
+        _latency(source, metric, f", {BOUNDED}", cells, BOUNDS)
+        for metric in family("latency")
+        if metric.per_request
     ]
     rates = _values(source, "Rates", cells, RATES)
-    parts = [_by(source, cells, field, title) for field, title in PARTS.items()]
-    return details(point_words(group.point).capitalize(), *latencies, *bounds, rates, *filter(None, parts))
+    parts = [_by(source, cells, field, what) for field, what in PARTS.items()]
+    each = (*latencies, *bounds, rates, *filter(None, parts))
+    return details(point_words(group.point).capitalize(), *_medians(source, group), folded(len(cells), *each))
 
 
-def _by(source: Source, cells: Sequence[CellResult], field: str, title: str) -> Html | None:
+def _medians(source: Source, group: Group) -> Iterator[Html]:
+    rows, owners = [], []
+    for metric in family("latency"):
+        for row in group.rows:
+            values = (median(row, f"{metric.name}.{key}") for key in STATISTICS)
+            rows.append([join([source.name(row.label), f" {measure(metric.name).title}"]), *values])
+            owners.append(source.index(row.label))
+    yield table(f"Latencies{of_repeats(source)}", ["backend", *STATISTICS], rows, owners, "numbers")
+    columns = {path: (head, 1.0) for path, head in RATES.items()}
+    yield medians(source, "Rates", columns, [(group, row) for row in group.rows])
+
+
+def _latency(
+    source: Source, metric: Metric, words: str, cells: Sequence[CellResult], statistics: Mapping[str, str]
+) -> Html:
+    """`statistics`: key → heading."""
+    paths = {f"{metric.name}.{key}": head for key, head in statistics.items()}
+    return _values(source, f"{measure(metric.name).title}{words}", cells, paths)
+
+
+def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> Html | None:
     """TTFT of each turn of a conversation, or of each kind of request; None where there is one only."""
     kinds = list(dict.fromkeys(kind for cell in cells for kind in value_at(cell, field) or ()))
     if len(kinds) < 2:
         return None
-    return _values(source, title, cells, {f"{field}.{kind}.ttft_ms.p50": kind for kind in kinds})
+    title = f"{PART.name} by {what}, {PART.unit}"
+    return _values(source, title, cells, {f"{field}.{kind}.{PART.path}": kind for kind in kinds})
 
 
 def _values(source: Source, caption: str, cells: Sequence[CellResult], paths: Mapping[str, str]) -> Html:

@@ -4,8 +4,8 @@ agreement of the answers, the probe, others' claims, others' definitions.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
+from harness.model import ClaimResult, Finding
 from harness.peers import TOOLS
 from harness.report import claims as claim_text
 from harness.report.agreement import agreement_tables
@@ -14,7 +14,7 @@ from harness.report.html.tags import Html, details, items, join, section, table,
 from harness.report.measures import measure
 from harness.report.peers import pairs
 from harness.report.text import NOT_KNOWN, or_unknown
-from harness.report.view import Group, Json, groups, point_words
+from harness.report.view import Group, groups, point_words
 
 AGREEMENT_EXPLAINED = (
     "The same questions with known answers, put to each backend greedily: a backend that is fast and answers "
@@ -28,7 +28,7 @@ PEERS_EXPLAINED = (
 
 
 def claims(source: Source) -> Html | None:
-    entries: Sequence[Json] = source.summary.claims
+    entries = source.summary.claims
     if not entries and source.summary.simulated:
         return None
     said = claim_text.here(entries)
@@ -44,19 +44,19 @@ def claims(source: Source) -> Html | None:
     )
 
 
-def _claim_table(word: str, entries: Sequence[Json]) -> Html:
+def _claim_table(word: str, entries: Sequence[ClaimResult]) -> Html:
     rows = (
         [
-            join([tag("span", entry["says"]), tag("small", _source(entry), class_="range")]),
+            join([tag("span", entry.says), tag("small", _source(entry), class_="range")]),
             items(
-                f"{claim_text.place(found)} {found['about']}: {claim_text.stated(found, entry['kind'])}"
-                for found in entry["found"]
+                f"{claim_text.place(found)} {found.about}: {claim_text.stated(found, entry.kind)}"
+                for found in entry.found
             ),
             items(
-                f"{claim_text.place(found)}: {claim_text.measured(found, entry['kind'])}"
-                for found in entry["found"]
+                f"{claim_text.place(found)}: {claim_text.measured(found, entry.kind)}"
+                for found in entry.found
             ),
-            join([tag("span", word, class_=word.split()[0]), tag("small", entry["why"], class_="range")]),
+            join([tag("span", word, class_=word.split()[0]), tag("small", entry.why, class_="range")]),
             items(claim_text.conditions(entry)),
         ]
         for entry in entries
@@ -65,15 +65,11 @@ def _claim_table(word: str, entries: Sequence[Json]) -> Html:
     return table(f"Claims {word}", head, rows, class_="claims")
 
 
-def _source(entry: Json) -> Html:
-    title = str(entry["source"])
-    link = tag("a", title, href=str(entry["url"]), rel="noreferrer") if _is_web(entry["url"]) else title
-    about = measure(str(entry["measure"])).name
-    return join([f"{entry['id']}, {about}; ", link])
-
-
-def _is_web(url: Any) -> bool:
-    return str(url).startswith("https://")
+def _source(entry: ClaimResult) -> Html:
+    title, is_web = entry.source, entry.url.startswith("https://")
+    link = tag("a", title, href=entry.url, rel="noreferrer") if is_web else title
+    about = measure(entry.measure).name
+    return join([f"{entry.id}, {about}; ", link])
 
 
 def peers(source: Source) -> Html | None:
@@ -120,32 +116,30 @@ def probe(source: Source) -> Html | None:
     """None in runs that were not probed."""
     if not source.probes:
         return None
-    topics = dict.fromkeys(found["topic"] for one in source.probes.values() for found in one["findings"])
-    by_label = {
-        label: {found["topic"]: found for found in one["findings"]} for label, one in source.probes.items()
-    }
+    topics = dict.fromkeys(found.topic for one in source.probes.values() for found in one.findings)
+    by_label = {label: {found.topic: found for found in one.findings} for label, one in source.probes.items()}
     rows = ([topic, *(_probed(found.get(topic)) for found in by_label.values())] for topic in topics)
     made = table("What each backend does", ["", *by_label], rows, class_="facts")
     odd = [
         _odd(label, found)
         for label, findings in by_label.items()
         for found in findings.values()
-        if found["holds"] is False
+        if found.holds is False
     ]
     said = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
     return section("probe", "Conformance probe", said, details("Everything that was tried", made))
 
 
-def _odd(label: str, found: Json) -> str:
-    told = f"{label}: {found['topic']}: declared {found['declared']}, seen {found['seen']}."
-    return f"{told} {found['then']}".strip()
+def _odd(label: str, found: Finding) -> str:
+    told = f"{label}: {found.topic}: declared {found.declared}, seen {found.seen}."
+    return f"{told} {found.then}".strip()
 
 
-def _probed(found: Json | None) -> Html:
+def _probed(found: Finding | None) -> Html:
     if found is None:
         return tag("span", NOT_KNOWN, class_="unknown")
-    seen = found["seen"] or NOT_KNOWN
-    if found["holds"] is False:
-        declared = tag("small", f"declared: {found['declared']}", class_="range")
+    seen = found.seen or NOT_KNOWN
+    if found.holds is False:
+        declared = tag("small", f"declared: {found.declared}", class_="range")
         return join([tag("span", seen, class_="slower"), declared])
     return tag("span", seen)

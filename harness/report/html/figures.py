@@ -39,7 +39,7 @@ THEME = {
 def charts(source: Source) -> Html | None:
     """None where there is nothing to draw."""
     families = [(name, [chart for chart in source.charts if chart.family == name]) for name in FAMILIES]
-    parts = [_family(source, name, found) for name, found in families if found]
+    parts = [_family(name, found) for name, found in families if found]
     if not parts:
         return None
     return section(
@@ -50,7 +50,7 @@ def charts(source: Source) -> Html | None:
     )
 
 
-def _family(source: Source, name: str, found: Sequence[Chart]) -> Html:
+def _family(name: str, found: Sequence[Chart]) -> Html:
     title, explained = FAMILIES[name]
     options = list(dict.fromkeys(chart.option for chart in found))
     choice = tag(
@@ -65,13 +65,13 @@ def _family(source: Source, name: str, found: Sequence[Chart]) -> Html:
         tag("h3", title),
         tag("p", explained, class_="muted"),
         choice if len(options) > 1 else Html(""),
-        tag("div", *(_chart(source, chart) for chart in found), class_="figures"),
+        tag("div", *(figure(chart) for chart in found), class_="figures"),
         class_="family",
         data_family=name,
     )
 
 
-def _chart(source: Source, chart: Chart) -> Html:
+def figure(chart: Chart) -> Html:
     notes: list[str] = [f"Bars: {chart.bars}. "] if chart.bars else []
     return tag(
         "figure",

@@ -1,17 +1,19 @@
 """What the machine was doing: what limited each cell, what it used, how it scales, what it cost."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.dotted import number_at
 from harness.model import CellResult
+from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text import NOT_KNOWN, number, or_unknown, plain
-from harness.report.view import cell_name
+from harness.report.view import Row, cell_name
 
-GIB = 1 << 30
+GIB = 1 / (1 << 30)
 
-# Path in a cell → heading and unit; a column that no cell has is left out.
+# Path in a cell → heading, and what its value is multiplied by; a column that no cell has is left out.
 USED: Mapping[str, tuple[str, float]] = {
     "gpu.utilisation_pct.mean": ("GPU busy, %", 1),
     "gpu.dram_active_pct.mean": ("GPU memory bandwidth, %", 1),
@@ -29,9 +31,9 @@ USED: Mapping[str, tuple[str, float]] = {
     "server.rss_bytes.max": ("engine memory, peak GiB", GIB),
     "server.running.mean": ("running", 1),
     "server.waiting.mean": ("waiting", 1),
-    "server.kv_use.max": ("KV cache, peak %", 0.01),
+    "server.kv_use.max": ("KV cache, peak %", 100),
     "server.preemptions": ("preemptions", 1),
-    "server.acceptance_rate": ("speculative tokens kept, %", 0.01),
+    "server.acceptance_rate": ("speculative tokens kept, %", 100),
 }
 COSTS = {
     "per_million_output_tokens": "of output",
@@ -63,8 +65,27 @@ def _used(source: Source) -> Html | None:
     owners = [source.index(cell.label) for cell in cells]
     on_gpus = any(cell.gpu and cell.gpu.engine_gpus for cell in cells)
     no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
-    made = table("What limited each cell, and what it used", head, rows, owners, class_="used")
-    return join([tag("p", EXPLAINED), *no_gpu, made])
+    every = table("What limited each cell, and what it used", head, rows, owners, class_="used")
+    return join([tag("p", EXPLAINED), *no_gpu, _by_backend(source, paths), folded(len(cells), every)])
+
+
+def _by_backend(source: Source, paths: Sequence[str]) -> Html:
+    rows, owners = [], []
+    for group, row in every_row(source):
+        if any(cell.limiter or cell.host for cell in row.cells):
+            used = (median(row, path, USED[path][1]) for path in paths)
+            rows.append([where(source, group, row), _limiters(row), *used])
+            owners.append(source.index(row.label))
+    head = ["backend, load", "limited by", *(USED[path][0] for path in paths)]
+    return table(f"What was used{of_repeats(source)}", head, rows, owners, class_="used")
+
+
+def _limiters(row: Row) -> str:
+    """Without the numbers, which differ from repeat to repeat."""
+    counts = Counter(_limiter(cell).partition(":")[0] for cell in row.cells)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{words} ({count} of {len(row.cells)})" for words, count in counts.most_common())
 
 
 def _limiter(cell: CellResult) -> str:
@@ -77,7 +98,7 @@ def _limiter(cell: CellResult) -> str:
 def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         value = number_at(cell, path)
-        yield NOT_KNOWN if value is None else number(value / USED[path][1])
+        yield NOT_KNOWN if value is None else number(value * USED[path][1])
 
 
 def _scaling(source: Source) -> Html | None:
@@ -87,7 +108,7 @@ def _scaling(source: Source) -> Html | None:
         for place, load in enumerate(found.concurrency):
             memory = found.peak_gpu_memory_bytes[place] or found.peak_process_memory_bytes[place]
             values = (found.output_tokens_per_s[place], found.speedup[place],
-                      memory and memory / GIB, found.running[place], found.waiting[place],
+                      memory and memory * GIB, found.running[place], found.waiting[place],
                       found.in_flight_before_queueing)  # fmt: skip
             rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
@@ -108,7 +129,10 @@ def _costs(source: Source) -> Html | None:
     rows = (
         [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
     )
-    head = ["cell", *(f"a million tokens {words}, {price.currency}" for words in COSTS.values())]
+    heads = {key: f"a million tokens {words}, {price.currency}" for key, words in COSTS.items()}
     owners = [source.index(cell.label) for cell in cells]
-    made = table("What a million tokens cost", head, rows, owners, "numbers")
-    return join([tag("p", plain(said) + " " + COST_EXPLAINED), made])
+    every = table("What a million tokens cost", ["cell", *heads.values()], rows, owners, "numbers")
+    paid = [(group, row) for group, row in every_row(source) if any(cell.cost for cell in row.cells)]
+    columns = {f"cost.{key}": (head, 1.0) for key, head in heads.items()}
+    made = medians(source, "What a million tokens cost", columns, paid)
+    return join([tag("p", plain(said) + " " + COST_EXPLAINED), made, folded(len(cells), every)])

@@ -1,13 +1,111 @@
-// Hides a backend everywhere, chooses the metric of a family of charts, reads values. The page is complete without it.
+// Hides a backend everywhere and fits the charts to the others, chooses the metric of a family of charts, reads values. The page is complete without it.
 for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
 
 const off = new Set();
+const refits = [];
 document.getElementById("show")?.addEventListener("change", ({ target }) => {
   off[target.checked ? "delete" : "add"](target.value);
   for (const part of document.querySelectorAll("[data-series]")) {
     part.toggleAttribute("data-off", part.dataset.series.split(" ").some((index) => off.has(index)));
   }
+  for (const refit of refits) refit();
 });
+
+// Axes, by the rules of harness/report/charts/axes.py. An axis is its ends and whether it is logarithmic.
+const fitted = (values) => {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low > 0 && high / low >= 30 ? [low / 1.5, high * 1.5, true] : [0, high * 1.12 || 1, false];
+};
+const steps = (high) => {
+  const size = 10 ** Math.floor(Math.log10(high / 5));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * size).find((wide) => wide >= (high / 5) * 0.999);
+  return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, count) => count * step);
+};
+const decades = (low, high) => {
+  const powers = Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1;
+  return Array.from({ length: powers }, (_, count) => 10 ** (Math.floor(Math.log10(low)) + count))
+    .flatMap((ten) => (high / low > 2000 ? [ten] : [ten, 2 * ten, 5 * ten]))
+    .filter((value) => value >= low && value <= high);
+};
+// Value to pixel and back, from the pixel of its low end to that of its high one.
+const scale = ([low, high, log], from, to) => {
+  const [turn, back] = log ? [Math.log, Math.exp] : [Number, Number];
+  const share = (value) => (turn(Math.max(value, low)) - turn(low)) / (turn(high) - turn(low));
+  return {
+    pixel: (value) => from + (to - from) * Math.min(1, share(value)),
+    value: (pixel) => back(turn(low) + ((pixel - from) / (to - from)) * (turn(high) - turn(low))),
+  };
+};
+const moved = (path, x, y) => path.replace(/([MLHV])([^A-Za-z]+)/g, (_, command, numbers) => {
+  const [one, two] = numbers.split(",").map(Number);
+  return command + (command === "H" ? x(one) : command === "V" ? y(one) : `${x(one)},${y(two)}`);
+});
+const same = (pixel) => pixel;
+
+// Fits the axes of a chart to the backends that are shown; returns where a point of the page as made lies now.
+const fitting = (svg, [left, top, right, bottom]) => {
+  const axes = JSON.parse(svg.dataset.axes);
+  const span = { x: [left, right], y: [bottom, top] };
+  const made = [...svg.querySelectorAll(".line, .bars, .repeat, .ideal, .front, .mark, .grid, .ticks")].map((part) =>
+    [part, { d: part.getAttribute("d"), at: part.getAttribute("transform"), inner: [...part.children] }]);
+  const asMade = new Map(made);
+  const now = { x: same, y: same };
+  const values = (axis, lines) => lines.flatMap((line) => {
+    const seen = JSON.parse(line.dataset.points).filter(([key]) => !["", "max", "p0.1"].includes(key));
+    const bars = asMade.get(line.querySelector(".bars"))?.d ?? "";
+    const ends = [...bars.matchAll(/M([-\d.]+),([-\d.]+)([HV])([-\d.]+)/g)].flatMap(([, x, y, way, end]) =>
+      (way === "H") === (axis === "x") ? [Number(axis === "x" ? x : y), Number(end)] : []);
+    return [...seen.map(([, x, y]) => (axis === "x" ? x : y)), ...ends];
+  }).map(scale(axes[axis], ...span[axis]).value);
+  const label = (axis, fresh) => {
+    const { pixel } = scale(fresh, ...span[axis]);
+    const ticks = fresh[2] ? decades(fresh[0], fresh[1]) : steps(fresh[1]);
+    const grid = svg.querySelector(`.grid.${axis}`);
+    const group = svg.querySelector(`.ticks.${axis}`);
+    const pattern = group.firstElementChild;
+    let end = -Infinity;
+    grid.setAttribute("d", ticks.map((value) =>
+      (axis === "x" ? `M${pixel(value)},${top}V${bottom}` : `M${left},${pixel(value)}H${right}`)).join(""));
+    group.replaceChildren(...ticks.flatMap((value) => {
+      const text = pattern.cloneNode();
+      text.textContent = String(Number(value.toPrecision(10)));
+      const half = axis === "x" ? text.textContent.length * 3.05 + 3 : 0;
+      if (axis === "x" && value !== ticks[0] && pixel(value) - half <= end) return [];
+      end = pixel(value) + half;
+      text.setAttribute(axis, axis === "x" ? pixel(value) : pixel(value) + 4);
+      return [text];
+    }));
+  };
+  const front = (lines) => {
+    const sign = svg.dataset.better === "right" ? -1 : 1;
+    const kept = [];
+    for (const [, x, y] of lines.flatMap((line) => JSON.parse(line.dataset.points))
+      .sort((a, b) => sign * (a[1] - b[1]) || a[2] - b[2])) {
+      if (!kept.length || y < kept.at(-1)[1]) kept.push([x, y]);
+    }
+    return `M${kept.map((point) => point.join(",")).join("L")}`;
+  };
+  refits.push(() => {
+    const lines = [...svg.querySelectorAll("[data-points]")].filter((line) => !line.hasAttribute("data-off"));
+    const whole = !off.size || !lines.length;
+    for (const [part, { inner }] of made) if (part.matches(".ticks")) part.replaceChildren(...inner);
+    for (const [part, { d }] of made) if (part.matches(".grid")) part.setAttribute("d", d);
+    for (const axis of ["x", "y"]) {
+      now[axis] = same;
+      if (whole || !axes[axis][3]) continue;
+      const fresh = fitted(values(axis, lines));
+      const [before, after] = [scale(axes[axis], ...span[axis]), scale(fresh, ...span[axis])];
+      now[axis] = (pixel) => Number(after.pixel(before.value(pixel)).toFixed(2));
+      label(axis, fresh);
+    }
+    for (const [part, { d, at }] of made) {
+      if (part.matches(".grid, .ticks")) continue;
+      if (at) part.setAttribute("transform", at.replace(/([-\d.]+),([-\d.]+)/, (_, x, y) => `${now.x(+x)},${now.y(+y)}`));
+      else part.setAttribute("d", moved(part.matches(".front") && !whole ? front(lines) : d, now.x, now.y));
+    }
+  });
+  return now;
+};
 
 for (const family of document.querySelectorAll("[data-family]")) {
   const choice = family.querySelector("select");
@@ -27,14 +125,17 @@ for (const plot of document.querySelectorAll(".plot")) {
   const cross = svg.querySelector(".cross");
   const out = plot.parentElement.querySelector(".read");
   const reading = svg.dataset.reading;
-  const [left, top, right, bottom] = svg.dataset.area.split(" ").map(Number);
+  const area = svg.dataset.area.split(" ").map(Number);
+  const [left, top, right, bottom] = area;
+  const now = fitting(svg, area);
   let all;
   let current = -1;
 
   const shown = () => {
     all ??= [...svg.querySelectorAll("[data-points]")].flatMap((line) =>
       JSON.parse(line.dataset.points).map(([key, x, y, text]) => ({ line, key, x, y, text })));
-    return all.filter(({ line }) => !line.hasAttribute("data-off"));
+    return all.filter(({ line }) => !line.hasAttribute("data-off"))
+      .map((point) => ({ ...point, x: now.x(point.x), y: now.y(point.y) }));
   };
   const along = reading === "y" ? "y" : "x";
   const keys = (points) => {
@@ -66,6 +167,8 @@ for (const plot of document.querySelectorAll(".plot")) {
     out.replaceChildren();
     current = -1;
   };
+
+  refits.push(clear);
 
   const point = (event) => {
     const box = svg.getBoundingClientRect();

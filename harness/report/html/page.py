@@ -59,7 +59,7 @@ def _title(source: Source) -> str:
 
 def _subtitle(source: Source) -> str:
     summary, manifest = source.summary, source.manifest
-    known = (model(summary), machine(manifest.get("host") or {}), manifest.get("created_utc"),
+    known = (model(summary), machine(source.host), manifest.created_utc if manifest else None,
              f"run {summary.run}", summary.state)  # fmt: skip
     return " · ".join(filter(None, known))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from harness.model import Unequal
+from harness.model import Unequal, as_json
 from harness.report.conditions import NOT_GIVEN, differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
@@ -16,7 +16,7 @@ SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order",
 
 
 def unequal(source: Source) -> Html:
-    backends = source.manifest.get("backends") or {}
+    backends = as_json(source.manifest.backends) if source.manifest else {}
     started = {label: entry for label, entry in backends.items() if entry.get("engine")}
     rows = differences(started)
     if rows:
@@ -63,17 +63,17 @@ def _metrics(found: Unequal) -> str:
 
 
 def conditions(source: Source) -> Html:
-    manifest = source.manifest
-    if not manifest:
+    if source.manifest is None:
         return section("conditions", "Conditions", tag("p", "manifest.json is missing: they are not known."))
-    command = manifest.get("command") or []
-    order = [tag("li", leaf(cell)) for cell in manifest.get("order") or []]
+    command = source.manifest.command
+    manifest = as_json(source.manifest)
+    order = [tag("li", leaf(cell)) for cell in source.manifest.order]
     return section(
         "conditions", "Conditions",
-        tag("pre", tag("code", shlex.join(map(str, command)) if command else NOT_GIVEN), tabindex="0"),
+        tag("pre", tag("code", shlex.join(command) if command else NOT_GIVEN), tabindex="0"),
         details("Order in which the cells were measured", tag("ol", *order)),
         *_cache_states(source),
-        facts("Host", manifest.get("host") or {}),
+        facts("Host", manifest["host"] or {}),
         *(_folded(key.replace("_", " ").capitalize(), value) if isinstance(value, dict) else Html("")
           for key, value in manifest.items() if key not in SHOWN_APART),
         _folded("Run", {key: value for key, value in manifest.items()

@@ -3,25 +3,29 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.model import Summary
+from harness.model import HostFacts, Manifest, Probed, Summary
 from harness.peers import View
 from harness.report.charts import Chart
 from harness.report.html.tags import Html, join, tag
 from harness.report.plots import Picture
 from harness.report.samples import Samples
-from harness.report.view import Json, labels
+from harness.report.view import labels
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     summary: Summary
-    manifest: Json
+    manifest: Manifest | None  # None: missing, or not one
     samples: Mapping[str, Samples]  # by cell name
     charts: Sequence[Chart]
     pictures: Sequence[tuple[Picture, str]]  # timelines, each with the text of its SVG
     views: Mapping[str, Mapping[str, View]]  # tool → cell → what it would have said
-    probes: Mapping[str, Json]  # backend → what was found before its first cell
+    probes: Mapping[str, Probed]  # backend → what was found before its first cell
     files: Sequence[str]  # relative to the run folder
+
+    @property
+    def host(self) -> HostFacts | None:
+        return self.manifest.host if self.manifest else None
 
     @property
     def labels(self) -> list[str]:

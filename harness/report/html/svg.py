@@ -56,8 +56,9 @@ class _Drawing:
         chart = self.chart
         return tag(
             "svg",
-            tag("path", d=self._grid(), class_="grid"),
-            tag("g", *self._ticks(), class_="ticks"),
+            *self._grid(),
+            tag("g", *self._y_ticks(), class_="ticks y"),
+            tag("g", *self._x_ticks(), class_="ticks x"),
             self._titles(),
             *(self._line(line) for line in chart.lines),
             tag("path", class_="cross", d=""),
@@ -67,24 +68,24 @@ class _Drawing:
             aria_label=f"{chart.title}. {chart.description}",
             data_reading=chart.reading,
             data_area=f"{self.left:g} {TOP:g} {WIDTH - RIGHT:g} {self.bottom:g}",
+            data_axes=json.dumps({"x": _ends(chart.x), "y": _ends(chart.y)}),
+            data_better="right" if chart.right else "left",
         )
 
-    def _grid(self) -> str:
-        across = (
-            ""
-            if self.chart.sideways
-            else "".join(
-                f"M{self.left:g},{_n(self.y(value))}H{WIDTH - RIGHT:g}" for value, _ in self.chart.y.ticks
-            )
-        )
-        down = "".join(f"M{_n(self.x(value))},{TOP:g}V{self.bottom:g}" for value, _ in self.chart.x.ticks)
-        return across + down
+    def _grid(self) -> Iterator[Html]:
+        across = (f"M{self.left:g},{_n(self.y(value))}H{WIDTH - RIGHT:g}" for value, _ in self.chart.y.ticks)
+        down = (f"M{_n(self.x(value))},{TOP:g}V{self.bottom:g}" for value, _ in self.chart.x.ticks)
+        if not self.chart.sideways:
+            yield tag("path", d="".join(across), class_="grid y")
+        yield tag("path", d="".join(down), class_="grid x")
 
-    def _ticks(self) -> Iterator[Html]:
+    def _y_ticks(self) -> Iterator[Html]:
         room = self.left - 8
         for value, text in self.chart.y.ticks:
             shown = plain(text, int(room / LETTER))
             yield tag("text", shown, x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
+
+    def _x_ticks(self) -> Iterator[Html]:
         for value, text in _apart(self.chart.x, WIDTH - RIGHT - self.left):
             yield tag("text", text, x=_n(self.x(value)), y=_n(self.bottom + 15), text_anchor="middle")
 
@@ -134,7 +135,7 @@ class _Drawing:
 
     def _readable(self, points: Sequence[Point]) -> str:
         """Key, place and words of every point that can be read."""
-        told = [[p.key, round(self.x(p.x), 1), round(self.y(p.y), 1), p.text] for p in points if p.text]
+        told = [[p.key, round(self.x(p.x), 2), round(self.y(p.y), 2), p.text] for p in points if p.text]
         return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -154,5 +155,10 @@ def _apart(axis: Axis, width: float) -> Iterator[tuple[float, str]]:
             end = place + half
 
 
+def _ends(axis: Axis) -> tuple[float, float, bool, bool]:
+    return axis.low, axis.high, axis.log, axis.fits
+
+
 def _n(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")
+    """Fine enough to be drawn thirty times as large, when the backend that needs the room is hidden."""
+    return f"{value:.2f}".rstrip("0").removesuffix(".")

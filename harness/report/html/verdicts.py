@@ -1,8 +1,8 @@
-"""The answer in a line per load, and each pair's verdict with its interval."""
+"""The rank line of each load, and each pair's verdict with its interval."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import LoadPoint
+from harness.model import LoadPoint, Summary
 from harness.report import verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, join, table, tag
@@ -14,20 +14,18 @@ from harness.report.view import groups, point_words
 PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and the pairs are folded
 
 
-def ranks(source: Source) -> Iterator[Html]:
-    """Nothing where nothing could be decided."""
+def ranks(summary: Summary) -> dict[LoadPoint, str]:
+    """Of the primary metric; nothing where nothing could be decided."""
+    return dict(verdicts.rank_lines(summary, verdicts.primary(summary))) if verdicts.decided(summary) else {}
+
+
+def other_ranks(source: Source) -> Iterator[Html]:
     summary = source.summary
-    if not verdicts.decided(summary):
-        return
     first = verdicts.primary(summary)
-    for point, line in verdicts.rank_lines(summary, first):
-        about = f"{measure(first).name}, {point_words(point)}"
-        yield tag("p", line, tag("small", about), class_="rank")
-    yield tag("p", f"{verdicts.SIGNS}.", class_="muted small")
     others = [
         f"{measure(metric).name}, {point_words(point)}: {line}"
         for metric in verdicts.metrics(summary)
-        if metric != first
+        if metric != first and verdicts.decided(summary)
         for point, line in verdicts.rank_lines(summary, metric)
     ]
     if others:

@@ -4,22 +4,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.model import Arrivals, known
+from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
+from harness.report.card import start_words
 from harness.report.html.setting import facts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text import NOT_KNOWN, or_unknown
-from harness.report.view import Json, labels
+from harness.report.view import labels
 
 BARS = " ▁▂▃▄▅▆▇█"
 ARRIVALS = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispersion"}
 
 
 def workload(source: Source) -> Html:
-    scenario = source.manifest.get("scenario") or {}
+    manifest = source.manifest
+    scenario = as_json(manifest.scenario) if manifest else {}
     hashes = {
         "workload_sha256": source.summary.workload_sha256,
-        "scenario_sha256": source.manifest.get("scenario_sha256"),
+        "scenario_sha256": manifest.scenario_sha256 if manifest else None,
     }
     return section(
         "workload",
@@ -71,39 +73,33 @@ def _card(source: Source) -> Iterator[Html]:
         yield table("Workload card", head, ([str(load), *_card_row(one)] for load, one in card.items()))
 
 
-def _card_row(one: Json) -> list[str]:
-    sharing, sessions = one.get("sharing") or {}, one.get("sessions") or {}
-    turns = f"{sessions['count']} of up to {sessions['turns_max']} turns" if sessions.get("count") else "none"
-    blocks = _percent(sharing.get("block_hit_rate"))
+def _card_row(card: WorkloadCard) -> list[str]:
+    sharing, chats = card.sharing, card.sessions
+    turns = f"{chats.count} of up to {chats.turns_max} turns" if chats else "none"
     return [
-        f"{one['requests']} + {one['warmup_requests']} to warm up{_start(one.get('load') or {})}",
-        _histogram(one["input_tokens"]),
-        _histogram(one["output_tokens"]),
+        f"{card.requests} + {card.warmup_requests} to warm up{start_words(card.load)}",
+        _histogram(card.input_tokens),
+        _histogram(card.output_tokens),
         turns,
-        _percent(sharing.get("radix_hit_rate")),
-        f"{blocks} (of {sharing['block_tokens']})" if sharing.get("block_tokens") else blocks,
+        _percent(sharing.radix_hit_rate),
+        f"{_percent(sharing.block_hit_rate)} (of {sharing.block_tokens})",
     ]
 
 
-def _start(load: Json) -> str:
-    return f", slots start {load['start']}" if load.get("start") and load["value"] > 1 else ""
-
-
-def _histogram(lengths: Json) -> Html:
+def _histogram(lengths: Lengths) -> Html:
     """Lowest, median and highest, and the shape between them."""
-    counts = (lengths.get("histogram") or {}).get("counts") or ()
-    span = f"{lengths['min']:g} – {lengths['p50']:g} – {lengths['max']:g}"
-    if len(counts) < 2:
+    edges, counts = lengths.histogram.edges, lengths.histogram.counts
+    span = f"{lengths.min:g} – {lengths.p50:g} – {lengths.max:g}"
+    if len(counts) < 2 or not max(counts):
         return tag("span", span)
-    edges = lengths["histogram"]["edges"]
     steps = zip(edges, edges[1:], counts, strict=False)
     words = ", ".join(f"{low} to {high}: {count}" for low, high, count in steps if count)
     bars = "".join(BARS[round(count / max(counts) * (len(BARS) - 1))] for count in counts)
     return join([span, tag("span", bars, class_="bars-text", role="img", aria_label=f"tokens: {words}")])
 
 
-def _percent(share: float | None) -> str:
-    return NOT_KNOWN if share is None else f"{100 * share:.0f} %"
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _arrivals(source: Source) -> Iterator[Html]:

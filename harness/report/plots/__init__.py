@@ -15,38 +15,32 @@ from harness.telemetry import Telemetry
 __all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Picture", "draw"]
 
 
-def _nothing(_cell: str) -> Telemetry:
-    return Telemetry()
-
-
 def draw(
     summary: Summary,
     charts: Iterable[Chart],
     samples: Mapping[str, Samples],
-    read: Callable[[str], Records],
+    recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
     folder: Path,
-    watched: Callable[[str], Telemetry] = _nothing,
 ) -> list[Picture]:
     """Of the charts, those meant for papers; and a timeline per backend.
 
-    `samples` by cell name; `read` and `watched` give records and telemetry of one of those cells.
+    `samples` by cell name; `recorded` gives what is stored of one of those cells.
     """
     pictures = [draw_chart(chart, caption, folder) for chart in charts if chart.paper]
-    return pictures + list(_timelines(summary, samples, read, caption, folder, watched))
+    return pictures + list(_timelines(summary, samples, recorded, caption, folder))
 
 
 def _timelines(
     summary: Summary,
     samples: Mapping[str, Samples],
-    read: Callable[[str], Records],
+    recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
     folder: Path,
-    watched: Callable[[str], Telemetry],
 ) -> Iterator[Picture]:
     measured = [cell for cell in summary.cells if cell.cell in samples]
     for cell in timeline.chosen(measured):
-        name = cell.cell
-        picture = timeline.draw(cell, read(name), caption, folder, watched(name))
+        records, telemetry = recorded(cell.cell)
+        picture = timeline.draw(cell, records, caption, folder, telemetry)
         if picture is not None:
             yield picture

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from harness.telemetry import Samples, Telemetry, unbroken
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
 DASHED = (0, (4, 1.5))
 MOST_GPUS = 2  # with a curve of their own
-_GPU_CURVES = (("utilisation_pct", "busy", "-"), ("dram_active_pct", "memory bandwidth", DASHED))
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +28,18 @@ class Curve:
     color: str
     dash: Any = "-"
     style: Literal["default", "steps-post"] = "default"
+
+
+class Gauge(NamedTuple):
+    """Of each GPU."""
+
+    field: str
+    name: str
+    dash: Any = "-"
+
+
+_BUSY = (Gauge("utilisation_pct", "busy"), Gauge("dram_active_pct", "memory bandwidth", DASHED))
+_POWER = Gauge("power_w", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +81,19 @@ def _kv_cache(telemetry: Telemetry, end_s: float) -> Panel | None:
 
 
 def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
-    curves = [
-        curve
-        for field, name, dash in _GPU_CURVES
-        for curve in _by_gpu(telemetry, gpus, field, name, end_s, of=len(gpus), dash=dash)
-    ]
+    curves = [curve for gauge in _BUSY for curve in _by_gpu(telemetry, gpus, gauge, end_s, of=len(gpus))]
     panel = _panel("GPU\n%", curves, "{name} up to {top} %")
     return replace(panel, top=105.0) if panel else None
 
 
-def _by_gpu(
-    telemetry: Telemetry,
-    gpus: Sequence[int],
-    field: str,
-    name: str,
-    end_s: float,
-    *,
-    of: int,
-    dash: Any = "-",
-) -> list[Curve]:
+def _by_gpu(telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: float, *, of: int) -> list[Curve]:
     """A curve each, or one of their sum divided by `of` where there are too many to be told apart."""
     curves = [
         Curve(
-            f"GPU {index} {name}".strip(),
-            *_visible(telemetry.get(f"gpu.{index}.{field}"), end_s),
+            f"GPU {index} {gauge.name}".strip(),
+            *_visible(telemetry.get(f"gpu.{index}.{gauge.field}"), end_s),
             color,
-            dash,
+            gauge.dash,
         )
         for index, color in zip(gpus, cycle(PALETTE), strict=False)
     ]
@@ -103,8 +101,8 @@ def _by_gpu(
         return curves
     grid = curves[0].seconds
     total = np.sum([np.interp(grid, curve.seconds, curve.values) for curve in curves], axis=0)
-    title = f"{len(gpus)} GPUs {name}".strip() + (", mean" if of > 1 else ", sum")
-    return [Curve(title, grid, total / of, curves[0].color, dash)]
+    title = f"{len(gpus)} GPUs {gauge.name}".strip() + (", mean" if of > 1 else ", sum")
+    return [Curve(title, grid, total / of, curves[0].color, gauge.dash)]
 
 
 def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | None:
@@ -124,7 +122,7 @@ def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | Non
 
 
 def _power(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
-    curves = _by_gpu(telemetry, gpus, "power_w", "", end_s, of=1)
+    curves = _by_gpu(telemetry, gpus, _POWER, end_s, of=1)
     packages = telemetry.matching("cpu", "energy_j")
     for (package, samples), color in zip(packages, cycle(PALETTE), strict=False):
         curves.append(Curve(f"CPU package {package}", *_per_second(samples, end_s), color, DASHED))

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.spec.measures import MEASURES
+from harness.model import PERCENTILES, SLO_METRICS, VERDICT_METRICS
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
 SloTable = Mapping[str, Mapping[str, float]]
-SLO_MEASURES = ("ttft_ms", "ttft_service_ms", "tpot_ms", "e2e_ms")
 LEAST_REPEATS = 3  # fewer give no interval worth the name
-SLO_SHARES = ("p50", "p90", "p95", "p99", "max")
+SLO_SHARES = (*PERCENTILES, "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +32,9 @@ class Verdict:
 def check_verdict(verdict: Verdict, where: str) -> None:
     for key, names in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
         for name in names:
-            if name not in MEASURES:
+            if name not in VERDICT_METRICS:
                 raise SpecError(
-                    f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, MEASURES)
+                    f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, VERDICT_METRICS)
                 )
     if verdict.repeats != "auto" and verdict.repeats < 1:
         raise SpecError(f"must be at least 1, not {verdict.repeats}", where=f"{where}.repeats")
@@ -56,8 +55,8 @@ def check_verdict(verdict: Verdict, where: str) -> None:
 
 def check_slo(slo: SloTable, where: str) -> None:
     for measure, limits in slo.items():
-        if measure not in SLO_MEASURES:
-            raise SpecError(f"unknown latency '{measure}'", where=where, hint=nearest(measure, SLO_MEASURES))
+        if measure not in SLO_METRICS:
+            raise SpecError(f"unknown latency '{measure}'", where=where, hint=nearest(measure, SLO_METRICS))
         for share, limit_ms in limits.items():
             place = f"{where}.{measure}.{share}"
             if share not in SLO_SHARES:

@@ -1,0 +1,180 @@
+"""The action's step that measures base and head by turns, and writes the verdict as a page.
+
+Reads the inputs of action.yml as BENCH_…, and what GitHub tells every step; ends with the code of the gate.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from harness import paths
+from harness.errors import SpecError
+from harness.spec.backend_refs import load_backend
+
+SIDES = ("base", "head")
+KEPT = ("dialect", "prefix_cache", "metrics")  # of an engine's definition: how to speak to it
+BENCH = (sys.executable, "-m", "harness")
+
+
+class InputError(Exception):
+    """What the workflow or the event lacks."""
+
+
+def main() -> int:
+    folder = Path(tempfile.mkdtemp(prefix="llm-servebench-", dir=os.environ["RUNNER_TEMP"])).resolve()
+    try:
+        commits = {"base": base_commit(), "head": _git("rev-parse", "HEAD")}
+        for side, commit in commits.items():
+            _check_out(folder / side, commit)
+            _define(folder, side, commit)
+        text, code = _measured(folder)
+    except (InputError, SpecError, subprocess.CalledProcessError) as error:
+        print(f"::error::{error}")
+        return _finish(folder, f"**Not measured.** {error}\n", 2)
+    about = ", ".join(f"{side} {commit[:12]}" for side, commit in commits.items())
+    return _finish(folder, f"{text}\n{about}\n", code)
+
+
+def base_commit() -> str:
+    """Of the input, else of the event: what a pull request was merged onto, or was before a push."""
+    if given := _input("base_ref"):
+        return _fetched(given)
+    event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    if "pull_request" in event and (merged_onto := _merged_onto()):
+        return _fetched(merged_onto)
+    base = (event.get("pull_request") or {}).get("base") or {}
+    merge = event.get("merge_group") or {}
+    found = str(base.get("sha") or merge.get("base_sha") or event.get("before") or "")
+    if not found.strip("0"):
+        raise InputError("The event names no commit to compare with: give the input `base-ref`.")
+    return _fetched(found)
+
+
+def _merged_onto() -> str | None:
+    """GitHub checks a pull request out merged into its base; the event's base may be older than that one."""
+    lines = _git("cat-file", "-p", "HEAD").partition("\n\n")[0].splitlines()
+    parents = [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
+    return parents[0] if len(parents) == 2 else None
+
+
+def _fetched(ref: str) -> str:
+    """Its commit. A checkout by actions/checkout holds one commit and no other branch."""
+    found = subprocess.run(
+        ["git", "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if found.returncode == 0:
+        return found.stdout.strip()
+    _git("fetch", "--quiet", "--depth=1", "origin", ref)
+    return _git("rev-parse", "FETCH_HEAD")
+
+
+def _check_out(place: Path, commit: str) -> None:
+    _git("worktree", "add", "--quiet", "--detach", str(place), commit)
+    if prepare := _input("prepare"):
+        print(f"::group::prepare {place.name}", flush=True)
+        subprocess.run(["bash", "-euo", "pipefail", "-c", prepare], cwd=place, check=True)
+        print("::endgroup::", flush=True)
+
+
+def _define(folder: Path, side: str, commit: str) -> None:
+    """A backend that is started by the command of the input and spoken to as the engine is."""
+    start = folder / f"{side}.sh"
+    start.write_text(f"cd {shlex.quote(str(folder / side))}\n{_input('start')}\n", encoding="utf-8")
+    engine = _input("engine", "openai")
+    load_backend(engine)
+    declared = tomllib.loads(paths.definitions("backends")[engine].read_text(encoding="utf-8"))
+    header = {"name": side, "title": f"{side} {commit[:12]}", "licence": "unknown", "homepage": ""}
+    simulated = declared["backend"].get("simulated", False)
+    server = {key: value for key, value in declared["server"].items() if key != "prepare"}
+    kept = {key: declared[key] for key in KEPT if key in declared}
+    cache = kept.get("prefix_cache", {})
+    if "{slot}" in cache.get("reset", {}).get("path", ""):
+        del cache["reset"]  # how many slots this server has is not known; a restart empties them all
+    definition = {
+        "backend": {**header, "weights": "none", "simulated": simulated},
+        "server": {**server, "served_name": "{listed}"},
+        "process": {"program": ["bash", str(start)], "env": {"PORT": "{port}"}},
+        **kept,
+    }
+    text = "".join(f"{key} = {as_toml(value)}\n" for key, value in definition.items())
+    backends = folder / "backends"
+    backends.mkdir(exist_ok=True)
+    (backends / f"{side}.toml").write_text(text, encoding="utf-8")
+
+
+def as_toml(value: Any) -> str:
+    """JSON's texts and numbers are TOML's; its objects are inline tables."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {as_toml(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(as_toml, value)) + "]"
+    return json.dumps(value)
+
+
+def _measured(folder: Path) -> tuple[str, int]:
+    scenario = _input("scenario", "first-look")
+    if scenario.endswith(".toml"):
+        scenario = str(folder / "head" / scenario)
+    flags = ["--backends", ",".join(SIDES), "--scenario", scenario, "--launch", "process", "--no-agreement"]
+    budget = ["--repeats", "auto", "--budget", _input("budget", "30m")]
+    printed, code = _bench(folder, "run", *flags, *budget, *shlex.split(_input("options")))
+    print(printed, flush=True)
+    summary = next((folder / "results").glob("*/summary.json"), None)
+    if summary is None:
+        return f"**Not measured.** `bench run` ended with {code}; the log of the job says why.\n", code
+    gate = ["--fail-on", "slower"] if _input("fail_on", "slower") == "slower" else []
+    compared, verdict = _bench(
+        folder, "compare", str(summary.parent), "--baseline", "base", "--markdown", *gate
+    )
+    return compared + _details(summary.with_name("table.md")), code or (verdict if gate else 0)
+
+
+def _bench(folder: Path, *words: str) -> tuple[str, int]:
+    done = subprocess.run([*BENCH, *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    return done.stdout, done.returncode
+
+
+def _details(table: Path) -> str:
+    if not table.is_file():
+        return ""
+    return f"\n<details><summary>Table</summary>\n\n{table.read_text(encoding='utf-8')}\n</details>\n"
+
+
+def _finish(folder: Path, text: str, code: int) -> int:
+    """The page goes into the job's summary and a file, from which the next step comments."""
+    name = _input("name", "llm-servebench")
+    page = f"<!-- {name} -->\n### {name}: head against base\n\n{text}"
+    comment = folder / "comment.md"
+    comment.write_text(page, encoding="utf-8")
+    for side in SIDES:  # sources are no results
+        if (folder / side).is_dir():
+            _git("worktree", "remove", "--force", str(folder / side))
+    _append("GITHUB_STEP_SUMMARY", page)
+    _append("GITHUB_OUTPUT", f"folder={folder}\ncomment={comment}\nexit-code={code}\n")
+    return code
+
+
+def _append(variable: str, text: str) -> None:
+    with Path(os.environ[variable]).open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _input(name: str, otherwise: str = "") -> str:
+    return os.environ.get(f"BENCH_{name.upper()}") or otherwise
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

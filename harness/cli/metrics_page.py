@@ -1,0 +1,36 @@
+"""`bench list metrics`: every metric of a cell, as rows and as the table of docs/metrics.md."""
+
+from collections.abc import Iterator
+
+from harness.model import METRICS, SLO_METRICS, Metric
+
+
+def rows() -> list[dict[str, str]]:
+    return [
+        {
+            "name": metric.name,
+            "short": metric.short,
+            "unit": metric.unit,
+            "better": metric.better or "",
+            "slo": "yes" if metric.name in SLO_METRICS else "",
+            "about": metric.about,
+        }
+        for metric in METRICS.values()
+    ]
+
+
+def page() -> str:
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "| metric | definition | shown as | verdicts | `[slo]` |"
+    yield "|---|---|---|---|---|"
+    for metric in METRICS.values():
+        slo = "yes" if metric.name in SLO_METRICS else "no"
+        verdicts = f"{metric.better} is better" if metric.better else "none"
+        yield f"| `{metric.name}` | {metric.about} | {_shown(metric)} | {verdicts} | {slo} |"
+
+
+def _shown(metric: Metric) -> str:
+    return f"{metric.short}, {metric.unit}" if metric.unit else metric.short

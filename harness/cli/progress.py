@@ -1,0 +1,106 @@
+"""How far a run is: kept while it goes, for a terminal, a log and the metrics port, and in words."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.load.job import Progress
+    from harness.plan import Cell
+    from harness.run.execute import Run
+
+BAR = 12
+
+
+@dataclass
+class State:
+    """What is going on; read by other threads, so each field is replaced as a whole."""
+
+    began: float
+    run: "Run | None" = None
+    already: int = 0  # cells that were measured before it began to be followed
+    stage: str = ""
+    load: "tuple[Cell, Progress] | None" = None  # while a cell is measured
+
+    @property
+    def cells_left(self) -> int | None:
+        """At most, where a run ends when all pairs are decided; None in a search, which chooses its cells."""
+        if self.run is None or self.run.prepared.options.find_capacity:
+            return None
+        return max(self.run.prepared.cells - len(self.run.cells), 0)
+
+    def left_s(self, now: float) -> float | None:
+        """As the cells so far took; None before the first."""
+        left = self.cells_left
+        done = 0 if self.run is None else len(self.run.cells) - self.already
+        return None if left is None or done < 1 else (now - self.began) / done * left
+
+    def words(self, now: float) -> str:
+        """`first-look: 3 of at most 20 cells, decided 1 of 3 pairs, about 4 min left at most`."""
+        run = self.run
+        if run is None:
+            return ""
+        name = run.prepared.scenario.name
+        if self.cells_left is None:
+            return f"{name}: {len(run.cells)} cells measured"
+        most = "at most " if run.prepared.looks else ""
+        at = f"{name}: {len(run.cells)} of {most}{run.prepared.cells} cells"
+        if run.progress:
+            return f"{at}, {run.progress}"
+        left = self.left_s(now)
+        return f"{at}, about {duration(left)} left{' at most' if most else ''}" if left else at
+
+
+class Display:
+    """A Ui that also looks at the run itself, and that ends."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self.state = State(began=clock())
+
+    def follow(self, run: "Run") -> None:
+        self.state.run, self.state.already = run, len(run.cells)
+
+    def stage(self, text: str) -> None:
+        self.state.stage, self.state.load = text, None
+
+    def load(self, cell: "Cell", progress: "Progress") -> None:
+        self.state.load = cell, progress
+
+    def note(self, text: str) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is shown any more."""
+
+
+def cell_left_s(progress: "Progress") -> float | None:
+    """Of the requests not done yet, as those before took."""
+    if not 0 < progress.done < progress.planned:
+        return None
+    return progress.elapsed_s / progress.done * (progress.planned - progress.done)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def in_flight_text(cell: "Cell", progress: "Progress") -> str:
+    share = progress.done / progress.planned if progress.planned else 1.0
+    bar = "█" * round(BAR * share) + "░" * (BAR - round(BAR * share))
+    failed = f"  {progress.failed} failed" if progress.failed else ""
+    return f"{cell.name}  {bar} {progress.done}/{progress.planned}  {progress.in_flight} in flight{failed}"
+
+
+def speed_parts(progress: "Progress") -> list[str]:
+    ttft, tokens = progress.recent_ttft_ms, progress.recent_output_tokens_per_s
+    parts = [] if ttft is None else [f"TTFT {ttft:.0f} ms"]
+    return parts + ([] if tokens is None else [f"{tokens:.0f} tok/s"])
+
+
+def load_text(cell: "Cell", progress: "Progress") -> str:
+    """All of it in one line."""
+    return "  ".join([in_flight_text(cell, progress), *speed_parts(progress)])

@@ -1,0 +1,23 @@
+"""Which engine is wanted, and how it is to be had."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.engines.launch import LaunchChoice
+from harness.spec.backend import BackendRef, Value
+from harness.spec.models import Model
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    ref: BackendRef
+    choice: LaunchChoice
+    model_name: str
+    model: Model
+    log_path: Path
+    api_key_env: str | None = None  # of an attached server
+    served_name: str | None = None  # what an attached server calls its model; None: the first it lists
+    values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
+    gpu_wait_s: float = 0.0  # for a GPU in use
+    keep: bool = False  # a container stays when the block is left without an error

@@ -1,0 +1,94 @@
+"""Answers of the backends to the agreement questions, and what follows from them."""
+
+from typing import Annotated
+
+from harness.model.record import UNSET, Record, UnsetType, doc
+
+
+class StoredAnswer(Record, frozen=True, kw_only=True):
+    """To one question."""
+
+    text: Annotated[str, doc("Generated.")]
+    finish_reason: Annotated[str | None, doc("As the server says.")]
+    outcome: Annotated[str, doc("Of the request: ok, or why not.")]
+    error: Annotated[str | None, doc("Of a request that failed.")]
+    prompt_tokens: Annotated[int | None, doc("As the server counts.")]
+    output_tokens: Annotated[int | None, doc("As the server counts.")]
+
+
+class AskedCondition(Record, frozen=True, kw_only=True):
+    """The questions put with so many in flight."""
+
+    concurrency: Annotated[int, doc("Questions in flight.")]
+    answers: Annotated[dict[str, StoredAnswer], doc("By question.")]
+
+
+class AskedBackend(Record, frozen=True, kw_only=True):
+    """Everything that one backend answered: agreement/backends/LABEL.json."""
+
+    unloaded: Annotated[AskedCondition, doc("One at a time.")]
+    saturated: Annotated[AskedCondition, doc("All at once.")]
+
+
+class RightCount(Record, frozen=True, kw_only=True):
+    """Of the questions of one kind."""
+
+    asked: Annotated[int, doc("That were put.")]
+    right: Annotated[int, doc("Answered rightly.")]
+
+
+class ConditionAgreement(Record, frozen=True, kw_only=True):
+    """What the answers under one condition are worth."""
+
+    concurrency: Annotated[int, doc("Questions in flight.")]
+    asked: Annotated[int, doc("That were put.")]
+    right: Annotated[int, doc("Answered rightly.")]
+    by_kind: Annotated[dict[str, RightCount], doc("By kind of question.")]
+    faults: Annotated[dict[str, int], doc("Answers that failed, are empty, garbled or repeat themselves.")]
+
+
+class BackendAgreement(Record, frozen=True, kw_only=True):
+    """Of one backend."""
+
+    unloaded: Annotated[ConditionAgreement, doc("One at a time.")]
+    saturated: Annotated[ConditionAgreement, doc("All at once.")]
+    under_load: Annotated[dict[str, int], doc("What became of the answers: same, reworded and worse.")]
+    changed: Annotated[dict[str, tuple[str, ...]], doc("Questions by what became of their answers.")]
+
+
+class Disagreement(Record, frozen=True, kw_only=True):
+    """Between two backends, against what load does to the one that it changes more."""
+
+    answers: Annotated[int, doc("Right from one of the two only.")]
+    own: Annotated[int, doc("Right from that one either unloaded or loaded only.")]
+    own_asked: Annotated[int, doc("Of so many.")]
+    p_value: Annotated[float | None, doc("Fisher's exact test, one-sided; null: nothing to test.")]
+    beyond_load: Annotated[bool, doc("More than load does, over all pairs.")]
+
+
+class PairAgreement(Record, frozen=True, kw_only=True):
+    """Of the unloaded answers of two backends, where both answered."""
+
+    a: Annotated[str, doc("Label.")]
+    b: Annotated[str, doc("Label.")]
+    compared: Annotated[int, doc("Questions that both answered.")]
+    same_text: Annotated[int, doc("In the same words.")]
+    both_right: Annotated[int, doc("Questions.")]
+    only_a_right: Annotated[int, doc("Questions.")]
+    only_b_right: Annotated[int, doc("Questions.")]
+    both_wrong: Annotated[int, doc("Questions.")]
+    p_value: Annotated[float | None, doc("McNemar's exact test; null: they are right in the same ones.")]
+    prompt_tokens_compared: Annotated[int, doc("Questions whose prompts both counted.")]
+    prompt_tokens_equal: Annotated[int, doc("Of them.")]
+    prompt_tokens_difference: Annotated[float | None, doc("Median of b less a.")]
+    different: Annotated[tuple[str, ...], doc("Questions answered in other words.")]
+    disagreement: Annotated[Disagreement | UnsetType, doc("Against what load does.")] = UNSET
+
+
+class Agreement(Record, frozen=True, kw_only=True):
+    """Whether the backends answered rightly, alike, and unharmed by load."""
+
+    questions: Annotated[int, doc("That there are.")]
+    kinds: Annotated[dict[str, int], doc("Questions by kind.")]
+    backends: Annotated[dict[str, BackendAgreement], doc("By label.")]
+    pairs: Annotated[tuple[PairAgreement, ...], doc("Of all backends.")]

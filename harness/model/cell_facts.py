@@ -1,0 +1,173 @@
+"""cell.json: what is known of one measured cell beside its records. Nothing here is derived from them."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from harness.model.client import ClientStats
+from harness.model.figures import ProbeSize
+from harness.model.identity import Identity
+from harness.model.load import Load
+from harness.model.machine import Prices
+from harness.model.record import UNSET, Record, UnsetType, doc
+
+Number = int | float
+Value = bool | int | float | str | None
+
+
+class CellWorkload(Record, frozen=True, kw_only=True):
+    """What was asked, as far as figures and verdicts need it without the file."""
+
+    sha256: Annotated[str, doc("Of the requests before the dialect.")]
+    exact_lengths: Annotated[bool | None, doc("Prompts were counted by the engine's own tokenizer.")]
+    in_stretches: Annotated[bool, doc("Kinds of request come one after another.")] = False
+    output_tokens: Annotated[int | None, doc("Asked for; null where requests differ.")]
+    exact_output: Annotated[bool, doc("The length is forced.")]
+    content_tokens_mean: Annotated[float, doc("Tokens per prompt, without the chat template's.")]
+    ideal_hit_rate: Annotated[float, doc("What an unlimited cache could reuse from a cold start, 0 to 1.")]
+    shared_share: Annotated[
+        float | None, doc("What it could reuse where it holds the shared prefixes; null: not kept.")
+    ] = None
+    cold_cache: Annotated[bool, doc("The scenario asks for an empty cache.")]
+    file: Annotated[str | None, doc("What was asked, below the run folder; null: not kept.")] = None
+
+
+class CellRequest(Record, frozen=True, kw_only=True):
+    """What every request asked for; null where that was not kept."""
+
+    temperature: Annotated[float | None, doc("0: greedy.")] = None
+    top_p: Annotated[float | None, doc("0 to 1.")] = None
+    seed: Annotated[int | None, doc("Null where nothing is drawn.")] = None
+    thinking: Annotated[str | None, doc("on or off.")] = None
+    exact_output: Annotated[bool | None, doc("Whether an exact length was asked for.")] = None
+    # A dialect may send any JSON.
+    fields: Annotated[dict[str, Any] | None, doc("Of every request, in the engine's words.")] = None
+    shapes: Annotated[tuple[str, ...], doc("Constraints of the output that occur.")] = ()
+    tools: Annotated[bool, doc("Whether tools were offered.")] = False
+    unsaid: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
+        default_factory=dict
+    )
+
+
+class Minimum(Record, frozen=True, kw_only=True):
+    """What the scenario declares to be enough for a cell."""
+
+    seconds: Annotated[Number, doc("First measured send to the end of the last measured request.")]
+    answers: Annotated[int, doc("Measured ones.")]
+
+
+class CachePreparation(Record, frozen=True, kw_only=True):
+    """How the prefix cache was brought into its state; null where that was not kept."""
+
+    wanted: Annotated[str | None, doc("cold, warm, primed or any.")] = None
+    means: Annotated[str | None, doc("How it was emptied: none, off, reset, restart or salt.")] = None
+    reset: Annotated[bool | None, doc("Whether the engine emptied it when asked.")] = None
+    how: Annotated[str | None, doc("The same for people.")] = None
+    salted: Annotated[bool, doc("Prompts were kept apart from earlier ones by a salt.")] = False
+    primed: Annotated[int, doc("Requests that filled it again before the window.")] = 0
+
+
+class HistogramIncrease(Record, frozen=True, kw_only=True):
+    """What one of the engine's own histograms observed over the cell, in its unit: seconds."""
+
+    buckets: Annotated[
+        tuple[tuple[float | None, float | None], ...],
+        doc("Upper bound, and how many up to it; the last bound is null: none."),
+    ]
+    sum: Annotated[float, doc("Of all observations.")]
+    count: Annotated[float, doc("Observations.")]
+
+
+class Workers(Record, frozen=True):
+    """How many processes send a cell's requests, and by what that was decided."""
+
+    count: Annotated[int | None, doc("Load processes; null: by the harness's own constants.")]
+    source: Annotated[Literal["given", "doctor", "constants"], doc("--workers, `bench doctor`, or neither.")]
+    per_worker: Annotated[
+        int | None, doc("Streams, or arrivals per second, that one carries here, as `bench doctor` found.")
+    ] = None
+
+
+class SampledSource(Record, frozen=True, kw_only=True):
+    """How one source of telemetry fared, and what it is."""
+
+    period_s: Annotated[float, doc("Time between two reads, s.")]
+    reads: Annotated[int, doc("That worked.")]
+    failures: Annotated[int, doc("That did not.")]
+    last_failure: Annotated[str, doc("What it said.")]
+    longest_read_ms: Annotated[float, doc("Time of the slowest read, ms.")]
+    unavailable: Annotated[str, doc("Why there is nothing from it at all.")]
+    missing: Annotated[dict[str, str], doc("By series: why it could not be read.")]
+    # Each source says other things of itself: GPUs, processes, an address.
+    about: Annotated[dict[str, Any], doc("What was found there, in keys of the source's own.")]
+    failing_since_s: Annotated[float | None, doc("From t0; null: its last read worked.")]
+
+
+class Sampled(Record, frozen=True, kw_only=True):
+    """What was sampled, at what cost, and what could not be."""
+
+    wanted: Annotated[bool, doc("Whether anything was to be sampled.")]
+    problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]
+    sources: Annotated[dict[str, SampledSource], doc("By name.")]
+    sampler: Annotated[
+        dict[str, Number] | UnsetType,
+        doc("Its own cpu_s, wall_s and peak_rss_bytes; missing where it was killed."),
+    ] = UNSET
+
+
+class CellFacts(Record, frozen=True, kw_only=True):
+    """What is known of a cell beside its records. Nothing here is derived from them."""
+
+    cell: Annotated[str, doc("Its folder.")]
+    identity: Annotated[Identity, doc("Taken into summary.json.")]
+    load: Annotated[Load, doc("The load point, and how its requests arrive.")]
+    workload: Annotated[CellWorkload, doc("What was asked.")]
+    request: Annotated[CellRequest, doc("What every request asked for.")] = msgspec.field(
+        default_factory=CellRequest
+    )
+    prefix_cache: Annotated[bool | None, doc("On or off, as declared; null: not known.")] = None
+    habits: Annotated[dict[str, Value], doc("Of the dialect, as declared.")] = msgspec.field(
+        default_factory=dict
+    )
+    engine_values: Annotated[
+        dict[str, Value] | None, doc("[engine.values] as started; null: bench did not start it.")
+    ] = None
+    start: Annotated[
+        dict[str, float | None] | None, doc("Seconds until provided, ready, and the first answer.")
+    ] = None
+    planned: Annotated[int, doc("Requests to be measured; warm-up apart.")]
+    slo: Annotated[
+        dict[str, dict[str, Number]] | None, doc("Limits in ms by latency and share of requests.")
+    ] = None
+    probe: Annotated[
+        ProbeSize | None, doc("Of --find-capacity: the least of this cell; null: not of a search.")
+    ] = None
+    minimum: Annotated[
+        Minimum | None, doc("What the scenario declares to be enough; null: before it could.")
+    ] = None
+    unsent: Annotated[int, doc("Requests that were never due.")]
+    interrupted: Annotated[bool, doc("Ended before its time by whoever ran it.")] = False
+    cache: Annotated[CachePreparation, doc("How the prefix cache was brought into its state.")] = (
+        msgspec.field(default_factory=CachePreparation)
+    )
+    t0_unix_ns: Annotated[int, doc("Wall clock at t0.")]
+    t0_monotonic_ns: Annotated[
+        int | None, doc("The same moment on the clock of the records; null: not kept.")
+    ] = None
+    server_counters: Annotated[
+        dict[str, float] | None, doc("The engine's counters: after less before; null: it has none.")
+    ]
+    engine_log: Annotated[str | None, doc("Below the run folder; null: the engine is not ours.")] = None
+    client: Annotated[ClientStats, doc("How the load generator fared.")]
+    workers: Annotated[
+        Workers | None, doc("How many load processes, and by what that was decided; null: not kept.")
+    ] = None
+    counter_restarts: Annotated[int, doc("Counters that fell: the engine restarted.")] = 0
+    server_histograms: Annotated[
+        dict[str, HistogramIncrease] | None, doc("Of the engine, over the cell; null: not kept.")
+    ] = None
+    telemetry: Annotated[
+        Sampled | None, doc("What was sampled, and what could not be; null: measured without.")
+    ] = None
+    prices: Annotated[Prices | None, doc("What an hour costs, where that was given.")] = None
+    engine_exited: Annotated[str | None, doc("How, where it ended during the cell.")]

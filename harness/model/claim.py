@@ -1,0 +1,40 @@
+"""What a run says of published claims."""
+
+from typing import Annotated, Literal
+
+from harness.model.load import LoadPoint
+from harness.model.record import Record, doc
+
+ClaimWord = Literal["reproduced", "contradicted", "not decidable here"]
+
+
+class ClaimFinding(Record, frozen=True, kw_only=True):
+    """At one load point, of one pair or one system."""
+
+    about: Annotated[str, doc("Label, or two of them.")]
+    load: Annotated[LoadPoint, doc("The load point.")]
+    stated: Annotated[
+        tuple[float, float | None], doc("Lowest and highest that the claim allows; null: no limit.")
+    ]
+    measured: Annotated[
+        tuple[float, float, float] | None, doc("Interval, low, estimate, high; null: there is none.")
+    ]
+    verdict: Annotated[ClaimWord, doc("Here.")]
+    why: Annotated[str, doc("For people.")]
+
+
+class ClaimResult(Record, frozen=True, kw_only=True):
+    """One published claim that the run is about."""
+
+    id: Annotated[str, doc("In `bench claims`.")]
+    says: Annotated[str, doc("The claim, in one sentence.")]
+    source: Annotated[str, doc("Title of where it was published.")]
+    url: Annotated[str, doc("Of the source.")]
+    kind: Annotated[str, doc("ratio, order, value or scaling.")]
+    measure: Annotated[str, doc("Metric, by its dotted path in a cell.")]
+    verdict: Annotated[ClaimWord, doc("Of all that was found.")]
+    why: Annotated[str, doc("For people.")]
+    found: Annotated[tuple[ClaimFinding, ...], doc("By load point, and pair or system.")]
+    stated_under: Annotated[str, doc("Conditions of the claim, as far as they were stated.")]
+    differs: Annotated[tuple[str, ...], doc("Conditions here that were not stated, or are others.")]
+    conflicts: Annotated[tuple[str, ...], doc("What other sources say against it.")]

@@ -1,0 +1,80 @@
+"""What a metric is: all that is said of it anywhere, beside its value."""
+
+from typing import Literal
+
+from msgspec import Meta
+
+from harness.model.record import Record
+
+Better = Literal["lower", "higher"]
+Family = Literal["latency", "rate", "share", "price"]
+# A difference between two backends that distorts some metrics and not others.
+Distortion = Literal["answers", "output-length", "queued-output-length", "tokens-per-event"]
+Presence = Literal["always", "when known", "when asked for"]
+
+PERCENTILES = ("p50", "p90", "p95", "p99")
+STATISTICS = ("mean", *PERCENTILES)  # of a latency
+OF_LENGTH: tuple[Distortion, ...] = ("answers", "output-length")
+
+_UNITS = {"latency": "ms", "share": "%"}
+
+
+class Column(Record, frozen=True, kw_only=True):
+    """A column of the result table."""
+
+    statistic: str = ""  # of a latency
+    head: tuple[str, str, str] | None = None  # two narrow lines and the unit; None: its short name
+    presence: Presence = "always"
+
+
+class Charts(Record, frozen=True, kw_only=True):
+    """Which charts a metric has: of which statistics of a latency, `""` standing for any other metric."""
+
+    stem: str  # of their file names
+    load: tuple[str, ...] = ("",)  # against the load
+    rate: tuple[str, ...] = ()  # throughput against it
+    papers: tuple[str, ...] = ()  # of `load`, drawn for papers too
+    distribution: Literal["none", "page", "papers"] = "none"
+
+
+class Metric(Record, frozen=True, kw_only=True):
+    short: str  # `TTFT`: in table heads and on axes
+    title: str  # `Time to first token`: what a chart is called
+    about: str  # the definition
+    family: Family
+    name: str = ""  # its key in summary.json, set by the registry
+    own_unit: str = ""  # of a rate or a price
+    compared: bool = True  # whether a verdict can be about it
+    per_request: bool = True  # one value for each request; else they are not independent of each other
+    distorted_by: tuple[Distortion, ...] = ()
+    ideal: str = ""  # the metric that says its best value
+    columns: tuple[Column, ...] = ()
+    charts: Charts | None = None
+
+    @property
+    def unit(self) -> str:
+        """Of its value times `scale`."""
+        return _UNITS.get(self.family, self.own_unit)
+
+    @property
+    def scale(self) -> float:
+        return 100.0 if self.family == "share" else 1.0
+
+    @property
+    def better(self) -> Better | None:
+        """None where no verdict can be about it."""
+        if not self.compared:
+            return None
+        return "lower" if self.family in ("latency", "price") else "higher"
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Of its values in a cell of summary.json."""
+        if self.family != "latency":
+            return (self.name,)
+        return tuple(f"{self.name}.{statistic}" for statistic in STATISTICS)
+
+    @property
+    def meta(self) -> Meta:
+        """For the field of the document that holds its value."""
+        return Meta(description=self.about, extra={"metric": self})

@@ -1,0 +1,263 @@
+"""Every metric of a cell, declared once: schema, docs, tables, charts, limits and verdicts follow from it."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, get_type_hints
+
+from msgspec.structs import replace
+
+from harness.model.figures import LatencyStats
+from harness.model.identity import Identity
+from harness.model.metric import OF_LENGTH, Better, Charts, Column, Distortion, Family, Metric
+
+
+class Measured(Identity, frozen=True, kw_only=True):
+    """A cell's metrics, in the order in which tables show them."""
+
+    ttft_ms: Annotated[
+        LatencyStats,
+        Metric(
+            family="latency",
+            short="TTFT",
+            title="Time to first token",
+            about="From the intended send (in a closed loop: the actual one) to the first event that carries "
+            "generated text: content, reasoning or tool-call text, never a role-only or empty delta.",
+            distorted_by=("queued-output-length",),
+            columns=(
+                Column(statistic="p50"),
+                Column(statistic="p90"),
+                Column(statistic="p99", presence="when known"),
+            ),
+            charts=Charts(
+                stem="ttft",
+                load=("p50", "p90", "p99"),
+                rate=("p50", "p90"),
+                papers=("p50", "p90"),
+                distribution="papers",
+            ),
+        ).meta,
+    ]
+    ttft_service_ms: Annotated[
+        LatencyStats,
+        Metric(
+            family="latency",
+            short="TTFT from the actual send",
+            title="Time to first token from the actual send",
+            about="From the actual send to the first event that carries generated text. Time spent "
+            "connecting lies before it: it is stored as `connect_ns`.",
+            distorted_by=("queued-output-length",),
+        ).meta,
+    ]
+    itl_ms: Annotated[
+        LatencyStats,
+        Metric(
+            family="latency",
+            short="ITL",
+            title="Inter-token latency",
+            about="Gaps between successive arrivals of text in one answer, pooled over requests. Events that "
+            "came as one are one arrival (`events_per_arrival`), and an event may carry several tokens "
+            "(`output_tokens.tokens_per_event`): that is one gap.",
+            per_request=False,
+            distorted_by=("output-length", "tokens-per-event"),
+            columns=(Column(statistic="p50"),),
+            charts=Charts(stem="itl", load=("p50", "p99"), distribution="papers"),
+        ).meta,
+    ]
+    tpot_ms: Annotated[
+        LatencyStats,
+        Metric(
+            family="latency",
+            short="TPOT",
+            title="Time per output token",
+            about="(last text event − first) / (output tokens − those of the first event), per request; "
+            "answers of one token, or that came in one event, have none.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(statistic="p50"),),
+            charts=Charts(stem="tpot", load=("p50",), rate=("p50",), distribution="page"),
+        ).meta,
+    ]
+    e2e_ms: Annotated[
+        LatencyStats,
+        Metric(
+            family="latency",
+            short="E2E",
+            title="End-to-end latency",
+            about="From the intended send (in a closed loop: the actual one) to the last event that carries "
+            "generated text.",
+            distorted_by=("output-length",),
+            columns=(Column(statistic="p50"),),
+            charts=Charts(stem="e2e", load=("p50", "p90"), rate=("p50",), distribution="page"),
+        ).meta,
+    ]
+    output_tokens_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="output",
+            title="Throughput",
+            own_unit="tokens/s",
+            about="Output tokens of the answers, each by the share of its work that lies inside the window, "
+            "per second of the window.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(head=("output", "", "tok/s")),),
+            charts=Charts(stem="throughput", papers=("",)),
+        ).meta,
+    ]
+    input_tokens_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="input",
+            title="Input throughput",
+            own_unit="tokens/s",
+            about="Prompt tokens of the answers, by the same shares.",
+            distorted_by=OF_LENGTH,
+        ).meta,
+    ]
+    requests_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="requests",
+            title="Answers",
+            own_unit="per s",
+            about="Answers of any phase, each by the share of its work that lies inside the window, per "
+            "second of the window.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(head=("done", "", "req/s")),),
+            charts=Charts(stem="requests"),
+        ).meta,
+    ]
+    output_chars_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="output",
+            title="Throughput in characters",
+            own_unit="characters/s",
+            about="Characters of the answers, by the same shares. They compare between tokenizers.",
+            distorted_by=OF_LENGTH,
+        ).meta,
+    ]
+    goodput_requests_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="goodput",
+            title="Goodput",
+            own_unit="requests/s",
+            about="Answers inside every limit of `[slo]`, by the same shares.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(head=("goodput", "", "req/s"), presence="when asked for"),),
+            charts=Charts(stem="goodput", papers=("",)),
+        ).meta,
+    ]
+    prefix_cache_hit_rate: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="cached share of prompt tokens",
+            title="Prefix-cache hits",
+            about="Cached share of the prompt tokens of the measured answers, 0 to 1, from their usage "
+            "blocks; else from the engine's counters over the whole cell. `prefix_cache_source` says which.",
+            ideal="prefix_cache_ideal",
+            columns=(Column(head=("cache", "hit", "%")),),
+            charts=Charts(stem="cache", papers=("",)),
+        ).meta,
+    ]
+    prefix_cache_ideal: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="ideal",
+            title="Ideal prefix-cache hits",
+            about="Share of the requests' own tokens, 0 to 1, that an unlimited cache could reuse, one after "
+            "another, chat template left out; of the requests that the hit rate is of.",
+            compared=False,
+        ).meta,
+    ]
+    structured_valid_rate: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="answers that fit the schema",
+            title="Answers that fit the schema",
+            about="Answers of the form asked for among the whole ones, 0 to 1.",
+            columns=(Column(head=("valid", "form", "%"), presence="when asked for"),),
+            charts=Charts(stem="valid"),
+        ).meta,
+    ]
+    tool_call_valid_rate: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="right tool calls",
+            title="Right tool calls",
+            about="Right tool calls among the whole answers, 0 to 1.",
+            compared=False,
+            columns=(Column(head=("valid", "calls", "%"), presence="when asked for"),),
+        ).meta,
+    ]
+    label_accuracy: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="right labels",
+            title="Right labels",
+            about="Right labels among the answers, 0 to 1.",
+            compared=False,
+            columns=(Column(head=("right", "labels", "%"), presence="when asked for"),),
+        ).meta,
+    ]
+    cost_per_million_output_tokens: Annotated[
+        float | None,
+        Metric(
+            family="price",
+            short="cost of a million output tokens",
+            title="Cost",
+            about="Price of a million output tokens, in the currency of the price given.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(head=("cost", "1M tok", ""), presence="when asked for"),),
+            charts=Charts(stem="cost", papers=("",)),
+        ).meta,
+    ]
+    joules_per_output_token: Annotated[
+        float | None,
+        Metric(
+            family="price",
+            short="energy of an output token",
+            title="Energy",
+            own_unit="J",
+            about="Energy of an output token, idle power included.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(head=("energy", "", "J/tok"), presence="when asked for"),),
+            charts=Charts(stem="energy"),
+        ).meta,
+    ]
+
+
+def _declared() -> Iterator[tuple[str, Metric]]:
+    for name, hint in get_type_hints(Measured, include_extras=True).items():
+        for meta in getattr(hint, "__metadata__", ()):
+            if meta.extra:
+                yield name, replace(meta.extra["metric"], name=name)
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(dict(_declared()))
+
+# By the dotted path of a value in a cell, such as `ttft_ms.p50`: what a verdict can be about.
+VERDICT_METRICS: Mapping[str, Better] = MappingProxyType(
+    {path: metric.better for metric in METRICS.values() if metric.better for path in metric.paths}
+)
+
+
+def family(wanted: Family) -> list[Metric]:
+    return [metric for metric in METRICS.values() if metric.family == wanted]
+
+
+def distorted_by(*causes: Distortion) -> tuple[str, ...]:
+    return tuple(name for name, metric in METRICS.items() if set(causes) & set(metric.distorted_by))
+
+
+# What [slo] can limit: only what each request has can be within a limit.
+SLO_METRICS = tuple(metric.name for metric in family("latency") if metric.per_request)

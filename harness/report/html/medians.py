@@ -1,0 +1,46 @@
+"""A row per backend and load: what is read first, with the cells folded behind it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, details, join, table, tag
+from harness.report.text import NOT_KNOWN, counted, number
+from harness.report.view import Group, Row, groups, repeats
+
+
+def where(source: Source, group: Group, row: Row) -> Html:
+    """`vllm, concurrency 8`"""
+    return join([source.name(row.label), f", {group.point.kind} {group.point.value:g}"])
+
+
+def every_row(source: Source) -> Iterator[tuple[Group, Row]]:
+    return ((group, row) for group in groups(source.summary) for row in group.rows)
+
+
+def of_repeats(source: Source) -> str:
+    return ", medians of the repeats" if repeats(source.summary) > 1 else ""
+
+
+def median(row: Row, path: str, scale: float = 1.0) -> Html:
+    """Of the repeats that are not INVALID."""
+    found = row.spread(path)
+    if found is None:
+        return tag("span", NOT_KNOWN, class_="unknown", title=row.why_unknown(path))
+    return tag("span", number(found.median * scale))
+
+
+def medians(
+    source: Source, caption: str, columns: Mapping[str, tuple[str, float]], rows: Sequence[tuple[Group, Row]]
+) -> Html:
+    """`columns`: path in a cell → heading, and what its value is multiplied by."""
+    made = (
+        [where(source, group, row), *(median(row, path, scale) for path, (_head, scale) in columns.items())]
+        for group, row in rows
+    )
+    owners = [source.index(row.label) for _group, row in rows]
+    heads = ["backend, load", *(head for head, _scale in columns.values())]
+    return table(f"{caption}{of_repeats(source)}", heads, made, owners, "numbers")
+
+
+def folded(cells: int, *content: str) -> Html:
+    return details(f"Cell by cell: {counted(cells, 'cell')}", *content)

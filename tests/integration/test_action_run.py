@@ -1,0 +1,76 @@
+"""The action's measuring step with a fake event, on checkouts whose servers differ by what a commit says."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MEASURE = Path(__file__).resolve().parents[2] / "action" / "measure.py"
+TRUTH = "-m harness truth --port $PORT --gap-ms 2"
+QUICK = "--concurrency 2 --requests 6 --output-tokens 4 --set load.min_answers=4 --set load.min_seconds=0 "
+QUICK += "--no-probe --no-report --max-repeats 3"
+
+
+@pytest.fixture
+def step(tmp_path, monkeypatch):
+    """`step(ttft_ms of base, of head)`: its exit code, its outputs and the job's summary."""
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    monkeypatch.chdir(repository)
+
+    def git(*words):
+        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        done = subprocess.run(["git", *identity, *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def run(base, head, **inputs):
+        git("init", "--quiet")
+        commits = []
+        for ttft_ms in (base, head):
+            Path("ttft").write_text(str(ttft_ms), encoding="utf-8")
+            git("add", ".")
+            git("commit", "--quiet", "--allow-empty", "--message", "a change")
+            commits.append(git("rev-parse", "HEAD"))
+        files = {name: tmp_path / name for name in ("event", "summary", "output")}
+        files["event"].write_text(json.dumps({"before": commits[0]}), encoding="utf-8")
+        (tmp_path / "temp").mkdir()
+        environment = {
+            "RUNNER_TEMP": tmp_path / "temp",
+            "GITHUB_EVENT_PATH": files["event"],
+            "GITHUB_STEP_SUMMARY": files["summary"],
+            "GITHUB_OUTPUT": files["output"],
+            "BENCH_ENGINE": "truth",
+            "BENCH_START": f'exec {sys.executable} {TRUTH} --ttft-ms "$(cat made)"',
+            "BENCH_PREPARE": "cp ttft made",
+            "BENCH_OPTIONS": QUICK,
+            **{f"BENCH_{name.upper()}": value for name, value in inputs.items()},
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, str(value))
+        done = subprocess.run([sys.executable, str(MEASURE)], capture_output=True, text=True, timeout=120)
+        outputs = dict(line.split("=", 1) for line in files["output"].read_text().splitlines())
+        assert outputs["exit-code"] == str(done.returncode)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, outputs, files["summary"].read_text(encoding="utf-8")
+
+    return run
+
+
+def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(step):
+    code, outputs, summary = step(20, 60)
+    assert code == 1
+    assert "**Slower: head ttft" in summary.replace("\\", "")
+    assert "SIMULATED" in summary
+    assert Path(outputs["comment"]).read_text(encoding="utf-8") == summary
+    folder = Path(outputs["folder"])
+    assert {path.name for path in folder.iterdir()} >= {"results", "backends", "comment.md"}
+    assert not (folder / "base").exists()
+
+
+def test_a_build_that_fails_is_told_on_the_page(step):
+    code, outputs, summary = step(20, 20, prepare="false")
+    assert code == 2
+    assert "**Not measured.**" in summary
+    assert not (Path(outputs["folder"]) / "results").exists()

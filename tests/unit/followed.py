@@ -1,0 +1,35 @@
+"""A run as a display follows it: three cells measured, and one going on."""
+
+from types import SimpleNamespace
+
+import report_summaries
+
+from harness.load.job import Progress
+from harness.model import LoadPoint
+from harness.plan import Cell
+
+EIGHT = {"kind": "concurrency", "value": 8}
+CELL = Cell("001-llamacpp-c8-r0", 1, LoadPoint(**EIGHT), 0)
+
+
+def progress(done=16, planned=64, failed=0, ttft_ms=228.0):
+    return Progress(8.0, planned, done + 8, done, failed, 8, ttft_ms, 412.0)
+
+
+def run(*cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="", search=False):
+    prepared = SimpleNamespace(
+        labels=labels,
+        cells=planned,
+        looks=looks,
+        scenario=SimpleNamespace(name="first-look"),
+        options=SimpleNamespace(find_capacity=search),
+    )
+    return SimpleNamespace(prepared=prepared, cells=list(cells), progress=told)
+
+
+SUSPECT = report_summaries.verdict("SUSPECT", "too-short", "1 s", "10 s", "")
+MEASURED = (
+    report_summaries.cell("vllm", EIGHT),
+    report_summaries.cell("vllm", EIGHT, validity=SUSPECT),
+    report_summaries.cell("llamacpp", EIGHT),
+)

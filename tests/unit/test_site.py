@@ -1,0 +1,97 @@
+"""The documentation: no link to nothing, no page without a place, the flags it names."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location("site_pages", ROOT / ".ci" / "site.py")
+site = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(site)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    target = tmp_path_factory.mktemp("site")
+    site.lay_out(target)
+    return target
+
+
+def test_every_page_has_one_place(pages):
+    placed = list(site.in_nav(site.settings()["nav"]))
+    assert sorted(placed) == sorted(path.relative_to(pages).as_posix() for path in pages.rglob("*.md"))
+
+
+def slug(heading):
+    """As the site and the repository's own view make anchors of headings."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower().strip()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(text):
+    found = {
+        slug(line.lstrip("#")) for line in site._FENCE.sub("", text).splitlines() if line.startswith("#")
+    }
+    return found | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+
+
+def test_every_link_of_the_site_leads_somewhere(pages):
+    for path in pages.rglob("*.md"):
+        text = site._FENCE.sub("", path.read_text(encoding="utf-8"))
+        for address, anchor in re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)", text):
+            if "://" in address:
+                continue
+            found = (path.parent / address).resolve() if address else path
+            assert found.is_file(), f"{path.name}: {address}"
+            if anchor and found.suffix == ".md":
+                assert anchor in anchors(found.read_text(encoding="utf-8")), (
+                    f"{path.name}: {address}#{anchor}"
+                )
+
+
+def test_links_out_of_the_pages_go_to_the_repository(pages):
+    text = (pages / "github-action.md").read_text(encoding="utf-8")
+    assert "(https://github.com/llm-servebench/llm-servebench/blob/main/action.yml)" in text
+    assert "(verdicts.md#how-often-it-is-wrong)" in text
+    assert "](docs/" not in (pages / "changelog.md").read_text(encoding="utf-8")
+
+
+def test_a_link_to_nothing_is_an_error():
+    path = ROOT / "docs" / "index.md"
+    with pytest.raises(site.BadLinkError, match=r"no nowhere\.md"):
+        site.relinked("[x](nowhere.md)", path, "index.md", {}, "https://here")
+    assert site.relinked("```\n[x](nowhere.md)\n```", path, "index.md", {}, "https://here").startswith("```")
+
+
+def test_programs_find_every_page(pages):
+    text = (pages / "llms.txt").read_text(encoding="utf-8")
+    assert text.startswith("# bench\n")
+    address = re.escape(site.settings()["site_url"])
+    listed = re.findall(rf"^- \[.+\]\({address}([\w/-]+)\.html\): .+$", text, re.MULTILINE)
+    placed = set(site.in_nav(site.settings()["nav"]))
+    assert sorted(f"{page}.md" for page in listed) == sorted(placed - {"index.md"})
+
+
+def test_the_commands_page_has_them_all(pages):
+    from harness.cli.main import COMMANDS
+
+    text = (pages / "commands.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## bench (\S+)$", text, re.MULTILINE) == list(COMMANDS)
+    assert "--metrics-port" in text
+
+
+def test_every_flag_on_our_side_of_the_migration_page_exists():
+    from harness.cli.main import COMMANDS, command_parser
+
+    actions = [one for name in COMMANDS for one in command_parser(name)._actions]
+    known = {flag for one in actions for flag in one.option_strings}
+    text = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    right = [line.split(" | ")[-1] for line in text.splitlines() if line.startswith("| ")]
+    typed = re.findall(r"^bench (?:.*\\\n)*.*$", text, re.MULTILINE)
+    ours = {flag for words in (*right, *typed) for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", words)}
+    assert len(ours) > 20
+    assert ours <= known
+    named = set(re.findall(r"--scenario ([a-z-]+)", text))
+    assert {name for name in named if not (ROOT / "workloads" / f"{name}.toml").is_file()} == set()
