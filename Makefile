@@ -60,7 +60,7 @@ studies: $(VENV)/ready ## statistical studies behind the figures in docs: about 
 	$(BIN)/python -m tests.bench.coverage
 	$(BIN)/python -m tests.bench.upper_bounds
 
-studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuzzed streams: what CI runs
+studies-quick: $(VENV)/ready ## the same studies with fewer experiments, and fuzzed streams
 	$(BIN)/python -m tests.bench.upper_bounds --times 500
 	$(BIN)/python -m tests.bench.coverage --times 100
 	$(BIN)/python -m tests.bench.rates --times 100
