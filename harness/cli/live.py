@@ -54,8 +54,7 @@ class LiveView(Display):
         self._last_draw = self._last_sample = float("-inf")
 
     def stage(self, text: str) -> None:
-        # "engine: loading (12 s): …" is the same stage as a moment ago.
-        other = self.state.load is not None or text.partition(" (")[0] != self.state.stage.partition(" (")[0]
+        other = self.state.load is not None or self._is_other_stage(text)
         super().stage(text)
         self._ttft_ms.clear()
         self._draw(force=other)

@@ -48,8 +48,7 @@ class PlainLines(Display):
         self._last = 0.0
 
     def stage(self, text: str) -> None:
-        # "engine: loading (12 s): …" is the same stage as a moment ago.
-        other = text.partition(" (")[0] != self.state.stage.partition(" (")[0]
+        other = self._is_other_stage(text)
         super().stage(text)
         if other or self._due():
             self._line(text)
@@ -61,6 +60,9 @@ class PlainLines(Display):
         super().load(cell, progress)
         if self._due():
             self._line(load_text(cell, progress))
+
+    def close(self) -> None:
+        """Lines stay."""
 
     def _due(self) -> bool:
         return self._clock() - self._last >= LOG_EVERY_S

@@ -1,6 +1,7 @@
 """How far a run is: kept while it goes, for a terminal, a log and the metrics port, and in words."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -52,7 +53,7 @@ class State:
         return f"{at}, about {duration(left)} left{' at most' if most else ''}" if left else at
 
 
-class Display:
+class Display(ABC):
     """A Ui that also looks at the run itself, and that ends."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -68,9 +69,15 @@ class Display:
     def load(self, cell: "Cell", progress: "Progress") -> None:
         self.state.load = cell, progress
 
-    def note(self, text: str) -> None:
-        raise NotImplementedError
+    def _is_other_stage(self, text: str) -> bool:
+        """`engine: loading (12 s): …` is the same stage as a moment ago."""
+        return text.partition(" (")[0] != self.state.stage.partition(" (")[0]
 
+    @abstractmethod
+    def note(self, text: str) -> None:
+        """A line that stays."""
+
+    @abstractmethod
     def close(self) -> None:
         """Nothing is shown any more."""
 
