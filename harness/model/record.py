@@ -14,20 +14,6 @@ T = TypeVar("T")
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Immutable. A key that is UNSET is not written; one with a default may be missing in older files."""
 
-    # While rooms move from dicts to attributes.
-    def __getitem__(self, key: str) -> Any:
-        value = getattr(self, key, UNSET)
-        if value is UNSET:
-            raise KeyError(key)
-        return value
-
-    def get(self, key: str, default: Any = None) -> Any:
-        value = getattr(self, key, UNSET)
-        return default if value is UNSET else value
-
-    def keys(self) -> list[str]:
-        return [name for name in self.__struct_fields__ if getattr(self, name) is not UNSET]
-
 
 def doc(text: str) -> Meta:
     """What a key means, with its unit where the name has none: for the JSON schema."""

@@ -31,7 +31,7 @@ def test_the_engines_counters_are_our_counts_on_every_cell(folder, summary):
         records, facts = folder.read_cell(cell["cell"])
         rows = records.requests
         assert (rows["outcome"] == Outcome.OK).all()
-        counted = facts["server_counters"]
+        counted = facts.server_counters
         for ours, theirs in (
             ("prompt_tokens", "prompt_tokens"),
             ("output_tokens", "output_tokens"),

@@ -61,11 +61,11 @@ def test_a_slow_engine_is_asked_for_so_long_only(here):
         launch = resolve_launch(ref, "auto")
         with open_engine(EngineRequest(ref, launch, name, model, here / "log"), print) as engine:
             asked = ask_all(ref.definition, engine, load_questions(), print, threading.Event(), limit_s=2)
-    unloaded, saturated = (asked[condition]["answers"] for condition in ("unloaded", "saturated"))
+    unloaded, saturated = asked.unloaded.answers, asked.saturated.answers
     assert 4 <= len(unloaded) <= 7
     assert saturated.keys() == unloaded.keys()
-    found = compare(load_questions(), {"slow": asked})["backends"]["slow"]
-    assert found["unloaded"]["asked"] == sum(found["under_load"].values()) == len(unloaded)
+    found = compare(load_questions(), {"slow": asked}).backends["slow"]
+    assert found.unloaded.asked == sum(found.under_load.values()) == len(unloaded)
 
 
 def test_simulated_servers_are_not_asked_unless_told_to(here):

@@ -60,14 +60,14 @@ def test_the_engines_cpu_is_told_from_others():
             process.kill()
             process.wait()
     window = Window(0, 2_800_000_000, "whole")
-    host = machine.host(telemetry, facts["sources"], window)
-    server = machine.server(telemetry, facts["sources"], window, Server(), {})
+    host = machine.host(telemetry, facts.sources, window)
+    server = machine.server(telemetry, facts.sources, window, Server(), {})
     assert host.server_cores > 0.1
     assert host.client_cores > 0.1, "whatever else this process started is its own work"
     assert host.server_cores + host.client_cores <= host.busy_cores + 0.1
     assert server.busiest_process.cores == pytest.approx(host.server_cores, abs=0.05)
     assert server.rss_bytes.max > 5e6
-    names = facts["sources"]["processes"]["about"]["engine_processes"]
+    names = facts.sources["processes"].about["engine_processes"]
     assert len(names) == 2
 
 
@@ -85,10 +85,10 @@ def test_engine_metrics_are_sampled_and_what_it_lacks_is_named():
         telemetry, facts = watched(
             2.0, exporter=exporter(f"{server.url}/metrics", counters=COUNTERS, gauges=GAUGES)
         )
-    engine = facts["sources"]["engine"]
-    assert engine["failures"] == 0
+    engine = facts.sources["engine"]
+    assert engine.failures == 0
     assert 3 <= len(telemetry.get("engine.running").values) <= 7
-    assert engine["missing"] == {"engine.draft_tokens": "no vllm:no_such_total in the engine's metrics"}
+    assert engine.missing == {"engine.draft_tokens": "no vllm:no_such_total in the engine's metrics"}
     assert "engine.draft_tokens" not in telemetry.series
 
 
@@ -99,9 +99,9 @@ def test_an_exporter_that_dies_is_a_gap_and_nothing_more():
             halfway=lambda: os.kill(server.pid, signal.SIGKILL),
             exporter=exporter(f"{server.url}/metrics", counters=COUNTERS),
         )
-    engine = facts["sources"]["engine"]
-    assert 1.5 < engine["failing_since_s"] < 3.2
-    assert "refused" in engine["last_failure"].lower() or "reset" in engine["last_failure"].lower()
+    engine = facts.sources["engine"]
+    assert 1.5 < engine.failing_since_s < 3.2
+    assert "refused" in engine.last_failure.lower() or "reset" in engine.last_failure.lower()
     assert telemetry.get("engine.output_tokens").at_ns[-1] < 2.3e9
     assert telemetry.get("host.cpu_busy_s").at_ns[-1] > 3.5e9, "all else goes on"
 
@@ -113,9 +113,9 @@ def test_an_exporter_that_hangs_holds_up_no_other_source():
             telemetry, facts = watched(5.0, exporter=exporter(f"{server.url}/metrics", counters=COUNTERS))
         finally:
             os.kill(server.pid, signal.SIGCONT)
-    assert facts["sources"]["engine"]["failing_since_s"] is not None
+    assert facts.sources["engine"].failing_since_s is not None
     assert len(telemetry.get("host.cpu_busy_s").values) > 12
-    assert facts["problem"] is None
+    assert facts.problem is None
 
 
 @contextmanager
@@ -160,8 +160,8 @@ def test_json_statistics_are_read_and_an_empty_answer_is_no_sample():
         )
     assert telemetry.get("engine.running").values.tolist() == [3, 4]
     assert telemetry.get("engine.kv_use").values.tolist() == [0.25, 0.5]
-    assert set(facts["sources"]["engine"]["missing"]) == {"engine.waiting"}
-    assert facts["sources"]["engine"]["failures"] == 0
+    assert set(facts.sources["engine"].missing) == {"engine.waiting"}
+    assert facts.sources["engine"].failures == 0
 
 
 def test_a_killed_sampler_loses_half_a_second():
@@ -170,7 +170,7 @@ def test_a_killed_sampler_loses_half_a_second():
         time.sleep(2.0)
         watcher.process.kill()
         telemetry = watcher.stop(t0)
-    assert watcher.sampled["problem"] == "the sampler was killed"
+    assert watcher.sampled.problem == "the sampler was killed"
     assert telemetry.get("host.cpu_busy_s").at_ns[-1] > 1.0e9
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_started_where_sampling_is_off():
     with Watcher(None) as watcher:
         watcher.idle()
         assert watcher.stop(0).series == {}
-    assert "--sample-hz 0" in watcher.sampled["problem"]
+    assert "--sample-hz 0" in watcher.sampled.problem
 
 
 def powercap(folder, microjoules):
@@ -291,5 +291,5 @@ def test_a_file_in_the_users_directory_is_not_mistaken_for_a_library(tmp_path, m
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('not mine')")
     monkeypatch.chdir(tmp_path)
     telemetry, facts = watched(1.0)
-    assert facts["problem"] is None
+    assert facts.problem is None
     assert len(telemetry.get("host.cpu_busy_s").values) >= 2

@@ -88,7 +88,7 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
         "dial": "default",
         "dial@tuned": "tuned",
     }
-    assert manifest["backends"]["dial@tuned"]["tuned"]["values"] == {"ttft_ms": 200}
+    assert manifest.backends["dial@tuned"].tuned["values"] == {"ttft_ms": 200}
     assert "tuned-elsewhere" not in [warning["code"] for warning in summary["warnings"]]
     assert summary["ranking"]["ttft_ms.p50"] == "dial@tuned >> dial"
     assert "divisions: dial@tuned tuned" in (run.path / "table.txt").read_text()

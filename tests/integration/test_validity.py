@@ -50,7 +50,7 @@ def verdict(result, rate):
         workload={"output_tokens": TOKENS, "exact_output": True},
     )
     judged = judge(Evidence(result.records, facts))
-    return judged["verdict"], {reason["code"] for reason in judged["reasons"]}
+    return judged.verdict, {reason.code for reason in judged.reasons}
 
 
 @pytest.fixture

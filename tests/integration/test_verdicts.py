@@ -70,8 +70,8 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     shutil.rmtree("results")
     bench("run", *SMALL, "--backends", "calm,slow", "--repeats", "1", limit_s=100)
     manifest = RunFolder(run_folder()).read_manifest()
-    assert manifest["backends"]["calm"]["noise_key"] == key
-    assert manifest["noise_floor"] == {"calm": floors}
+    assert manifest.backends["calm"].noise_key == key
+    assert manifest.noise_floor == {"calm": floors}
     shutil.rmtree("results")
     other = (*SMALL[:-1], "9")  # tokens of an answer
     bench("run", *other, "--backends", "calm", "--repeats", "1", limit_s=100)

@@ -192,19 +192,19 @@ def test_backends_are_compared():
     wrong = {asked: text if asked.kind == "facts" else "no idea" for asked, text in good.items()}
     harmed = {asked: "" if asked.kind == "memory" else text for asked, text in good.items()}
     found = compare(QUESTIONS, {"a": stored(good, harmed), "b": stored(wrong, prompt_tokens=23)})
-    a, b = found["backends"]["a"], found["backends"]["b"]
-    assert a["unloaded"]["right"] == len(QUESTIONS)
-    assert b["unloaded"]["by_kind"]["facts"] == RightCount(asked=12, right=12)
-    assert b["unloaded"]["by_kind"]["arithmetic"]["right"] == 0
-    assert a["under_load"]["empty"] == 8
-    assert a["saturated"]["faults"]["empty"] == 8
-    assert "memory-name" in a["changed"]["empty"]
-    (pair,) = found["pairs"]
-    assert pair["same_text"] == pair["both_right"] == 12
-    assert pair["only_a_right"] == len(QUESTIONS) - 12
-    assert pair["p_value"] < 1e-9
-    assert pair["prompt_tokens_equal"] == 0
-    assert pair["prompt_tokens_difference"] == 3
+    a, b = found.backends["a"], found.backends["b"]
+    assert a.unloaded.right == len(QUESTIONS)
+    assert b.unloaded.by_kind["facts"] == RightCount(asked=12, right=12)
+    assert b.unloaded.by_kind["arithmetic"].right == 0
+    assert a.under_load["empty"] == 8
+    assert a.saturated.faults["empty"] == 8
+    assert "memory-name" in a.changed["empty"]
+    (pair,) = found.pairs
+    assert pair.same_text == pair.both_right == 12
+    assert pair.only_a_right == len(QUESTIONS) - 12
+    assert pair.p_value < 1e-9
+    assert pair.prompt_tokens_equal == 0
+    assert pair.prompt_tokens_difference == 3
 
     told = {warning.code: warning.text for warning in warnings(found)}
     assert told["answers-harmed"] == "a: with 58 questions at once: 8 empty"
@@ -226,10 +226,10 @@ def test_one_backend_has_no_pairs_and_nobody_has_nothing():
 
 def test_equal_backends_have_no_split_to_judge():
     good = {asked: ideal(asked) for asked in QUESTIONS}
-    (pair,) = compare(QUESTIONS, {"a": stored(good), "b": stored(good)})["pairs"]
-    assert pair["p_value"] is None
+    (pair,) = compare(QUESTIONS, {"a": stored(good), "b": stored(good)}).pairs
+    assert pair.p_value is None
     assert list(warnings(made(Agreement, pairs=[pair]))) == list(warnings(None)) == []
-    assert pair["same_text"] == len(QUESTIONS)
+    assert pair.same_text == len(QUESTIONS)
 
 
 def test_a_question_that_cannot_be_checked_is_an_error():
@@ -243,8 +243,8 @@ def test_a_question_that_cannot_be_checked_is_an_error():
 
 
 def disagreement(a, b):
-    (pair,) = compare(QUESTIONS, {"a": a, "b": b})["pairs"]
-    return pair["disagreement"]
+    (pair,) = compare(QUESTIONS, {"a": a, "b": b}).pairs
+    return pair.disagreement
 
 
 def wrong_in(count):
@@ -266,9 +266,9 @@ def wrong_in(count):
 def test_answers_disagree_where_more_differ_than_load_changes(apart, own, beyond):
     steady, shaken = stored(wrong_in(0)), stored(wrong_in(apart), wrong_in(abs(apart - own)))
     found = disagreement(steady, shaken)
-    assert (found["answers"], found["own"], found["own_asked"]) == (apart, own, len(QUESTIONS))
-    assert found["beyond_load"] is beyond
-    assert disagreement(shaken, steady)["beyond_load"] is beyond
+    assert (found.answers, found.own, found.own_asked) == (apart, own, len(QUESTIONS))
+    assert found.beyond_load is beyond
+    assert disagreement(shaken, steady).beyond_load is beyond
 
 
 def test_other_words_for_the_same_answer_do_not_disagree():
@@ -277,9 +277,9 @@ def test_other_words_for_the_same_answer_do_not_disagree():
         asked: f"Well: {text}" if asked.check in ("number", "word") else text for asked, text in good.items()
     }
     found = disagreement(stored(good), stored(reworded))
-    assert (found["answers"], found["beyond_load"]) == (0, False)
+    assert (found.answers, found.beyond_load) == (0, False)
 
 
 def test_nothing_asked_is_no_disagreement():
     found = disagreement(stored({}), stored({}))
-    assert (found["answers"], found["p_value"], found["beyond_load"]) == (0, None, False)
+    assert (found.answers, found.p_value, found.beyond_load) == (0, None, False)

@@ -38,7 +38,7 @@ def test_statistics_tell_a_metronome_from_chance_from_bursts():
 def test_false_alarms_are_about_one_in_a_thousand(burstiness):
     process = "poisson" if burstiness == 1 else "gamma"
     schedules = (drawn(process, count=200, seed=seed, burstiness=burstiness) for seed in range(600))
-    wrong = sum(compare(times, times, burstiness)["verdict"] != "kept" for times in schedules)
+    wrong = sum(compare(times, times, burstiness).verdict != "kept" for times in schedules)
     assert wrong <= 5
 
 
@@ -46,8 +46,8 @@ def test_what_was_sent_late_by_little_is_still_the_process():
     asked = drawn()
     late = np.sort(asked + np.random.default_rng(3).integers(0, MS, len(asked)))
     found = compare(asked, late, 1.0)
-    assert found["verdict"] == "kept"
-    assert found["against"] == "Poisson"
+    assert found.verdict == "kept"
+    assert found.against == "Poisson"
 
 
 @pytest.mark.parametrize(
@@ -61,34 +61,34 @@ def test_what_was_sent_late_by_little_is_still_the_process():
 )
 def test_what_is_not_poisson_is_found(sent, reason):
     found = compare(drawn(), np.sort(sent), 1.0)
-    assert found["verdict"] == "differs"
-    assert set(reason.split(", ")) <= set(found["reason"].split(", "))
+    assert found.verdict == "differs"
+    assert set(reason.split(", ")) <= set(found.reason.split(", "))
 
 
 def test_constant_gaps_may_jitter_but_not_be_chance():
     jitter = np.sort(METRONOME + np.random.default_rng(1).integers(0, 3 * MS, len(METRONOME)))
-    assert compare(METRONOME, jitter, None)["verdict"] == "kept"
+    assert compare(METRONOME, jitter, None).verdict == "kept"
     found = compare(METRONOME, drawn(rate=100, count=500), None)
-    assert {"gap_cv", "dispersion"} <= set(found["reason"].split(", "))
+    assert {"gap_cv", "dispersion"} <= set(found.reason.split(", "))
 
 
 def test_a_bursty_trace_is_tested_against_itself():
     trace = drawn("gamma", rate=5, burstiness=0.2, count=800) // (3000 * MS) * (3000 * MS)
     late = trace + np.arange(len(trace)) % 20 * 50_000
     found = compare(trace, np.sort(late), None)
-    assert found["verdict"] == "kept"
-    assert found["against"] == "its schedule"
-    assert found["asked"]["dispersion"] > 3
+    assert found.verdict == "kept"
+    assert found.against == "its schedule"
+    assert found.asked["dispersion"] > 3
     smoothed = np.linspace(trace[0], trace[-1], len(trace)).astype(np.int64)
-    assert compare(trace, smoothed, None)["verdict"] == "differs"
+    assert compare(trace, smoothed, None).verdict == "differs"
 
 
 def test_few_or_simultaneous_arrivals_are_not_tested():
     few = drawn(count=MIN_ARRIVALS - 1)
-    assert compare(few, few, 1.0)["verdict"] == "not tested"
+    assert compare(few, few, 1.0).verdict == "not tested"
     at_once = np.zeros(200, np.int64)
-    assert compare(at_once, at_once, None)["reason"] == "all at one moment"
-    assert compare(few[:0], few[:0], 1.0)["arrivals"] == 0
+    assert compare(at_once, at_once, None).reason == "all at one moment"
+    assert compare(few[:0], few[:0], 1.0).arrivals == 0
 
 
 def made(asked, sent):
@@ -104,14 +104,13 @@ def test_a_closed_loop_has_no_arrivals_and_a_ramp_is_its_own_process():
     asked = drawn(profile=Profile([Segment(20, 0.1, 2)]))
     rows = made(asked, asked + 1000).requests
     assert compare_cell(rows, load("concurrency", 4)) is None
-    assert compare_cell(rows, LOAD)["verdict"] == "differs"
+    assert compare_cell(rows, LOAD).verdict == "differs"
     assert (
-        compare_cell(rows, load("rate", 50, arrival="poisson", profile=[{"seconds": 20}]))["verdict"]
-        == "kept"
+        compare_cell(rows, load("rate", 50, arrival="poisson", profile=[{"seconds": 20}])).verdict == "kept"
     )
     gamma = drawn("gamma", burstiness=0.5)
     of_gamma = load("rate", 50, arrival="gamma", burstiness=0.5)
-    assert compare_cell(made(gamma, gamma).requests, of_gamma)["against"] == "gamma, burstiness 0.5"
+    assert compare_cell(made(gamma, gamma).requests, of_gamma).against == "gamma, burstiness 0.5"
 
 
 def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
@@ -120,19 +119,19 @@ def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
     times = np.repeat(starts, 2)
     times[1::2] += MS  # the second turn, after the answer
     rows = made(times, times).requests
-    assert compare_cell(rows, LOAD)["verdict"] == "differs"
-    assert compare_cell(rows, LOAD, asked)["verdict"] == "kept"
+    assert compare_cell(rows, LOAD).verdict == "differs"
+    assert compare_cell(rows, LOAD, asked).verdict == "kept"
 
 
 def test_a_cell_that_did_not_keep_its_process_is_suspect():
     asked = drawn()
     kept, ticks = made(asked, asked + 1000), made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS)
     told = facts(load=LOAD)
-    assert "arrivals-differ" not in [r["code"] for r in judge(Evidence(kept, told))["reasons"]]
-    (reason,) = [r for r in judge(Evidence(ticks, told))["reasons"] if r["code"] == "arrivals-differ"]
-    assert reason["verdict"] == "SUSPECT"
-    assert "ks" in reason["measured"]
-    assert reason["limit"].endswith("(Poisson)")
+    assert "arrivals-differ" not in [r.code for r in judge(Evidence(kept, told)).reasons]
+    (reason,) = [r for r in judge(Evidence(ticks, told)).reasons if r.code == "arrivals-differ"]
+    assert reason.verdict == "SUSPECT"
+    assert "ks" in reason.measured
+    assert reason.limit.endswith("(Poisson)")
 
 
 @given(st.sampled_from([1, 2, 3, 8]), st.floats(0.001, 60))

@@ -34,37 +34,36 @@ ROWS = (
 
 def test_figures_worked_out_on_paper():
     card = describe(asked(*ROWS), 1, None)
-    assert (card["requests"], card["warmup_requests"]) == (2, 1)
-    assert card["input_tokens"]["mean"] == pytest.approx(200 / 3)
-    assert (card["input_tokens"]["min"], card["input_tokens"]["max"]) == (40, 100)
-    assert card["output_tokens"]["p50"] == 8
-    assert card["kinds"] == {"usual": 2, "odd": 1}
-    sharing = card["sharing"]
-    assert sharing["radix_hit_rate"] == pytest.approx((42 + 32) / 200)
-    assert sharing["block_hit_rate"] == pytest.approx((32 + 32) / 200)
-    assert sharing["unique_share"] == pytest.approx(1 - 74 / 200)
-    assert sharing["sharing_requests"] == 2
-    assert card["sessions"] is None
-    assert card["arrivals"] is None
+    assert (card.requests, card.warmup_requests) == (2, 1)
+    assert card.input_tokens.mean == pytest.approx(200 / 3)
+    assert (card.input_tokens.min, card.input_tokens.max) == (40, 100)
+    assert card.output_tokens.p50 == 8
+    assert card.kinds == {"usual": 2, "odd": 1}
+    sharing = card.sharing
+    assert sharing.radix_hit_rate == pytest.approx((42 + 32) / 200)
+    assert sharing.block_hit_rate == pytest.approx((32 + 32) / 200)
+    assert sharing.unique_share == pytest.approx(1 - 74 / 200)
+    assert sharing.sharing_requests == 2
+    assert card.sessions is None
+    assert card.arrivals is None
 
 
 def test_histograms_hold_every_request():
     rows = [(1 + i % 50, 1 + i * 7 % 900, "", (), -1, 0) for i in range(300)]
     card = describe(asked(*rows), 0, None)
-    for name in ("input_tokens", "output_tokens"):
-        histogram = card[name]["histogram"]
-        assert sum(histogram["counts"]) == 300
-        assert len(histogram["edges"]) == len(histogram["counts"]) + 1
-        assert np.all(np.diff(histogram["edges"]) > 0)
+    for histogram in (card.input_tokens.histogram, card.output_tokens.histogram):
+        assert sum(histogram.counts) == 300
+        assert len(histogram.edges) == len(histogram.counts) + 1
+        assert np.all(np.diff(histogram.edges) > 0)
 
 
 def test_sessions_and_arrivals():
     rows = [(8, 20, "", (), i // 2, i % 2) for i in range(6)]
     card = describe(asked(*rows), 0, np.arange(50) * S)
-    assert card["sessions"] == ChatCount(count=3, turns_mean=2.0, turns_max=2)
-    assert card["arrivals"]["rate_per_s"] == pytest.approx(1)
-    assert card["arrivals"]["gap_cv"] == pytest.approx(0)
-    assert describe(asked(*rows), 0, np.zeros(50, np.int64))["arrivals"] is None
+    assert card.sessions == ChatCount(count=3, turns_mean=2.0, turns_max=2)
+    assert card.arrivals.rate_per_s == pytest.approx(1)
+    assert card.arrivals.gap_cv == pytest.approx(0)
+    assert describe(asked(*rows), 0, np.zeros(50, np.int64)).arrivals is None
 
 
 def test_a_card_as_text():

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 
 from harness import paths
 from harness.claims import judge, load_book
@@ -74,60 +75,60 @@ FASTER = {"of": ["llamacpp", "vllm"], "measure": "output_tokens_per_s", "ratio":
 )
 def test_an_interval_inside_outside_and_across_the_limit(ratio, word):
     (entry,) = judged([FASTER], comparison=[finding("llamacpp", "vllm", ratio)])
-    assert entry["verdict"] == word
-    assert list(entry["found"][0]["measured"]) == ratio
+    assert entry.verdict == word
+    assert list(entry.found[0].measured) == ratio
 
 
 def test_the_comparison_may_have_been_made_the_other_way_round():
     (entry,) = judged([FASTER], comparison=[finding("vllm", "llamacpp", [0.5, 0.8, 0.9])])
-    assert list(entry["found"][0]["measured"]) == pytest.approx([1 / 0.9, 1.25, 2.0])
+    assert list(entry.found[0].measured) == pytest.approx([1 / 0.9, 1.25, 2.0])
 
 
 def test_less_waiting_is_better():
     claim = {**FASTER, "measure": "ttft_ms.p50", "ratio": [2.0, 4.0]}
     found = finding("llamacpp", "vllm", [0.3, 1 / 3, 0.4], metric="ttft_ms.p50")
     (entry,) = judged([claim], comparison=[found])
-    assert list(entry["found"][0]["measured"]) == pytest.approx([2.5, 3.0, 1 / 0.3])
-    assert entry["verdict"] == "reproduced"
+    assert list(entry.found[0].measured) == pytest.approx([2.5, 3.0, 1 / 0.3])
+    assert entry.verdict == "reproduced"
 
 
 def test_the_same_within_noise_is_not_better():
     (entry,) = judged([FASTER], comparison=[finding("llamacpp", "vllm", [1.01, 1.02, 1.03], "same")])
-    assert (entry["verdict"], entry["why"]) == ("contradicted", "the same within the noise")
+    assert (entry.verdict, entry.why) == ("contradicted", "the same within the noise")
 
 
 def test_what_cannot_be_compared_decides_nothing():
     refused = finding("llamacpp", "vllm", [1.2, 1.3, 1.4], "not comparable", why="other prompts")
     (entry,) = judged([FASTER], comparison=[refused])
-    assert (entry["verdict"], entry["why"]) == ("not decidable here", "not comparable: other prompts")
+    assert (entry.verdict, entry.why) == ("not decidable here", "not comparable: other prompts")
 
 
 def test_figures_that_were_not_compared_are_held_by_their_estimates():
     (entry,) = judged([FASTER], estimates=[estimate("llamacpp", 90, 100, 110), estimate("vllm", 40, 50, 60)])
-    assert list(entry["found"][0]["measured"]) == pytest.approx([1.5, 2.0, 2.75])
+    assert list(entry.found[0].measured) == pytest.approx([1.5, 2.0, 2.75])
 
 
 def test_one_run_has_no_interval():
-    single = {**estimate("llamacpp", 0, 0, 0), "interval": [None, 100.0, None]}
+    single = replace(estimate("llamacpp", 0, 0, 0), interval=(None, 100.0, None))
     (entry,) = judged([FASTER], estimates=[single])
-    assert entry["verdict"] == "not decidable here"
-    assert entry["found"][0]["measured"] is None
+    assert entry.verdict == "not decidable here"
+    assert entry.found[0].measured is None
 
 
 def test_two_runs_decide_no_claim_as_they_decide_no_verdict():
-    two = [{**estimate("llamacpp", 90, 100, 110), "runs": 2}, {**estimate("vllm", 40, 50, 60), "runs": 2}]
+    two = [replace(estimate(*found), runs=2) for found in (("llamacpp", 90, 100, 110), ("vllm", 40, 50, 60))]
     (entry,) = judged([FASTER], estimates=two)
-    assert entry["verdict"] == "not decidable here"
+    assert entry.verdict == "not decidable here"
 
 
 def test_hardware_elsewhere_decides_nothing_but_is_shown():
     claim = {**FASTER, "hardware": "h100"}
     compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]
     (here,) = judged([claim], comparison=compared)
-    assert (here["verdict"], here["why"]) == ("not decidable here", "claimed for an H100, measured on a CPU")
-    assert here["found"][0]["measured"]
+    assert (here.verdict, here.why) == ("not decidable here", "claimed for an H100, measured on a CPU")
+    assert here.found[0].measured
     (there,) = judged([claim], comparison=compared, gpus=["NVIDIA H100 80GB HBM3"])
-    assert there["verdict"] == "reproduced"
+    assert there.verdict == "reproduced"
 
 
 def test_a_claim_about_users_takes_only_its_loads():
@@ -135,7 +136,7 @@ def test_a_claim_about_users_takes_only_its_loads():
     cells = [cell(label, value) for label in ("vllm", "llamacpp") for value in (1, 8, 32)]
     compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4], value=value) for value in (1, 8, 32)]
     (entry,) = judged([claim], cells=cells, comparison=compared)
-    assert [found["load"]["value"] for found in entry["found"]] == [8, 32]
+    assert [found.load.value for found in entry.found] == [8, 32]
     assert judged([claim], comparison=compared) == []
 
 
@@ -146,8 +147,8 @@ def test_loads_that_disagree_decide_nothing():
         finding("llamacpp", "vllm", [0.2, 0.3, 0.4], "slower", value=8),
     ]
     (entry,) = judged([FASTER], cells=cells, comparison=compared)
-    assert entry["verdict"] == "not decidable here"
-    assert entry["why"] == "reproduced: llamacpp / vllm at c1; contradicted: llamacpp / vllm at c8"
+    assert entry.verdict == "not decidable here"
+    assert entry.why == "reproduced: llamacpp / vllm at c1; contradicted: llamacpp / vllm at c8"
 
 
 def test_an_order_is_held_pair_by_pair_over_the_systems_at_hand():
@@ -159,26 +160,26 @@ def test_an_order_is_held_pair_by_pair_over_the_systems_at_hand():
     ]
     assert made.pairs({"vllm", "tgi"}) == [("vllm", "tgi", 0.9, 1.1)]
     (entry,) = judged([claim], comparison=[finding("vllm", "llamacpp", [1.5, 2.0, 3.0])])
-    assert entry["verdict"] == "reproduced"
+    assert entry.verdict == "reproduced"
 
 
 def test_scaling_is_against_one_user():
     claim = {"of": ["llamacpp"], "measure": "output_tokens_per_s", "scaling": [0.0, 2.0], "load": [8, INF]}
     estimates = [estimate("llamacpp", 95, 100, 105), estimate("llamacpp", 110, 120, 130, value=8)]
     (entry,) = judged([claim], cells=[cell("llamacpp"), cell("llamacpp", 8)], estimates=estimates)
-    assert entry["verdict"] == "reproduced"
-    assert list(entry["found"][0]["measured"]) == pytest.approx([110 / 105, 1.2, 130 / 95])
+    assert entry.verdict == "reproduced"
+    assert list(entry.found[0].measured) == pytest.approx([110 / 105, 1.2, 130 / 95])
 
 
 def test_an_absolute_speed_needs_a_model():
     claim = {"of": ["llamacpp"], "measure": "output_tokens_per_s", "value": [5, 30]}
     measured = [estimate("llamacpp", 95, 100, 105)]
     (entry,) = judged([claim], estimates=measured)
-    assert entry["why"] == "an absolute figure claimed without naming a model"
+    assert entry.why == "an absolute figure claimed without naming a model"
     (named,) = judged([{**claim, "model": "135M"}], estimates=measured)
-    assert named["verdict"] == "contradicted"
+    assert named.verdict == "contradicted"
     (larger,) = judged([{**claim, "model": "70B"}], estimates=measured)
-    assert larger["verdict"] == "not decidable here"
+    assert larger.verdict == "not decidable here"
 
 
 def test_work_of_another_kind_is_another_matter():
@@ -196,20 +197,20 @@ def test_a_crippled_variant_does_not_stand_for_its_engine():
     assert judged([FASTER], cells=[cell("vllm"), cell("llamacpp@no-prefix-cache")], comparison=compared) == []
     quantised = [finding("llamacpp@bf16", "vllm", [1.2, 1.3, 1.4])]
     (entry,) = judged([FASTER], cells=[cell("vllm"), cell("llamacpp@bf16")], comparison=quantised)
-    assert entry["found"][0]["about"] == "llamacpp@bf16 / vllm"
+    assert entry.found[0].about == "llamacpp@bf16 / vllm"
 
 
 def test_sources_that_contradict_each_other_are_quoted_together():
     clash = {"topic": "one user", "claims": ["A0-000"], "says": "ahead, or behind"}
     summary = made(Summary, cells=[cell("vllm"), cell("llamacpp")])
     (entry,) = judge(summary, made(Manifest), book(FASTER, conflict=[clash]))
-    assert entry["conflicts"] == ("one user (ahead, or behind)",)
+    assert entry.conflicts == ("one user (ahead, or behind)",)
 
 
 def test_conditions_that_differ_are_named():
     cells = [cell("vllm", track="bf16", engine_version="0.32"), cell("llamacpp", track="q4")]
     (entry,) = judged([FASTER], cells=cells, comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])])
-    assert list(entry["differs"]) == [
+    assert list(entry.differs) == [
         "hardware not stated; here a CPU",
         "model not stated; here SmolLM2 135M",
         "workload not stated; here shared-prefix",

@@ -68,19 +68,19 @@ BASE = run("base", cells("vllm", 100), cells("tgi", 150))
 
 
 def words(document):
-    return [[one["verdict"] for one in pair["findings"] if one["primary"]] for pair in document["pairs"]]
+    return [[one.verdict for one in pair.findings if one.primary] for pair in document.pairs]
 
 
 def test_each_backend_is_held_against_itself():
     document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 150.1))])
-    assert [(pair["a"]["label"], pair["b"]["label"]) for pair in document["pairs"]] == [
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [
         ("vllm",) * 2,
         ("tgi",) * 2,
     ]
     assert words(document) == [["slower"], ["same"]]
-    assert document["baseline"] == "base"
-    assert document["pairs"][0]["findings"][0]["values"] == pytest.approx([112, 100], rel=0.01)
-    assert {one["metric"] for one in regressions(document)} >= {"ttft_ms.p50"}
+    assert document.baseline == "base"
+    assert document.pairs[0].findings[0].values == pytest.approx([112, 100], rel=0.01)
+    assert {one.metric for one in regressions(document)} >= {"ttft_ms.p50"}
     assert not refused(document)
 
 
@@ -92,7 +92,7 @@ def test_between_sessions_more_is_asked_than_inside_one():
 
 def test_runs_without_a_backend_in_common_are_compared_each_with_each():
     document = compare_runs([BASE, run("new", cells("sglang", 50))])
-    assert [(pair["a"]["label"], pair["b"]["label"]) for pair in document["pairs"]] == [
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [
         ("sglang", "vllm"),
         ("sglang", "tgi"),
     ]
@@ -100,15 +100,15 @@ def test_runs_without_a_backend_in_common_are_compared_each_with_each():
 
 def test_one_run_is_compared_inside():
     document = compare_runs([BASE])
-    assert [(pair["a"]["label"], pair["b"]["label"]) for pair in document["pairs"]] == [("tgi", "vllm")]
-    (pair,) = compare_runs([BASE], "tgi")["pairs"]
-    assert (pair["a"]["label"], pair["b"]["label"]) == ("vllm", "tgi")
-    assert pair["findings"][0]["verdict"] == "faster"
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [("tgi", "vllm")]
+    (pair,) = compare_runs([BASE], "tgi").pairs
+    assert (pair.a.label, pair.b.label) == ("vllm", "tgi")
+    assert pair.findings[0].verdict == "faster"
 
 
 def test_the_baseline_is_a_run_or_a_backend_or_a_mistake():
     new = run("new", cells("vllm", 90))
-    assert compare_runs([BASE, new], "new")["pairs"][0]["a"]["run"] == "base"
+    assert compare_runs([BASE, new], "new").pairs[0].a.run == "base"
     with pytest.raises(SpecError, match="no run and no backend 'vlm'") as raised:
         compare_runs([BASE, new], "vlm")
     assert "did you mean 'vllm'" in raised.value.hint
@@ -127,21 +127,19 @@ def test_the_baseline_is_a_run_or_a_backend_or_a_mistake():
 def test_what_decides_is_refused_unless_forced(changes, what):
     runs = [BASE, run("new", cells("vllm", 150), **changes)]
     document = compare_runs(runs)
-    assert document["pairs"][0]["refused"] == what
+    assert document.pairs[0].refused == what
     assert words(document) == [["not comparable"]]
     assert refused(document)
     forced = compare_runs(runs, force=True)
     assert words(forced) == [["slower"]]
-    assert [one["what"] for one in forced["pairs"][0]["differences"] if one["matters"]] == [
-        what.split(":")[0]
-    ]
+    assert [one.what for one in forced.pairs[0].differences if one.matters] == [what.split(":")[0]]
 
 
 def test_other_requests_are_refused():
     document = compare_runs([BASE, run("new", cells("vllm", 100, work="other"))])
-    assert document["pairs"][0]["refused"] is None
+    assert document.pairs[0].refused is None
     assert words(document) == [["not comparable"]]
-    assert "the requests: " in document["pairs"][0]["findings"][0]["why"]
+    assert "the requests: " in document.pairs[0].findings[0].why
 
 
 def test_flags_and_versions_are_told_and_do_not_decide():
@@ -237,9 +235,7 @@ FAILED = verdict("INVALID", "failed-requests", "9 of 32", "1%", "")
 
 
 def gone(document):
-    return [
-        (one["label"], one["load"] and one["load"]["value"], one["metric"]) for one in document["missing"]
-    ]
+    return [(one.label, one.load and one.load.value, one.metric) for one in document.missing]
 
 
 @pytest.mark.parametrize(
@@ -308,19 +304,19 @@ def test_what_both_lack_is_not_missing():
         bad = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
         return run(name, cells("vllm", 100), bad)
 
-    assert compare_runs([broken("base"), broken("new")])["missing"] == ()
-    assert compare_runs([WIDE, WIDE])["missing"] == ()
+    assert compare_runs([broken("base"), broken("new")]).missing == ()
+    assert compare_runs([WIDE, WIDE]).missing == ()
 
 
 def test_more_than_the_baseline_had_is_not_missing():
-    assert compare_runs([run("old", cells("vllm", 100)), WIDE])["missing"] == ()
+    assert compare_runs([run("old", cells("vllm", 100)), WIDE]).missing == ()
 
 
 def test_an_engine_that_did_not_start_every_time_is_named():
     failures = [{"backend": "vllm", "repeat": 3, "error": "port 8000 is taken"}]
     both = (cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8))
     new = run("new", *both, failures=failures)
-    assert compare_runs([WIDE, new])["missing"][0]["why"] == "did not start in 1 run: port 8000 is taken"
+    assert compare_runs([WIDE, new]).missing[0].why == "did not start in 1 run: port 8000 is taken"
 
 
 def test_a_name_that_can_allow_nothing_is_a_mistake():

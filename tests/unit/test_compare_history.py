@@ -37,15 +37,15 @@ def noisy(values, seed=0):
 
 def test_an_entry_is_a_backend_at_a_load():
     (entry,) = night(0, 100.0)
-    assert (entry["label"], entry["load"], entry["engine_version"]) == (
+    assert (entry.label, entry.load, entry.engine_version) == (
         "vllm",
         LoadPoint("concurrency", 4),
         "b11549",
     )
-    assert list(entry["metrics"]) == [METRIC]
-    low, middle, high = entry["metrics"][METRIC]["interval"]
+    assert list(entry.metrics) == [METRIC]
+    low, middle, high = entry.metrics[METRIC].interval
     assert low < middle < high
-    assert entry["metrics"][METRIC]["runs"] == 3
+    assert entry.metrics[METRIC].runs == 3
     json.dumps(as_json(entry))
 
 
@@ -56,7 +56,7 @@ def test_a_quiet_history_has_no_drift():
 def test_a_step_is_found_once_it_stays():
     assert drifts(history(noisy([100.0] * 10 + [110.0] * 2))) == []
     (found,) = drifts(history(noisy([100.0] * 10 + [110.0] * 3)))
-    assert (found.kind, found.since["run"], found.best["run"]) == ("step", "run-10", "run-09")
+    assert (found.kind, found.since.run, found.best.run) == ("step", "run-10", "run-09")
     assert found.ratio == pytest.approx(1.1, abs=0.02)
 
 
@@ -82,11 +82,11 @@ def test_another_machine_or_other_requests_are_another_series():
 def test_a_night_of_one_run_has_no_bounds_and_is_read_again(tmp_path):
     path = history_path(tmp_path)
     (entry,) = night(0, 100.0, repeats=1)
-    low, _middle, high = entry["metrics"][METRIC]["interval"]
+    low, _middle, high = entry.metrics[METRIC].interval
     assert low is None
     assert high is None
     append_history(path, [entry])
-    assert read_history(path)[0]["metrics"] == entry["metrics"]
+    assert read_history(path)[0].metrics == entry.metrics
 
 
 def test_the_file_is_only_appended_to(tmp_path):
@@ -96,7 +96,7 @@ def test_the_file_is_only_appended_to(tmp_path):
     before = path.read_bytes()
     assert append_history(path, [*night(0, 100.0), *night(1, 101.0)]) == 1
     assert path.read_bytes().startswith(before)
-    assert [entry["run"] for entry in read_history(path)] == ["run-00", "run-01"]
+    assert [entry.run for entry in read_history(path)] == ["run-00", "run-01"]
 
 
 @pytest.mark.parametrize(

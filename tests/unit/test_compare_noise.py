@@ -47,7 +47,7 @@ def key(*, host=HOST, version="0.1", **options):
 def test_floors_are_kept_by_their_key(cache):
     assert noise.stored("one") == {}
     noise.store({"one": found()})
-    assert noise.stored("one")["c4"][METRIC] == pytest.approx(found()[0]["outer"])
+    assert noise.stored("one")["c4"][METRIC] == pytest.approx(found()[0].outer)
     noise.store({"two": found(), "one": [changed(found()[0], metric="e2e_ms.p50", outer=0.5)]})
     assert set(noise.stored("one")["c4"]) == {METRIC, "e2e_ms.p50"}
     assert METRIC in noise.stored("two")["c4"]

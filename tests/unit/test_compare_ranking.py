@@ -68,7 +68,7 @@ def test_lines_of_every_load_and_the_last_as_the_ranking():
     ]  # fmt: skip
     found = compare(measured, RULES)
     assert found.ranking == {METRIC: "vllm >> llamacpp"}
-    assert [(made.load["value"], made.line) for made in found.rankings] == [
+    assert [(made.load.value, made.line) for made in found.rankings] == [
         (1, "llamacpp > vllm"),
         (16, "vllm >> llamacpp"),
     ]
@@ -88,7 +88,7 @@ def test_other_weights_stand_in_the_line():
     assert made.groups == (("vllm",), ("llamacpp",))
     equal = compare([*served("ollama", 100, "gguf-q4_1", "Q4_1"), *llamacpp], RULES)
     assert equal.ranking == {METRIC: "ollama >> llamacpp"}
-    assert equal.rankings[0]["weights"] is None
+    assert equal.rankings[0].weights is None
 
 
 def test_weights_of_one_quantisation_and_two_sources_are_told_apart():

@@ -113,13 +113,13 @@ def test_what_is_unequal_refuses_the_metrics_it_touches():
     )
     found = compare([*a, *b], rules).comparison
     assert [one.verdict for one in found] == ["slower", "not comparable", "not comparable"]
-    assert found[1]["why"].startswith("tokens per answer: 32.0 (a), 16.0 (b)")
-    assert found[1]["p_holm"] is None
+    assert found[1].why.startswith("tokens per answer: 32.0 (a), 16.0 (b)")
+    assert found[1].p_holm is None
 
 
 def test_all_of_one_before_all_of_the_other_is_refused():
     a = cells("a", 110)
-    b = [changed(made, started_unix_ns=made["started_unix_ns"] + 10_000) for made in cells("b", 100)]
+    b = [changed(made, started_unix_ns=made.started_unix_ns + 10_000) for made in cells("b", 100)]
     one = judged(a, b)
     assert one.verdict == "not comparable"
     assert one.why == "all runs of a came before all runs of b: drift is not ruled out"
@@ -159,13 +159,13 @@ def test_the_primary_metric_is_a_family_over_all_pairs_and_loads():
     ]
     names = ("ttft_ms.p50", "requests_per_s", "output_tokens_per_s")
     found = compare([*a, *b, *others], Rules(primary="ttft_ms.p50", metrics=names)).comparison
-    one = next(x for x in found if (x["a"], x["b"], x["load"]["value"], x["primary"]) == ("a", "b", 4, True))
+    one = next(x for x in found if (x.a, x.b, x.load.value, x.primary) == ("a", "b", 4, True))
     assert one.verdict == "not enough runs"
     assert "beyond 2 % by itself, but not as one of 30 comparisons" in one.why
     assert one.family_ratio.low < one.ratio.low
     assert one.family_ratio.low < 1.02 < one.ratio.low
     alone = compare([*a, *b], Rules(primary="ttft_ms.p50", metrics=names)).comparison[0]
-    assert alone["verdict"] == "slower"
+    assert alone.verdict == "slower"
 
 
 def test_same_is_the_whole_interval_of_the_family_within_five_per_cent():
@@ -175,8 +175,8 @@ def test_same_is_the_whole_interval_of_the_family_within_five_per_cent():
     assert judged(a, b).verdict == "same"
     more = [made for label in "ab" for made in cells(label, 100, noise=20 * ODD * (label == "a"))]
     found = compare([*a, *b, *more], ONE).comparison
-    assert found[0]["verdict"] == "not enough runs"
-    assert "within 5 % by itself, but not as one of 2 comparisons" in found[0]["why"]
+    assert found[0].verdict == "not enough runs"
+    assert "within 5 % by itself, but not as one of 2 comparisons" in found[0].why
 
 
 def test_a_measured_floor_only_ever_leaves_it_open():
@@ -338,8 +338,8 @@ def test_a_percentile_that_no_run_has_is_taken_of_all_their_requests():
     assert one.difference is None
     assert one.why.endswith("over 5 pairs of runs, requests pooled, beyond the floor of 2 %")
     estimate = next(made for made in found.estimates if made.metric == "ttft_ms.p99")
-    assert estimate["method"] == "pooled"
-    assert estimate["interval"][0] < 1.5 * np.exp(4 + 2.326 * 0.2) < estimate["interval"][2]
+    assert estimate.method == "pooled"
+    assert estimate.interval[0] < 1.5 * np.exp(4 + 2.326 * 0.2) < estimate.interval[2]
 
 
 def test_too_few_requests_in_all_runs_have_none():
@@ -357,9 +357,9 @@ def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_pa
     made = make_run(tmp_path, shape).read_summary()
     assert {cell.state for cell in made.cells} == {"under load"}
     found = {one.metric: one for one in made.comparison}
-    assert found["output_tokens_per_s"]["verdict"] == "not comparable"
-    assert found["output_tokens_per_s"]["why"].startswith("both served all that was sent")
-    assert found["tpot_ms.p50"]["verdict"] == "faster"
+    assert found["output_tokens_per_s"].verdict == "not comparable"
+    assert found["output_tokens_per_s"].why.startswith("both served all that was sent")
+    assert found["tpot_ms.p50"].verdict == "faster"
     assert "output_tokens_per_s" not in made.ranking
     printed = table.terminal(made, 100, color=False)
     assert "TPOT" in printed

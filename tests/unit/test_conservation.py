@@ -88,11 +88,11 @@ def test_littles_law_finds_a_rate_with_an_edge_bias(factor):
     assert (found.measured, found.expected) == (pytest.approx(8), pytest.approx(8 * factor))
     (reason,) = [
         one
-        for one in judge(Evidence(given.records, given.facts, laws=[found]))["reasons"]
-        if one["code"] == "does-not-add-up"
+        for one in judge(Evidence(given.records, given.facts, laws=[found])).reasons
+        if one.code == "does-not-add-up"
     ]
-    assert reason["verdict"] == "INVALID"
-    assert reason["measured"].startswith("Little's law: in flight = requests/s × time in system: 8")
+    assert reason.verdict == "INVALID"
+    assert reason.measured.startswith("Little's law: in flight = requests/s × time in system: 8")
 
 
 def test_littles_law_counts_failures_as_in_flight():
@@ -129,9 +129,9 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert law(given, "prompt tokens").holds
     found = law(given, "output tokens")
     assert (found.measured, found.expected, found.holds) == (64 + more, 64, False)
-    (reason,) = judge(Evidence(given.records, given.facts, laws=[found]))["reasons"][-1:]
-    assert (reason["code"], reason["verdict"]) == ("does-not-add-up", verdict)
-    assert "other clients" in reason["hint"]
+    (reason,) = judge(Evidence(given.records, given.facts, laws=[found])).reasons[-1:]
+    assert (reason.code, reason.verdict) == ("does-not-add-up", verdict)
+    assert "other clients" in reason.hint
 
 
 def test_what_the_engine_counted_for_a_failed_request_is_not_known():
@@ -205,20 +205,18 @@ def test_slots_that_think_are_not_judged():
 
 def test_a_cell_tells_its_laws_and_what_was_in_flight():
     made = summarise_cell(closed_loop(), facts(load=CLOSED, planned=32), None)
-    assert made["in_flight_mean"] == made["effective_concurrency"] == pytest.approx(8)
-    assert made["time_in_system_ms_mean"] == 100
-    assert made["offered_per_s"] is None
-    assert "offered_per_s" in made["nulls"]
-    assert {one["holds"] for one in made["conservation"]} == {True, None}
+    assert made.in_flight_mean == made.effective_concurrency == pytest.approx(8)
+    assert made.time_in_system_ms_mean == 100
+    assert made.offered_per_s is None
+    assert "offered_per_s" in made.nulls
+    assert {one.holds for one in made.conservation} == {True, None}
     lost = summarise_cell(closed_loop(), facts(load=CLOSED, planned=40), None)
-    assert "does-not-add-up" in {one["code"] for one in lost["validity"]["reasons"]}
+    assert "does-not-add-up" in {one.code for one in lost.validity.reasons}
 
 
 def test_an_open_loop_tells_what_it_offered_and_how_its_backlog_grew():
     made = summarise_cell(overloaded(), facts(load=OPEN, planned=80), None)
-    assert made["offered_per_s"] == pytest.approx(40, rel=0.05)
-    assert made["backlog_growth_per_s"] == pytest.approx(20, rel=0.1)
-    assert made["requests_per_s"] + made["backlog_growth_per_s"] == pytest.approx(
-        made["offered_per_s"], rel=0.03
-    )
-    assert made["effective_concurrency"] is None
+    assert made.offered_per_s == pytest.approx(40, rel=0.05)
+    assert made.backlog_growth_per_s == pytest.approx(20, rel=0.1)
+    assert made.requests_per_s + made.backlog_growth_per_s == pytest.approx(made.offered_per_s, rel=0.03)
+    assert made.effective_concurrency is None

@@ -87,10 +87,10 @@ def test_later_turns_are_not_the_same_chat():
     turns = Asked.of(((row, "", ()) for row in numbers), [])
     talks = [[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": prompt}] for prompt in (180, 190)]
     first, second = (
-        conditions(made.records(*talk), made.facts(), None, turns)["prompt_tokens"] for talk in talks
+        conditions(made.records(*talk), made.facts(), None, turns).prompt_tokens for talk in talks
     )
     assert first == second
-    assert first["mean"] == 100
+    assert first.mean == 100
 
 
 def test_answers_of_other_lengths_decide_what_depends_on_length():

@@ -89,7 +89,7 @@ def between_runs(key, kind, name, values):
             placed(made, "vllm", kind, name, value)
         runs.append(Run(run, typed(made), with_manifest(cells("vllm", 100, track="bf16"), typed(made)), {}))
     document = compare_runs(runs)
-    return document["pairs"][0], compared.terminal(document)
+    return document.pairs[0], compared.terminal(document)
 
 
 def between_engines(kind, name, values, labels=("a", "b")):
@@ -111,18 +111,18 @@ def test_a_change_between_two_runs_of_an_engine_refuses_is_told_or_is_declared_h
     pair, text = between_runs(key, kind, name, values)
     word = {INFO: "info", FLAG: "flag", VARIABLE: "variable", VALUE: "value", "path": ""}[kind]
     what = f"{word} {name.replace('*', 'X')}" if key.several else key.title
-    told = [one for one in pair["differences"] if one["what"] == what]
+    told = [one for one in pair.differences if one.what == what]
     if name == ".backend":  # another backend is another question: no longer one engine
         assert told
     elif key.itself == "ignored":
-        assert not pair["differences"]
+        assert not pair.differences
         assert "differs" not in text
     else:
         (one,) = told
         assert f"differs: {what}: " in text
         refused = key.itself == "refuses" and None not in values and key.code != "max-sequences"
-        assert one["matters"] is refused
-        assert bool(pair["refused"]) is refused
+        assert one.matters is refused
+        assert bool(pair.refused) is refused
         assert ("not comparable" in text) is refused
 
 
@@ -164,7 +164,7 @@ def test_five_conditions_that_changed_unseen():
     }
     made["backends"]["a"]["engine"]["values"], made["backends"]["b"]["engine"]["values"] = mine, theirs
     found = unequal(with_manifest([*cells("a", 100), *cells("b", 100)], typed(made)))
-    assert {entry["code"]: entry.matters for entry in found} == {
+    assert {entry.code: entry.matters for entry in found} == {
         "dtype": True,
         "threads": True,
         "tensor-parallel": True,
@@ -174,8 +174,8 @@ def test_five_conditions_that_changed_unseen():
 
 
 def test_number_types_of_one_width_are_told_and_do_not_refuse():
-    assert not between_engines(VALUE, "dtype", ("bfloat16", "float16"))["dtype"]["matters"]
-    assert between_engines(VALUE, "dtype", ("bfloat16", "float32"))["dtype"]["matters"]
+    assert not between_engines(VALUE, "dtype", ("bfloat16", "float16"))["dtype"].matters
+    assert between_engines(VALUE, "dtype", ("bfloat16", "float32"))["dtype"].matters
     widths = {"bfloat16": "16", "half": "16", "f16": "16", "float": "32", "float32": "32", "fp8_e5m2": "8"}
     assert {name: width(name) for name in widths} == widths
 
@@ -201,10 +201,10 @@ def test_a_variant_is_told_what_it_was_made_for():
         *cells("vllm", 100, backend="vllm", variant=None),
         *cells("vllm@x", 100, backend="vllm", variant="x"),
     ]
-    found = {entry["code"]: entry for entry in unequal(with_manifest(both, typed(made)))}
+    found = {entry.code: entry for entry in unequal(with_manifest(both, typed(made)))}
     assert set(found) == {"dtype", "kv-dtype", "eager"}
     assert not any(entry.matters for entry in found.values())
-    assert found["eager"]["text"] == "eager mode: not given (vllm), on (vllm@x)"
+    assert found["eager"].text == "eager mode: not given (vllm), on (vllm@x)"
 
 
 def test_of_a_row_with_several_sources_each_change_is_told():
@@ -216,8 +216,8 @@ def test_of_a_row_with_several_sources_each_change_is_told():
         placed(made, "vllm", VALUE, "threads", first)
         placed(made, "vllm", FLAG, "--threads", first)
         runs.append(Run(name, typed(made), cells("vllm", 100), {}))
-    (pair,) = compare_runs(runs)["pairs"]
-    assert {one["what"]: (one["baseline"], one["new"]) for one in pair["differences"]} == {
+    (pair,) = compare_runs(runs).pairs
+    assert {one.what: (one.baseline, one.new) for one in pair.differences} == {
         "CPU threads": ("1", "3"),
         "speculative decoding": ("1", "3"),
         "flag --speculative-num-draft-tokens": ("2", "4"),
@@ -264,9 +264,9 @@ def test_a_run_that_was_stored_before_the_engine_was_described_is_compared():
         Run("base", typed(old), cells("vllm", 100), {}),
         Run("new", typed(new), with_manifest(cells("vllm", 100), typed(new)), {}),
     ]
-    (pair,) = compare_runs(runs)["pairs"]
-    assert pair["differences"] == ()
-    assert pair["refused"] is None
+    (pair,) = compare_runs(runs).pairs
+    assert pair.differences == ()
+    assert pair.refused is None
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -26,25 +26,25 @@ def of(slo, window=WINDOW):
 
 def test_a_failed_request_is_never_good():
     made, rate = of({"ttft_ms": {"max": 1e6}})
-    assert (made["good"], made["of"], made["attainment"]) == (3, 4, 0.75)
-    assert not made["met"]
+    assert (made.good, made.of, made.attainment) == (3, 4, 0.75)
+    assert not made.met
     assert rate == pytest.approx(3.0)
 
 
 def test_a_request_keeps_every_limit_or_is_not_good():
-    assert of({"ttft_ms": {"p50": 25}})[0]["good"] == 2
-    assert of({"ttft_ms": {"p50": 25}, "e2e_ms": {"p50": 35}})[0]["good"] == 1
-    assert of({"tpot_ms": {"p50": 10}})[0]["good"] == 2
+    assert of({"ttft_ms": {"p50": 25}})[0].good == 2
+    assert of({"ttft_ms": {"p50": 25}, "e2e_ms": {"p50": 35}})[0].good == 1
+    assert of({"tpot_ms": {"p50": 10}})[0].good == 2
 
 
 def test_limits_are_met_by_their_share():
     made, _ = of({"ttft_ms": {"p50": 20, "p90": 30, "max": 40}})
-    assert [(one["share"], one["within"], one["met"]) for one in made["limits"]] == [
+    assert [(one.share, one.within, one.met) for one in made.limits] == [
         ("p50", 0.5, True),
         ("p90", 0.75, False),
         ("max", 0.75, False),
     ]
-    assert made["good"] == 3  # the loosest of a latency's limits is a request's own
+    assert made.good == 3  # the loosest of a latency's limits is a request's own
 
 
 def test_the_rate_counts_good_answers_by_their_shares():
@@ -59,7 +59,7 @@ def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
     requests = MADE.copy()
     requests["phase"][0] = Phase.WARMUP
     made = goodput(requests, {"ttft_ms": {"p50": 25}}, WINDOW, np.array([1.0, 1.0, 1.0, 0.0]))
-    assert (made.slo["good"], made.slo["of"]) == (1, 3)
+    assert (made.slo.good, made.slo.of) == (1, 3)
     assert made.requests_per_s == 2.0
 
 
@@ -68,9 +68,9 @@ def test_without_limits_or_counts_nothing_is_said():
     silent = records({"intended": 0, "texts": [10, 20], "tokens": -1}).requests
     assert goodput(silent, {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(1)) == (None, None, None)
     cell = summarise_cell(records({"intended": 0, "texts": [10, 20]}), facts(), None)
-    assert cell["goodput_requests_per_s"] is None
-    assert cell["nulls"]["goodput_requests_per_s"] == "the scenario sets no limits ([slo])"
+    assert cell.goodput_requests_per_s is None
+    assert cell.nulls["goodput_requests_per_s"] == "the scenario sets no limits ([slo])"
     limited = summarise_cell(
         records({"intended": 0, "texts": [10, 20]}), facts(slo={"ttft_ms": {"p50": 50.0}}), None
     )
-    assert limited["slo"]["met"]
+    assert limited.slo.met

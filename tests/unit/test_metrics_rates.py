@@ -116,8 +116,8 @@ def test_slow_answers_are_no_lower_throughput():
     for gap_ms in (20, 100):
         rows = [{"sent": 100 * i, "texts": [100 * i + gap_ms * n for n in range(1, 51)]} for i in range(160)]
         cell = summarise_cell(records(*rows), facts(load=OPEN, planned=160), None)
-        assert cell["window_kind"] == "steady"
-        assert cell["output_tokens_per_s"] == pytest.approx(500, rel=0.01)
+        assert cell.window_kind == "steady"
+        assert cell.output_tokens_per_s == pytest.approx(500, rel=0.01)
 
 
 def test_rates_hold_where_a_request_never_became_due():
@@ -168,11 +168,11 @@ def test_goodput_is_never_above_and_full_attainment_is_equal(taken, slots):
     closed = load("concurrency", slots)
     limited = facts(load=closed, planned=len(taken), slo={"e2e_ms": {"p50": 200.0}})
     cell = summarise_cell(made, limited, None)
-    assert cell["goodput_requests_per_s"] <= cell["requests_per_s"] + 1e-9
+    assert cell.goodput_requests_per_s <= cell.requests_per_s + 1e-9
     loose = facts(load=closed, planned=len(taken), slo={"e2e_ms": {"p50": 1e6}})
     cell = summarise_cell(made, loose, None)
-    assert cell["slo"]["attainment"] == 1.0
-    assert cell["goodput_requests_per_s"] == pytest.approx(cell["requests_per_s"])
+    assert cell.slo.attainment == 1.0
+    assert cell.goodput_requests_per_s == pytest.approx(cell.requests_per_s)
 
 
 @given(lengths, st.integers(1, 8))
@@ -181,7 +181,7 @@ def test_every_figure_is_of_the_same_shares(taken, slots):
         closed_loop(taken, slots), facts(load=load("concurrency", slots), planned=len(taken)), None
     )
     for name, each in (("output_tokens", 3), ("input_tokens", 10), ("output_chars", 9)):
-        assert cell[f"{name}_per_s"] == pytest.approx(each * cell["requests_per_s"])
+        assert getattr(cell, f"{name}_per_s") == pytest.approx(each * cell.requests_per_s)
 
 
 def test_slots_that_spread_their_sends_wait_on_purpose_before_the_window():

@@ -65,13 +65,13 @@ def test_stretches_without_output_are_no_thousandfold_change():
 def test_a_ramp_is_told_and_kept():
     made = one_after_another([400] * 10 + [100, 104, 96] * 40)
     found = steady_state(made, CLOSED)
-    assert found["state"] == "ramp kept"
-    assert found["ramp_requests"] in range(9, 16)
-    assert found["why"] == f"the first {found['ramp_requests']} of 130 measured requests differ from the rest"
-    assert found["removed"] == 0
-    assert found["fixed_s"] == 0
-    assert found["start_s"] == pytest.approx(4.0, abs=0.6)
-    assert found["end_s"] < found["drained_s"]
+    assert found.state == "ramp kept"
+    assert found.ramp_requests in range(9, 16)
+    assert found.why == f"the first {found.ramp_requests} of 130 measured requests differ from the rest"
+    assert found.removed == 0
+    assert found.fixed_s == 0
+    assert found.start_s == pytest.approx(4.0, abs=0.6)
+    assert found.end_s < found.drained_s
 
 
 def steady(state, ramp=0, **changes):
@@ -110,25 +110,25 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
     for ideal, expected in ((0.0, {"ramp-kept"}), (0.5, set())):
         about = facts(planned=130, workload__ideal_hit_rate=ideal, workload__output_tokens=2)
         summary = summarise_cell(made, about, None)
-        assert summary["steady_state"]["state"] == "ramp kept"
-        assert {reason["code"] for reason in summary["validity"]["reasons"]} == expected
+        assert summary.steady_state.state == "ramp kept"
+        assert {reason.code for reason in summary.validity.reasons} == expected
 
 
 def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
     found = steady_state(records(*rows), load("rate", 100.0))
-    assert found["state"] == "not steady"
+    assert found.state == "not steady"
 
 
 def test_a_load_that_changes_by_itself_is_not_tested():
     for changing in (load("trace", 1), load("rate", 1, profile=[{"seconds": 1}])):
-        assert steady_state(one_after_another([10] * 20), changing)["state"] == "not tested"
-    assert steady_state(records(), CLOSED)["state"] == "unknown"
-    assert steady_state(one_after_another([10] * 5), CLOSED)["why"] == "too few requests to tell"
+        assert steady_state(one_after_another([10] * 20), changing).state == "not tested"
+    assert steady_state(records(), CLOSED).state == "unknown"
+    assert steady_state(one_after_another([10] * 5), CLOSED).why == "too few requests to tell"
 
 
 def test_a_batch_that_is_sent_at_once_has_no_steady_part():
     rows = [{"intended": 0, "texts": [100 * (index // 8 + 1), 100 * (index // 8 + 2)]} for index in range(48)]
     made = records(*rows)
     found = steady_state(made, load("concurrency", 48))
-    assert (found["state"], found["why"]) == ("not tested", "all requests are sent at once")
+    assert (found.state, found.why) == ("not tested", "all requests are sent at once")

@@ -65,9 +65,9 @@ def test_the_ideal_is_that_of_the_requests_that_the_hit_rate_is_of(usage, ideal)
         workload__ideal_hit_rate=0.5, server_counters={"prompt_tokens": 4, "cached_prompt_tokens": 3}
     )
     summary = summarise_cell(records(*rows), known, made)
-    assert summary["requests"]["warmup"] == 11
-    assert summary["prefix_cache_source"] == ("usage" if usage else "counters")
-    assert summary["prefix_cache_ideal"] == pytest.approx(ideal)
+    assert summary.requests.warmup == 11
+    assert summary.prefix_cache_source == ("usage" if usage else "counters")
+    assert summary.prefix_cache_ideal == pytest.approx(ideal)
 
 
 def test_a_shared_template_is_no_warm_cache_however_long_the_prompts_before_were():
@@ -77,5 +77,5 @@ def test_a_shared_template_is_no_warm_cache_however_long_the_prompts_before_were
     rows = [*[long] * 10, *({**short, "intended": index} for index in range(30))]
     made = asked(*(one(1536) for _ in range(10)), *(one(16) for _ in range(30)))
     summary = summarise_cell(records(*rows), facts(workload__content_tokens_mean=396.0), made)
-    assert "cache-not-cold" not in {reason["code"] for reason in summary["validity"]["reasons"]}
-    assert summary["conditions"]["cache"]["holds"]
+    assert "cache-not-cold" not in {reason.code for reason in summary.validity.reasons}
+    assert summary.conditions.cache.holds

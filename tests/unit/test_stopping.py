@@ -87,7 +87,7 @@ AT = {"load.concurrency": [2, 4]}
 def test_a_run_stops_once_all_is_decided():
     steps, told, said = walked(replace(TWO, overrides=AT), [DONE])
     assert [len(names(step)) for step in steps] == [4, 8]
-    assert (told["repeats"], told["reason"]) == (3, "decided")
+    assert (told.repeats, told.reason) == (3, "decided")
     assert said == ["after 3 repeats: decided 2 of 2 pairs"]
 
 
@@ -95,14 +95,14 @@ def test_a_run_goes_on_with_what_is_open_to_the_last_look():
     steps, told, said = walked(replace(TWO, overrides=AT), [OPEN] * 5)
     assert [len(names(step)) for step in steps] == [4, 8, 2, 2, 4, 6]
     assert {cell.load for step in steps[2:] for block in step for cell in block.cells} == {C4}
-    assert (told["repeats"], told["reason"]) == (10, "max-repeats")
+    assert (told.repeats, told.reason) == (10, "max-repeats")
     # 7 repeats of 2 engines, 10 s a cell and 2 s between engines.
     assert said[0] == "after 3 repeats: decided 1 of 2 pairs, about 3 minutes left at most"
     assert len(said) == 5
 
 
 def test_pairs_without_a_figure_end_a_run_with_another_reason():
-    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 1)])[1]["reason"] == "no-figure"
+    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 1)])[1].reason == "no-figure"
 
 
 # By the costs: 88 s to the first look (8 cells, 4 pauses), then 24 s a repeat of the one load that is open.
@@ -112,8 +112,8 @@ def test_pairs_without_a_figure_end_a_run_with_another_reason():
 def test_no_step_is_begun_that_the_budget_has_no_room_for(budget_s, steps, repeats):
     """Each step is judged by what is spent when it would begin, which here is next to nothing."""
     done, told, _ = walked(replace(TWO, overrides=AT, budget_s=budget_s), [OPEN] * 5)
-    assert (len(done), told["repeats"]) == (steps, repeats)
-    assert told["reason"] == ("budget" if steps == 1 else "max-repeats")
+    assert (len(done), told.repeats) == (steps, repeats)
+    assert told.reason == ("budget" if steps == 1 else "max-repeats")
 
 
 def test_what_was_spent_before_a_resume_counts():

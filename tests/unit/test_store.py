@@ -261,14 +261,14 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
         },
     )
     summary = summarise_folder(folder)
-    (cell,) = summary["cells"]
-    assert (summary["state"], summary["simulated"]) == ("complete", True)
-    assert cell["ttft_ms"]["p50"] == 3
-    assert cell["ttft_ms"]["p99"] is None
-    assert cell["nulls"]["ttft_ms.p99"] == "40 samples; p99 needs 299"
-    assert cell["tpot_ms"]["p90"] == 2
-    assert cell["e2e_ms"]["mean"] == 7
-    assert cell["prefix_cache_hit_rate"] == 0.5
+    (cell,) = summary.cells
+    assert (summary.state, summary.simulated) == ("complete", True)
+    assert cell.ttft_ms.p50 == 3
+    assert cell.ttft_ms.p99 is None
+    assert cell.nulls["ttft_ms.p99"] == "40 samples; p99 needs 299"
+    assert cell.tpot_ms.p90 == 2
+    assert cell.e2e_ms.mean == 7
+    assert cell.prefix_cache_hit_rate == 0.5
     assert as_json(cell.requests) == {
         "planned": 40,
         "unsent": 0,
@@ -286,5 +286,5 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     folder.write_cell(made, facts(cell="001-x-c8-r0"))
     (folder.cell_path("001-x-c8-r0") / "events.parquet").write_bytes(b"PAR1")
     damaged = summarise_folder(folder)
-    assert damaged["cells"] == summary["cells"]
-    assert [warning["code"] for warning in damaged["warnings"]] == ["cell-damaged"]
+    assert damaged.cells == summary.cells
+    assert [warning.code for warning in damaged.warnings] == ["cell-damaged"]

@@ -57,7 +57,7 @@ def summarised(folder):
         found = summarise_folder(folder)
     except DamagedError as error:
         return [], str(error)
-    return found["cells"], str(found["warnings"])
+    return found.cells, str(found.warnings)
 
 
 def test_every_file_is_entered_as_it_is_written(folder):
@@ -89,11 +89,11 @@ def test_a_damaged_file_of_a_cell_leaves_that_cell_out_and_says_so(run, name, da
         )
     assert list(problems(run)) == [f"cells/{CELLS[0]}/{name}"]
     found = summarise_folder(run)
-    assert [cell["cell"] for cell in found["cells"]] == [CELLS[1]]
-    assert found["cells"][0]["ttft_ms"] == whole["cells"][1]["ttft_ms"]
+    assert [cell.cell for cell in found.cells] == [CELLS[1]]
+    assert found.cells[0].ttft_ms == whole.cells[1].ttft_ms
     if (damage, name) != ("gone", "cell.json"):  # then there is no such cell
-        (warning,) = [one for one in found["warnings"] if one["code"] == "cell-damaged"]
-        assert f"{CELLS[0]}/{name}" in warning["text"]
+        (warning,) = [one for one in found.warnings if one.code == "cell-damaged"]
+        assert f"{CELLS[0]}/{name}" in warning.text
 
 
 def test_flips_anywhere_are_never_silent(run, capsys):
@@ -102,7 +102,7 @@ def test_flips_anywhere_are_never_silent(run, capsys):
     argument, figures = str(run.path), ["compare", str(run.path), "--json", "--force"]
     main(figures)
     compared = capsys.readouterr().out
-    whole = {cell["cell"]: cell for cell in summarise_folder(run)["cells"]}
+    whole = {cell.cell: cell for cell in summarise_folder(run).cells}
     files = [run.path / name for name in json.loads((run.path / seal.FILE).read_bytes())["files"]]
     for path in [*files, run.path / seal.FILE]:
         for _ in range(3):
@@ -112,7 +112,7 @@ def test_flips_anywhere_are_never_silent(run, capsys):
             verified = capsys.readouterr()
             assert path.name in verified.out + verified.err
             cells, said = summarised(run)
-            assert all(whole[cell["cell"]] == cell for cell in cells)
+            assert all(whole[cell.cell] == cell for cell in cells)
             assert len(cells) == len(whole) or path.name in said
             if main(figures) != ExitCode.USAGE:
                 assert capsys.readouterr().out == compared

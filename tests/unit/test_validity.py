@@ -14,11 +14,11 @@ OPEN = load("rate", 100)
 
 def codes(made=None, hit_rate=None, **changes):
     verdict = judge(Evidence(made or records(*GOOD), facts(**changes), hit_rate))
-    for reason in verdict["reasons"]:
-        assert reason["measured"]
-        assert reason["limit"]
-        assert reason["hint"]
-    return verdict["verdict"], [reason["code"] for reason in verdict["reasons"]]
+    for reason in verdict.reasons:
+        assert reason.measured
+        assert reason.limit
+        assert reason.hint
+    return verdict.verdict, [reason.code for reason in verdict.reasons]
 
 
 def test_a_cell_that_nothing_is_wrong_with_is_valid():
@@ -144,10 +144,10 @@ def test_packet_loss_is_told_with_what_was_hit(column):
     assert codes(made) == ("VALID", [])
     made.requests[column][3:5] = (1, 4)
     verdict = judge(Evidence(made, facts()))
-    (reason,) = verdict["reasons"]
-    assert (verdict["verdict"], reason["code"]) == ("SUSPECT", "packet-loss")
-    assert "5 " in reason["measured"]
-    assert "2 of 10 requests (20.0%)" in reason["measured"]
+    (reason,) = verdict.reasons
+    assert (verdict.verdict, reason.code) == ("SUSPECT", "packet-loss")
+    assert "5 " in reason.measured
+    assert "2 of 10 requests (20.0%)" in reason.measured
 
 
 def test_resent_requests_are_counted():
@@ -156,10 +156,10 @@ def test_resent_requests_are_counted():
     assert codes(made) == ("VALID", [])
     made.requests["attempts"][7] = 2
     verdict = judge(Evidence(made, facts()))
-    assert [(r["code"], r["measured"]) for r in verdict["reasons"]] == [("requests-resent", "1 of 10")]
+    assert [(r.code, r.measured) for r in verdict.reasons] == [("requests-resent", "1 of 10")]
     cell = summarise_cell(made, facts(), None)
-    assert cell["requests"]["resent"] == 1
+    assert cell.requests.resent == 1
     made.requests["attempts"] = UNKNOWN
     old = summarise_cell(made, facts(), None)
-    assert old["requests"]["resent"] is None
-    assert "requests.resent" in old["nulls"]
+    assert old.requests.resent is None
+    assert "requests.resent" in old.nulls

@@ -58,5 +58,5 @@ def test_a_shape_that_is_not_kept_to():
 def test_they_are_reasons_of_the_verdict():
     records = made.records(*[ANSWER | {"tokens": 6}] * 6)
     verdict = judge(Evidence(records, made.facts(habits=ONE, workload__output_tokens=6), 0.0))
-    assert verdict["verdict"] == "SUSPECT"
-    assert [reason["code"] for reason in verdict["reasons"]] == ["first-event-tokens", "tokens-per-event"]
+    assert verdict.verdict == "SUSPECT"
+    assert [reason.code for reason in verdict.reasons] == ["first-event-tokens", "tokens-per-event"]

@@ -9,8 +9,8 @@ from harness.validity import Evidence, judge
 
 
 def reasons(made, **changes):
-    found = judge(Evidence(made, facts(workload__exact_output=False, **changes)))["reasons"]
-    return {reason["code"]: reason for reason in found}
+    found = judge(Evidence(made, facts(workload__exact_output=False, **changes))).reasons
+    return {reason.code: reason for reason in found}
 
 
 def loop(idle_ms, busy_ms, count=20):
@@ -26,7 +26,7 @@ def loop(idle_ms, busy_ms, count=20):
 )
 def test_idle_slots_lower_the_concurrency(idle_ms, verdict):
     found = reasons(loop(idle_ms, 97)).get("slot-idle")
-    assert (found and found["verdict"]) == verdict
+    assert (found and found.verdict) == verdict
 
 
 def test_slot_idle_tells_the_effective_concurrency_and_leaves_ttft_alone():
@@ -34,11 +34,11 @@ def test_slot_idle_tells_the_effective_concurrency_and_leaves_ttft_alone():
     made.requests["start_ns"] = made.requests["sent_ns"]  # as the load generator records a closed loop
     about = facts(load={"kind": "concurrency", "value": 8}, workload__exact_output=False)
     summary = summarise_cell(made, about, None)
-    (reason,) = [one for one in summary["validity"]["reasons"] if one["code"] == "slot-idle"]
-    assert reason["measured"] == "12.0% idle: effective concurrency 7.04 instead of 8"
-    assert summary["slot_idle_ms"]["p50"] == pytest.approx(12)
-    assert summary["slot_idle_share"] == pytest.approx(0.12)
-    assert summary["ttft_ms"]["p50"] == pytest.approx(5)
+    (reason,) = [one for one in summary.validity.reasons if one.code == "slot-idle"]
+    assert reason.measured == "12.0% idle: effective concurrency 7.04 instead of 8"
+    assert summary.slot_idle_ms.p50 == pytest.approx(12)
+    assert summary.slot_idle_share == pytest.approx(0.12)
+    assert summary.ttft_ms.p50 == pytest.approx(5)
 
 
 def test_connecting_is_not_idle_and_an_open_loop_has_no_slots():
@@ -46,8 +46,8 @@ def test_connecting_is_not_idle_and_an_open_loop_has_no_slots():
     made.requests["connect_ns"] = 12_000_000
     assert "slot-idle" not in reasons(made)
     summary = summarise_cell(loop(12, 88), facts(load={"kind": "rate", "value": 10.0}), None)
-    assert summary["slot_idle_ms"] is summary["slot_idle_share"] is None
-    assert summary["nulls"]["slot_idle_share"] == "an open loop has no slots"
+    assert summary.slot_idle_ms is summary.slot_idle_share is None
+    assert summary.nulls["slot_idle_share"] == "an open loop has no slots"
 
 
 def test_a_thousand_streams_are_not_invalid_for_a_late_send_alone():
@@ -59,10 +59,10 @@ def test_a_thousand_streams_are_not_invalid_for_a_late_send_alone():
 def test_too_short_names_what_would_do():
     made = loop(0, 100)
     found = reasons(made, minimum={"seconds": 0.0, "answers": 50})["too-short"]
-    assert (found["measured"], found["limit"]) == ("20 answers in 2.0 s", "50 answers in 0 s")
-    assert found["hint"] == "measure longer: --requests 50"
+    assert (found.measured, found.limit) == ("20 answers in 2.0 s", "50 answers in 0 s")
+    assert found.hint == "measure longer: --requests 50"
     found = reasons(made, minimum={"seconds": 10.0, "answers": 1})["too-short"]
-    assert found["hint"] == "measure longer: --requests 100"
+    assert found.hint == "measure longer: --requests 100"
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
@@ -79,15 +79,15 @@ def test_times_that_vary_need_waves():
 
     assert slots(4) is slots(1) is None
     found = slots(5)
-    assert (found["measured"], found["limit"]) == ("4 waves of answers whose times vary by 50%", "5 waves")
-    assert "--requests 25 " in found["hint"]
+    assert (found.measured, found.limit) == ("4 waves of answers whose times vary by 50%", "5 waves")
+    assert "--requests 25 " in found.hint
     assert "few-waves" not in reasons(made, load={"kind": "rate", "value": 5.0})
 
 
 def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
     about = facts(workload__exact_output=False, minimum=None)
-    found = judge(Evidence(loop(0, 100), about))["reasons"]
-    assert [reason["limit"] for reason in found] == ["100 answers in 10 s"]
+    found = judge(Evidence(loop(0, 100), about)).reasons
+    assert [reason.limit for reason in found] == ["100 answers in 10 s"]
 
 
 def six_at_first(first_tokens=None, letters=18):
@@ -102,7 +102,7 @@ def six_at_first(first_tokens=None, letters=18):
 
 def test_a_first_event_of_several_tokens_is_told_where_nobody_counted_them():
     found = reasons(six_at_first())["first-event-tokens"]
-    assert found["measured"] == "about 6.0 tokens in first events, by their letters: TPOT may be 8% low"
+    assert found.measured == "about 6.0 tokens in first events, by their letters: TPOT may be 8% low"
     assert "first-event-tokens" not in reasons(six_at_first(first_tokens=6))
     assert "first-event-tokens" not in reasons(six_at_first(letters=3))  # others hold more
 
@@ -111,8 +111,8 @@ def test_itl_of_events_that_come_together_is_labelled_and_never_0():
     pairs = [t for i in range(10) for t in (20 + 10 * i, 20 + 10 * i)]
     made = records(*({"intended": 1000 * k, "texts": [1000 * k + t for t in pairs]} for k in range(10)))
     found = reasons(made)["itl-merged"]
-    assert found["measured"] == "53% of the gaps are within one arrival, 2.00 events per arrival"
+    assert found.measured == "53% of the gaps are within one arrival, 2.00 events per arrival"
     summary = summarise_cell(made, facts(), None)
-    assert summary["itl_ms"]["p50"] == 10
-    assert summary["events_per_arrival"] == 2
+    assert summary.itl_ms.p50 == 10
+    assert summary.events_per_arrival == 2
     assert "itl-merged" not in reasons(loop(0, 100))
