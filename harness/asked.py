@@ -69,17 +69,18 @@ class Asked:
         made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
         return cls(made, kinds, shared, expectations)
 
-    def as_json(self) -> Iterable[dict[str, Any]]:
+    def as_json(self) -> Iterable[dict[str, object]]:
         """A head, then a line per request; what is -1 or empty is left out."""
         yield {"expectations": [asdict(expected) for expected in self.expectations]}
         for numbers, kind, shared in zip(self.numbers.tolist(), self.kinds, self.shared, strict=True):
-            line: dict[str, Any] = {n: v for n, v in zip(NUMBERS, numbers, strict=True) if v != -1}
+            line: dict[str, object] = {n: v for n, v in zip(NUMBERS, numbers, strict=True) if v != -1}
             if kind:
                 line["kind"] = kind
             if shared:
                 line["shared"] = shared
             yield line
 
+    # Lines of a file: that they are not so is an error where a value is used.
     @classmethod
     def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "Asked":
         """Of `as_json`. Raises KeyError, TypeError, ValueError or StopIteration for anything else."""

@@ -122,6 +122,7 @@ def summarise_cell(
     if state.state is None:
         nulls["state"] = state.why
     answered = quality.quality(records, asked, unsaid=facts.request.unsaid)
+    # By metric: a latency has statistics, a rate a number.
     figures: dict[str, Any] = {
         **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
         **rates,

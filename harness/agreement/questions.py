@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib import resources
 from itertools import cycle, zip_longest
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from harness.errors import SpecError
 from harness.prompts.request import Message
@@ -63,14 +63,17 @@ def interleaved(questions: Sequence[Question]) -> list[Question]:
     return [question for turn in turns for question in turn if question is not None]
 
 
-def as_json(questions: Sequence[Question]) -> dict[str, Any]:
+def as_json(questions: Sequence[Question]) -> dict[str, object]:
     """With their hash, to be kept beside the answers."""
     return {"sha256": sha256(questions), "questions": [asdict(question) for question in questions]}
 
 
-def from_json(stored: Mapping[str, Any]) -> tuple[Question, ...]:
+def from_json(stored: Mapping[str, object]) -> tuple[Question, ...]:
     """Of `as_json`. Raises SpecError for anything else."""
-    return tuple(build(Question, question, "agreement/questions.json") for question in stored["questions"])
+    where, asked = "agreement/questions.json", stored.get("questions")
+    if not isinstance(asked, list):
+        raise SpecError("has no questions", where=where)
+    return tuple(build(Question, question, where) for question in asked)
 
 
 def sha256(questions: Sequence[Question]) -> str:

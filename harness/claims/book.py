@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from itertools import pairwise
-from typing import Any
 
 from harness.claims.hardware import HARDWARE
 from harness.errors import SpecError
@@ -100,7 +99,7 @@ def load_book() -> Book:
     return read_book(tomllib.loads(text), FILE)
 
 
-def read_book(table: Mapping[str, Any], where: str) -> Book:
+def read_book(table: Mapping[str, object], where: str) -> Book:
     """Raises SpecError for what no claim can be."""
     book = build(Book, table, f"{where}:")
     for claim in book.claims:

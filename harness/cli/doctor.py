@@ -10,10 +10,8 @@ from harness.cli import options
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
-    from harness.doctor.compare import Spread
     from harness.doctor.examine import Examination
-    from harness.doctor.measure import Measured
-    from harness.doctor.verdict import Verdict
+    from harness.model import ErrorSpread, Exactness, MeasuredLoad
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -45,15 +43,15 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import progress_display
     from harness.doctor.examine import examine
     from harness.doctor.loads import LOADS, QUICK
-    from harness.doctor.result import path, store
+    from harness.doctor.result import as_stored, path, store
 
     ui = progress_display()
     try:
         examination = examine(QUICK if arguments.quick else LOADS, ui.stage)
     finally:
         ui.close()
-    document = examination.as_json()
-    print(json.dumps(document, indent=1) if arguments.json else as_text(examination))
+    document = examination.document
+    print(json.dumps(as_stored(document), indent=1) if arguments.json else as_text(examination))
     store(document)
     print(f"kept in {path()}", file=sys.stderr)
     return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID
@@ -88,7 +86,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         yield cell.rjust(width)
 
 
-def _cells(one: "Measured") -> tuple[str, ...]:
+def _cells(one: "MeasuredLoad") -> tuple[str, ...]:
     errors = one.errors
     busy_share = one.server.busy_share
     exactness = (
@@ -108,11 +106,11 @@ def _cells(one: "Measured") -> tuple[str, ...]:
     )
 
 
-def _spread(error_ms: "Spread") -> str:
+def _spread(error_ms: "ErrorSpread") -> str:
     return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
 
 
-def _workers(verdict: "Verdict") -> str:
+def _workers(verdict: "Exactness") -> str:
     def about(figure: int, unit: str) -> str:
         return f"{figure:,} {unit}" if figure else f"n/a {unit}"
 

@@ -3,27 +3,28 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
-from typing import Any
 
 from harness.engines.known import known
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
 from harness.errors import SpecError
-from harness.model import BackendEntry, CellResult, LoadPoint
+from harness.model import (
+    BackendEntry,
+    CellResult,
+    DryRun,
+    LoadPoint,
+    MissingNeed,
+    PlannedBackend,
+    PlannedCell,
+    PlannedLaunch,
+    ScenarioTables,
+    from_json,
+)
 from harness.plan import MOST_LONGER, Cell, all_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder, stored_runs
 from harness.traces import Trace, window
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedCell:
-    cell: str
-    backend: str
-    load: str
-    expected_s: float | None
-    basis: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +40,27 @@ class Description:
         known = [cell.expected_s for cell in self.cells if cell.expected_s is not None]
         return sum(known) if len(known) == len(self.cells) else None
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def document(self) -> DryRun:
         prepared = self.prepared
-        return {
-            "scenario": asdict(prepared.scenario),
-            "scenario_sha256": files.fingerprint(prepared.scenario),
-            "model": prepared.model_name,
-            "backends": {
-                label: {"launch": asdict(launch), "track": track, "known": known(ref.definition)}
+        return DryRun(
+            scenario=from_json(asdict(prepared.scenario), ScenarioTables),
+            scenario_sha256=files.fingerprint(prepared.scenario),
+            model=prepared.model_name,
+            backends={
+                label: PlannedBackend(
+                    launch=PlannedLaunch(**asdict(launch)), track=track, known=tuple(known(ref.definition))
+                )
                 for label, ref, launch, track in zip(
                     prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
                 )
             },
-            "cells": [asdict(cell) for cell in self.cells],
-            "looks": list(prepared.looks),
-            "expected_s": self.expected_s,
-            "expected_starts_s": self.starts_s,
-            "missing": [asdict(lack) for lack in self.missing],
-        }
+            cells=self.cells,
+            looks=tuple(prepared.looks),
+            expected_s=self.expected_s,
+            expected_starts_s=self.starts_s,
+            missing=tuple(MissingNeed(**asdict(lack)) for lack in self.missing),
+        )
 
     def as_text(self) -> str:
         prepared = self.prepared
@@ -181,7 +185,7 @@ def _planned(
         expected, basis = None, f"{count} requests; no earlier run in {prepared.options.out} to judge by"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         expected, basis = load.duration_s, "--duration"
-    return PlannedCell(cell.name, label, point, expected, basis)
+    return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
 
 
 def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness.spec.backend import Backend
     from harness.spec.scenario import Scenario
 
-Row = dict[str, Any]
+Row = dict[str, Any]  # of one listing, as --json prints it: each has columns of its own
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -131,7 +131,7 @@ def engine_values(given: Iterable[str]) -> dict[str, str]:
     return dict(_pair(text, "--engine-set") for text in given)
 
 
-def scenario_values(given: Iterable[str]) -> dict[str, Any]:
+def scenario_values(given: Iterable[str]) -> dict[str, object]:
     """Of --set: each value as it would stand in the file; a bare word is a string. Raises SpecError."""
     return {key: _toml_value(text) for key, text in (_pair(text, "--set") for text in given)}
 

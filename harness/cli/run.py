@@ -171,9 +171,10 @@ def measure(
     prepared = prepare(options_of(arguments, command))
     if arguments.dry_run:
         from harness.cli.dry_run import describe
+        from harness.model import as_json
 
         print(
-            json.dumps(describe(prepared).as_json(), indent=1)
+            json.dumps(as_json(describe(prepared).document), indent=1)
             if arguments.json
             else describe(prepared).as_text()
         )
@@ -224,7 +225,7 @@ def _scenario(arguments: argparse.Namespace) -> str:
     return "trace" if arguments.scenario is None else str(arguments.scenario)
 
 
-def _overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
     """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
     overrides = options.scenario_values(arguments.set)
     points = ("concurrency", "rate", "replay_speed")

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class Drift:
     since: HistoryEntry  # the first run of the present level
     best: HistoryEntry  # the last run of the best level
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "scenario": self.series.scenario,
             "label": self.series.label,

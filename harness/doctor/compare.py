@@ -1,46 +1,18 @@
 """The client's records against the server's ledger, request by request and event by event."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
 
 import numpy as np
 
 from harness.metrics.latency import Floats, e2e_ms, event_gaps_ms, ttft_ms
+from harness.model import ClientErrors, ErrorSpread
 from harness.record import GENERATED, Outcome, Records
 
-LedgerRecord = Mapping[str, Any]  # one of `records` in the server's /truth
+LedgerRecord = Mapping[str, object]  # one of `records` in the server's /truth
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Of sizes, whatever their sign."""
-
-    p50: float
-    p99: float
-    max: float
-
-    @classmethod
-    def of(cls, values: Floats) -> Self:
-        p50, p99, largest = np.quantile(np.abs(values), (0.5, 0.99, 1))
-        return cls(float(p50), float(p99), float(largest))
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """What the client measured minus what happened, in milliseconds."""
-
-    ttft_ms: Spread
-    itl_ms: Spread
-    e2e_ms: Spread
-
-    @property
-    def p99_ms(self) -> float:
-        """The one figure that a claim of exactness stands on."""
-        return max(self.ttft_ms.p99, self.itl_ms.p99)
-
-
-def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Errors | None:
+def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> ClientErrors | None:
     """None where client and server do not hold the same requests with the same events, all answered.
 
     Latencies run from the send here (from its arrival, at the server): how late requests were sent is
@@ -52,7 +24,12 @@ def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) ->
         return None
     rows["start_ns"] = rows["sent_ns"]
     pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
-    return Errors(*(Spread.of(measured - happened) for measured, happened in pairs))
+    return ClientErrors(*(spread(measured - happened) for measured, happened in pairs))
+
+
+def spread(errors_ms: Floats) -> ErrorSpread:
+    p50, p99, largest = np.quantile(np.abs(errors_ms), (0.5, 0.99, 1))
+    return ErrorSpread(float(p50), float(p99), float(largest))
 
 
 def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:

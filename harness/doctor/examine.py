@@ -1,9 +1,8 @@
 """The examination from first to last, as one document."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from harness import __version__
 from harness.doctor.cores import shared_out
@@ -15,34 +14,35 @@ from harness.doctor.machine import (
     machine_facts,
     machine_hints,
 )
-from harness.doctor.measure import Measured, measure
-from harness.doctor.result import SCHEMA
-from harness.doctor.verdict import Verdict, conclude, faults
+from harness.doctor.measure import measure
+from harness.doctor.verdict import conclude, faults
 from harness.errors import SetupError
-from harness.model import as_json
+from harness.model import DoctorResult, Exactness, MeasuredLoad
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
     machine: MachineFacts
     server_core: int | None
-    measured: Sequence[Measured]
-    repeated: Sequence[Measured]  # what came of a load before it was measured once more
+    measured: Sequence[MeasuredLoad]
+    repeated: Sequence[MeasuredLoad]  # what came of a load before it was measured once more
     left_out: Sequence[Load]
-    verdict: Verdict
+    verdict: Exactness
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "version": __version__,
-            "date": datetime.now(UTC).isoformat(timespec="seconds"),
-            "verdict": asdict(self.verdict) | {"fit_to_measure": self.verdict.fit_to_measure},
-            **as_json(self.machine),
-            "server_core": self.server_core,
-            "loads": _titled(self.measured),
-            "repeated": _titled(self.repeated),
-            "left_out": [load.title for load in self.left_out],
-        }
+    @property
+    def document(self) -> DoctorResult:
+        return DoctorResult(
+            version=__version__,
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
+            verdict=self.verdict,
+            host=self.machine.host,
+            clock=self.machine.clock,
+            limits=self.machine.limits,
+            server_core=self.server_core,
+            loads=tuple(self.measured),
+            repeated=tuple(self.repeated),
+            left_out=tuple(load.title for load in self.left_out),
+        )
 
 
 def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
@@ -76,7 +76,3 @@ def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
         hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
     verdict = conclude(measured, left_out, hints, repeated)
     return Examination(machine, core, measured, repeated, left_out, verdict)
-
-
-def _titled(measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    return [as_json(one) | {"title": one.load.title} for one in measured]

@@ -1,12 +1,12 @@
 """The loads that a machine is tried with, and their requests."""
 
 import json
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.model import TriedLoad
 from harness.schedule import arrivals
 
 PATH = "/v1/chat/completions"
@@ -24,21 +24,8 @@ PROMPT_LENGTHS = 64
 Kind = Literal["concurrency", "rate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """A closed loop of `value` streams, or Poisson arrivals at `value` per second."""
-
-    kind: Kind
-    value: int
-    gap_ms: float
-    tokens: int
-    requests: int  # no fewer than a p99 needs
-
-    @property
-    def title(self) -> str:
-        if self.kind == "concurrency":
-            return f"{self.value:,} streams, gap {self.gap_ms:g} ms"
-        return f"open loop, {self.value:,}/s"
+class Load(TriedLoad, frozen=True):
+    """One that can be carried out."""
 
     @property
     def connections(self) -> int:

@@ -3,10 +3,9 @@
 import resource
 import time
 from pathlib import Path
-from typing import Annotated
 
 from harness.load.stamps import StampClock, kernel_stamps_work
-from harness.model import HostFacts, Record, doc
+from harness.model import ClockFacts, HostFacts, LimitFacts, Record
 from harness.observe.host import host_facts
 
 SPARE_DESCRIPTORS = 64  # of a process, beside its connections
@@ -15,30 +14,10 @@ _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 
 
-class ClockFacts(Record, frozen=True, kw_only=True):
-    """How well moments are known."""
-
-    source: Annotated[str | None, doc("Of the kernel's monotonic clock.")]
-    resolution_ns: Annotated[float, doc("Of that clock.")]
-    kernel_receive_stamps: Annotated[bool, doc("The kernel stamps what arrives.")]
-    stamp_uncertainty_ns: Annotated[int, doc("Of such a stamp.")]
-
-
-class LimitFacts(Record, frozen=True, kw_only=True):
-    """How many connections there can be. Null: no limit, or not known."""
-
-    file_descriptors_soft: Annotated[int, doc("Of a process, as it starts.")]
-    file_descriptors_hard: Annotated[int | None, doc("To which it can be raised.")]
-    ephemeral_ports: Annotated[tuple[int, int] | None, doc("First and last.")]
-    connections_to_one_server: Annotated[int | None, doc("That both limits allow.")]
-
-
 class MachineFacts(Record, frozen=True, kw_only=True):
-    """What of this machine bears on exactness."""
-
-    host: Annotated[HostFacts, doc("CPU, memory, kernel.")]
-    clock: Annotated[ClockFacts, doc("How well moments are known.")]
-    limits: Annotated[LimitFacts, doc("How many connections there can be.")]
+    host: HostFacts
+    clock: ClockFacts
+    limits: LimitFacts
 
 
 def machine_facts() -> MachineFacts:

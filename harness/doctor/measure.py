@@ -1,11 +1,11 @@
 """One load against the scripted server, and what came of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from harness.doctor.compare import Errors, find_errors
+from harness.doctor.compare import find_errors
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
@@ -14,57 +14,22 @@ from harness.load import run_load
 from harness.load.job import LoadResult
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates, work_shares
-from harness.model import CellFacts, CellWorkload, ClientStats, Identity, Minimum, as_json
+from harness.model import (
+    CellFacts,
+    CellWorkload,
+    Dispersions,
+    Identity,
+    MeasuredLoad,
+    Minimum,
+    ScriptedServer,
+)
 from harness.model import Load as CellLoad
 from harness.record import Records
 from harness.truth import TruthServer, running
 from harness.validity import Evidence, judge
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """How the scripted server fared: its lateness is in its ledger, and so not in the client's errors."""
-
-    late_p50_ms: float | None  # written - due
-    late_p99_ms: float | None
-    late_max_ms: float | None
-    busy_share: float | None  # of a core
-
-
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Dispersion of the open loop's arrivals, as drawn and as the server received them."""
-
-    drawn: float
-    received: float
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    load: Load
-    verdict: str
-    reasons: list[dict[str, str]]
-    errors: Errors | None
-    tokens_per_s: float
-    cpu_us_per_token: float  # of the client's workers, inside the window
-    client: ClientStats
-    server: Server
-    arrivals: Arrivals | None
-    other_cores: float | None  # kept busy by other work meanwhile
-
-    def exact(self, tolerance_ms: float) -> bool:
-        return self.verdict == "VALID" and self.errors is not None and self.errors.p99_ms <= tolerance_ms
-
-    def on_time(self, tolerance_ms: float) -> bool:
-        return self.verdict == "VALID" and bool(self.send_lag_p99_ms <= tolerance_ms)
-
-    @property
-    def send_lag_p99_ms(self) -> float:
-        lag_ms = self.client.send_lag_ms.p99
-        return float("inf") if lag_ms is None else lag_ms
-
-
-def measure(load: Load, core: int | None) -> Measured:
+def measure(load: Load, core: int | None) -> MeasuredLoad:
     """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
     with running(ttft_ms=TTFT_MS, gap_ms=load.gap_ms, chars_per_token=1, no_prefix_cache=True) as server:
         pin(server.pid, core)
@@ -78,19 +43,20 @@ def measure(load: Load, core: int | None) -> Measured:
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
     validity = judge(Evidence(records, facts, ledger_agrees=errors is not None))
     tokens = int(np.maximum(records.requests["text_events"], 0).sum())
-    return Measured(
+    return MeasuredLoad(
         load=load,
         verdict=validity.verdict,
-        reasons=as_json(validity.reasons),
+        reasons=validity.reasons,
         errors=errors,
         tokens_per_s=_tokens_per_s(records, load),
         cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),
         client=facts.client,
-        server=_server(truth["statistics"], after.server_cores_since(before)),
+        server=_server(truth["statistics"]["schedule_error_us"], after.server_cores_since(before)),
         arrivals=_arrivals(records, ledger, result.t0_monotonic_ns)
         if errors and load.kind == "rate"
         else None,
         other_cores=after.other_cores_since(before),
+        title=load.title,
     )
 
 
@@ -155,12 +121,12 @@ def _tokens_per_s(records: Records, load: Load) -> float:
     return rates(records, window, shares)["output_tokens_per_s"] or 0.0
 
 
-def _server(statistics: dict[str, Any], busy_share: float | None) -> Server:
-    late_ms = {name: value / 1e3 for name, value in statistics["schedule_error_us"].items()}
-    return Server(late_ms.get("p50"), late_ms.get("p99"), late_ms.get("max"), busy_share)
+def _server(late_us: Mapping[str, float], busy_share: float | None) -> ScriptedServer:
+    late_ms = {name: value / 1e3 for name, value in late_us.items()}
+    return ScriptedServer(late_ms.get("p50"), late_ms.get("p99"), late_ms.get("max"), busy_share)
 
 
-def _arrivals(records: Records, ledger: list[dict[str, Any]], t0_ns: int) -> Arrivals:
+def _arrivals(records: Records, ledger: list[dict[str, object]], t0_ns: int) -> Dispersions:
     received = np.array([record["received_ns"] for record in ledger], np.int64) - t0_ns
     drawn = records.requests["intended_ns"]
-    return Arrivals(*(Statistics.of(np.sort(times)).dispersion for times in (drawn, received)))
+    return Dispersions(*(Statistics.of(np.sort(times)).dispersion for times in (drawn, received)))

@@ -1,15 +1,13 @@
 """The last examination of this machine, kept in the cache folder for the runs that follow."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from harness import paths
 from harness.doctor.loads import Kind
 from harness.doctor.verdict import MIN_STREAMS
 from harness.errors import StorageError
 from harness.foreign import read_document
-from harness.model import HostFacts, Record, from_json
+from harness.model import DoctorResult, HostFacts, Record, as_json, from_json
 from harness.store.atomic import storage_error, write_json
 
 SCHEMA = 1
@@ -40,12 +38,16 @@ def path() -> Path:
     return paths.cache_dir() / "doctor.json"
 
 
-def store(document: Mapping[str, Any]) -> None:
-    """Replaces the result before; StorageError when there is no room for it."""
+def as_stored(result: DoctorResult) -> dict[str, object]:
+    return {"schema": SCHEMA, **as_json(result)}
+
+
+def store(result: DoctorResult) -> None:
+    """Replaces the one before; StorageError when there is no room for it."""
     target = path()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_json(target, document)
+        write_json(target, as_stored(result))
     except OSError as error:
         raise _not_kept(storage_error(error, target)) from error
     except StorageError as error:

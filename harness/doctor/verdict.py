@@ -1,11 +1,10 @@
 """What the measurements come to: how far this client is exact here, what limits it, what to change."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from harness.doctor.loads import Kind, Load
-from harness.doctor.measure import Measured
+from harness.model import Exactness, MeasuredLoad, Reach
 
 TOLERANCES_MS = (0.1, 0.2, 0.5, 1.0)
 EXACT_MS = TOLERANCES_MS[-1]
@@ -17,49 +16,23 @@ HALF = 0.5  # of a core: what a worker is to use at most, with room for bursts
 FURTHER = 4.0  # times a load that was measured; beyond it nothing is concluded
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """The heaviest load such that it and every lighter one keeps to the tolerance and is VALID."""
-
-    tolerance_ms: float
-    streams: int
-    tokens_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    sentence: str
-    reaches: tuple[Reach, ...]  # tolerances rising, each going further than the one before
-    exact_streams: int  # to EXACT_MS; 0: not even at the lightest load
-    on_time_per_s: int  # highest open-loop rate that left within EXACT_MS
-    tried_streams: int
-    tried_per_s: int
-    streams_per_worker: int  # that keep one at HALF a core or so; 0: not known
-    arrivals_per_worker: int  # per second
-    limits: tuple[str, ...]
-    hints: tuple[str, ...]
-
-    @property
-    def fit_to_measure(self) -> bool:
-        return self.exact_streams >= MIN_STREAMS
-
-
 def conclude(
-    measured: Sequence[Measured],
+    measured: Sequence[MeasuredLoad],
     left_out: Sequence[Load],
     hints: Sequence[str],
-    repeated: Sequence[Measured] = (),
-) -> Verdict:
+    repeated: Sequence[MeasuredLoad] = (),
+) -> Exactness:
     """`measured` with the lightest load first; `hints` are about the machine, whatever was measured.
 
     `repeated`: what was found of some of these loads the first time.
     """
     reaches = tuple(_reaches(measured))
     on_time = list(takewhile(lambda one: one.on_time(EXACT_MS), _of("rate", measured)))
-    return Verdict(
+    exact_streams = reaches[-1].streams if reaches else 0
+    return Exactness(
         sentence=_sentence(reaches, on_time[-1] if on_time else None),
         reaches=reaches,
-        exact_streams=reaches[-1].streams if reaches else 0,
+        exact_streams=exact_streams,
         on_time_per_s=on_time[-1].load.value if on_time else 0,
         tried_streams=max((one.load.value for one in _of("concurrency", measured)), default=0),
         tried_per_s=max((one.load.value for one in _of("rate", measured)), default=0),
@@ -67,14 +40,15 @@ def conclude(
         arrivals_per_worker=_per_worker(on_time),
         limits=(*_limits(measured, left_out), *_repeats(repeated)),
         hints=tuple(dict.fromkeys([*_hints(measured), *hints])),
+        fit_to_measure=exact_streams >= MIN_STREAMS,
     )
 
 
-def _of(kind: Kind, measured: Sequence[Measured]) -> list[Measured]:
+def _of(kind: Kind, measured: Sequence[MeasuredLoad]) -> list[MeasuredLoad]:
     return [one for one in measured if one.load.kind == kind]
 
 
-def _reaches(measured: Sequence[Measured]) -> Iterator[Reach]:
+def _reaches(measured: Sequence[MeasuredLoad]) -> Iterator[Reach]:
     furthest = 0
     for tolerance_ms in TOLERANCES_MS:
         good = _holding(measured, tolerance_ms)
@@ -84,11 +58,11 @@ def _reaches(measured: Sequence[Measured]) -> Iterator[Reach]:
             yield Reach(tolerance_ms, good[-1].load.value, tokens_per_s)
 
 
-def _holding(measured: Sequence[Measured], tolerance_ms: float) -> list[Measured]:
+def _holding(measured: Sequence[MeasuredLoad], tolerance_ms: float) -> list[MeasuredLoad]:
     return list(takewhile(lambda one: one.exact(tolerance_ms), _of("concurrency", measured)))
 
 
-def _per_worker(good: Sequence[Measured]) -> int:
+def _per_worker(good: Sequence[MeasuredLoad]) -> int:
     """The heaviest good load, as often as one worker would carry it within HALF a core."""
     if not good:
         return 0
@@ -97,7 +71,7 @@ def _per_worker(good: Sequence[Measured]) -> int:
     return max(1, int(good[-1].load.value * times))
 
 
-def _sentence(reaches: Sequence[Reach], on_time: Measured | None) -> str:
+def _sentence(reaches: Sequence[Reach], on_time: MeasuredLoad | None) -> str:
     if not reaches:
         return f"not exact to {EXACT_MS:g} ms at any load here"
     parts = [
@@ -111,7 +85,7 @@ def _sentence(reaches: Sequence[Reach], on_time: Measured | None) -> str:
     return sentence
 
 
-def _limits(measured: Sequence[Measured], left_out: Sequence[Load]) -> Iterator[str]:
+def _limits(measured: Sequence[MeasuredLoad], left_out: Sequence[Load]) -> Iterator[str]:
     for one in measured:
         found = list(faults(one))
         if found:
@@ -126,28 +100,28 @@ def _limits(measured: Sequence[Measured], left_out: Sequence[Load]) -> Iterator[
         yield f"{load.title}: left out, the limit of open files is too low"
 
 
-def _repeats(repeated: Sequence[Measured]) -> Iterator[str]:
+def _repeats(repeated: Sequence[MeasuredLoad]) -> Iterator[str]:
     for one in repeated:
         yield f"{one.load.title}: measured twice; the first time {one.verdict}: {'; '.join(faults(one))}"
 
 
-def faults(one: Measured) -> Iterator[str]:
+def faults(one: MeasuredLoad) -> Iterator[str]:
     for reason in one.reasons:
-        yield f"{reason['code']} {reason['measured']} (limit {reason['limit']})"
+        yield f"{reason.code} {reason.measured} (limit {reason.limit})"
     if one.errors is not None and one.errors.p99_ms > EXACT_MS:
         yield f"{one.errors.p99_ms:.2f} ms off at p99"
     if one.load.kind == "rate" and one.send_lag_p99_ms > EXACT_MS:
         yield f"sent {one.send_lag_p99_ms:.2f} ms late at p99"
 
 
-def _server_late(one: Measured) -> bool:
+def _server_late(one: MeasuredLoad) -> bool:
     late_ms, busy = one.server.late_p99_ms, one.server.busy_share
     return (late_ms is not None and late_ms > SERVER_LATE_MS) or (busy is not None and busy > SERVER_BUSY)
 
 
-def _hints(measured: Sequence[Measured]) -> Iterator[str]:
+def _hints(measured: Sequence[MeasuredLoad]) -> Iterator[str]:
     for one in measured:
-        yield from (reason["hint"] for reason in one.reasons)
+        yield from (reason.hint for reason in one.reasons)
     others = [one.other_cores for one in measured if one.other_cores is not None]
     if max(others, default=0.0) > OTHER_CORES:
         yield (

@@ -1,43 +1,51 @@
 """Folders in the cache that several runs of bench share: complete or absent, built by one at a time."""
 
 import fcntl
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
 
 from harness.errors import SetupError
 
 Say = Callable[[str], None]  # one progress line
 
+Facts = TypeVar("Facts", bound=msgspec.Struct)
+
 _MARKER = ".complete.json"
 
 
-def completed(folder: Path) -> dict[str, Any] | None:
+def completed(folder: Path, kind: type[Facts]) -> Facts | None:
     """What the builder of `folder` left behind; None when it is absent or was interrupted."""
     try:
-        facts: dict[str, Any] = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
+        return msgspec.json.decode((folder / _MARKER).read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError):
         return None
-    return facts
 
 
 def built(
-    folder: Path, what: str, build: Callable[[Path], dict[str, Any]], say: Say, *, force: bool = False
-) -> dict[str, Any]:
+    folder: Path,
+    what: str,
+    build: Callable[[Path], Facts],
+    kind: type[Facts],
+    say: Say,
+    *,
+    force: bool = False,
+) -> Facts:
     """Facts of the complete `folder`; `build` fills it first where it is absent, broken off or forced.
 
     It is built in its final place, because the programs of a virtual environment name their own path;
     the marker written last is what makes it complete.
     """
-    facts = completed(folder)
+    facts = completed(folder, kind)
     if facts is not None and not force:
         return facts
     try:
         with _lock(folder, what, say):
-            facts = completed(folder)  # another run may have built it while this one waited
+            facts = completed(folder, kind)  # another run may have built it while this one waited
             if facts is not None and not force:
                 return facts
             shutil.rmtree(folder, ignore_errors=True)
@@ -48,7 +56,7 @@ def built(
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
             partial = folder / f"{_MARKER}.part"
-            partial.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            partial.write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
             partial.replace(folder / _MARKER)
             return facts
     except OSError as error:

@@ -1,7 +1,8 @@
 """Weights made of other weights on this machine: GGUF to bf16, GGUF to another quantisation."""
 
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from harness import paths
 from harness.engines.cache import Say, built
@@ -13,6 +14,10 @@ from harness.spec.files import fingerprint
 from harness.spec.models import Track
 
 _SHIMS = Path(__file__).parent / "shims"
+
+
+class _Converted(msgspec.Struct):
+    sha256: str  # of all its files
 
 
 def converted(
@@ -32,7 +37,7 @@ def converted(
     key = fingerprint([source.sha256, script.read_text(encoding="utf-8"), *arguments])
     folder = paths.cache_dir() / "models" / f"{model_name}-{to.lower()}-{key[:12]}"
 
-    def convert(target: Path) -> dict[str, Any]:
+    def convert(target: Path) -> _Converted:
         say(f"{model_name}: converting {name} to {to}")
         log = paths.cache_dir() / "logs" / f"convert-{model_name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -44,12 +49,12 @@ def converted(
                 where=f"--model {model_name}",
                 hint=f"only Llama architectures convert; log: {log}",
             )
-        return {"sha256": digest(target)}
+        return _Converted(digest(target))
 
     for force in (False, True):
-        facts = built(folder, f"{to} weights of {model_name}", convert, say, force=force)
+        facts = built(folder, f"{to} weights of {model_name}", convert, _Converted, say, force=force)
         sha256 = digest(folder)
-        if sha256 == facts["sha256"]:
+        if sha256 == facts.sha256:
             how = f"{name} {how} on this machine"
             if track.weights == "hf":
                 return folder, sha256, how

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from harness.prompts.request import Constraint
 from harness.spec.backend import Backend
@@ -12,7 +11,7 @@ from harness.spec.dialect import Dialect
 from harness.spec.scenario import Request
 from harness.spec.template import fill
 
-Message = Mapping[str, Any]  # role, content; those of tools have more
+Message = Mapping[str, object]  # role, content; those of tools have more
 
 # What every regular-expression dialect takes for a sign; re.escape() also escapes what some refuse.
 _SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
@@ -26,7 +25,7 @@ class Chat:
     messages: Sequence[Message]
     max_tokens: int
     constraint: Constraint | None = None
-    tools: Sequence[Mapping[str, Any]] = ()
+    tools: Sequence[Mapping[str, object]] = ()
     tool_choice: str = "auto"
     salt: str = ""  # sets its prefix apart from those of others; "": none
 
@@ -46,7 +45,7 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     What the dialect has no field for is left out; `unsaid` names it.
     """
     dialect, constraint, limit = definition.dialect, chat.constraint, chat.max_tokens
-    body: dict[str, Any] = {"model": served_name, "messages": list(chat.messages), "max_tokens": limit}
+    body: dict[str, object] = {"model": served_name, "messages": list(chat.messages), "max_tokens": limit}
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
@@ -59,7 +58,7 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
 
 def common_fields(
     definition: Backend, request: Request, max_tokens: int, *, shaped: bool = False
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What all requests of a scenario say alike: sampling, length, streaming, thinking, the engine's own.
 
     An answer with a shape (`shaped`) ends where the shape does: its length is never forced.
@@ -99,8 +98,8 @@ def unsaid(
     return missing
 
 
-def _sampling(dialect: Dialect, request: Request) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _sampling(dialect: Dialect, request: Request) -> dict[str, object]:
+    fields: dict[str, object] = {
         name: value
         for name, value in (("temperature", request.temperature), ("top_p", request.top_p))
         if not (name in dialect.refuses_neutral and value == _NEUTRAL[name])
@@ -110,7 +109,7 @@ def _sampling(dialect: Dialect, request: Request) -> dict[str, Any]:
     return fields
 
 
-def _values(constraint: Constraint) -> dict[str, Any]:
+def _values(constraint: Constraint) -> dict[str, object]:
     """The placeholders of the shape's template; harness.spec.dialect.SHAPE_VALUES names them."""
     value = constraint.value
     match constraint.shape:

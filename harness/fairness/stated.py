@@ -1,7 +1,6 @@
 """Cells with what their run's manifest and its agreement say of them: what `unequal` goes by."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,7 +26,7 @@ def with_manifest(
     return tuple(replace(cell, conditions=replace(cell.conditions, **stated[cell.label])) for cell in cells)
 
 
-def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict[str, Any]:
+def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict[str, object]:
     found = settings(manifest, label)
     entry = manifest.backends.get(label) or BackendEntry()
     return {

@@ -54,7 +54,7 @@ def _value(key: Key, cell: CellResult, settings: Mapping[str, str]) -> Any:
     return settings.get(key.code) if key.cell is None else key.cell(cell)
 
 
-def _differing(group: Group, key: Key, values: Mapping[str, Any]) -> Iterator[Unequal]:
+def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator[Unequal]:
     known = {label: value for label, value in values.items() if value is not None}
     pairs = [(a, b) for a, b in combinations(known, 2) if known[a] != known[b]]
     related = {pair: _related(group, *pair) for pair in pairs}
@@ -80,10 +80,10 @@ def _related(group: Group, a: str, b: str) -> Relation:
     return relation((one.backend, one.variant), (two.backend, two.variant))
 
 
-def _reached(group: Group, limits: Mapping[str, Any]) -> bool:
+def _reached(group: Group, limits: Mapping[str, object]) -> bool:
     """Whether the load can exceed the fewest sequences at once."""
     load = next(iter(group.values())).load
-    return load.kind != "concurrency" or load.value > min(map(int, limits.values()))
+    return load.kind != "concurrency" or load.value > min(int(str(limit)) for limit in limits.values())
 
 
 def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:

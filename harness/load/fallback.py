@@ -7,7 +7,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import httpx
 import uvloop
@@ -232,7 +231,7 @@ class _Watch:
         self.sent = self.connect_ns = self._opened = UNKNOWN
         self._on_send = on_send
 
-    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+    async def __call__(self, event: str, info: Mapping[str, object]) -> None:
         now = time.monotonic_ns()
         if event == "connection.connect_tcp.started":
             self._opened = now

@@ -58,7 +58,7 @@ def error_message(document: Any, levels: int = 8) -> str:
     return ""
 
 
-def _read_answer(document: dict[str, Any]) -> Payload:
+def _read_answer(document: dict[str, object]) -> Payload:
     texts: list[str] = []
     reasoning: list[str] = []
     calls: list[CallPart] = []
@@ -121,7 +121,7 @@ def _tool_calls(calls: object) -> list[CallPart]:
     return found
 
 
-def _usage(document: dict[str, Any]) -> tuple[int, int, int]:
+def _usage(document: dict[str, object]) -> tuple[int, int, int]:
     """Prompt, cached and output tokens: from `usage`, where absent from llama.cpp's `timings`."""
     usage, timings = document.get("usage"), document.get("timings")
     prompt = cached = output = UNKNOWN

@@ -3,7 +3,6 @@
 import math
 import os
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
             mine = seqs[units % workers == worker]
             part = replace(schedule, intended_ns=schedule.intended_ns[worker::workers], max_in_flight=share)
         if len(mine):
-            parts.append((replace(job, **_only(job, mine), schedule=part), mine))
+            parts.append((replace(_only(job, mine), schedule=part), mine))
     return parts
 
 
@@ -71,9 +70,10 @@ def _ordinals(sessions: Sessions) -> NDArray[np.int32]:
     return np.cumsum(starts, dtype=np.int32) - 1
 
 
-def _only(job: LoadJob, mine: NDArray[np.int32]) -> dict[str, Any]:
+def _only(job: LoadJob, mine: NDArray[np.int32]) -> LoadJob:
     bodies, sessions = job.bodies, job.sessions
-    return {
-        "bodies": bodies.only(mine) if isinstance(bodies, BodyFile) else [bodies[i] for i in mine.tolist()],
-        "sessions": sessions and Sessions(sessions.session[mine], sessions.think_ns[mine]),
-    }
+    return replace(
+        job,
+        bodies=bodies.only(mine) if isinstance(bodies, BodyFile) else [bodies[i] for i in mine.tolist()],
+        sessions=sessions and Sessions(sessions.session[mine], sessions.think_ns[mine]),
+    )

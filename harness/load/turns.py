@@ -5,7 +5,6 @@ The job holds them with marks in the place of what is not known yet. A mark is a
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from harness.load.job import Sessions
 from harness.load.made import Made
@@ -50,7 +49,7 @@ class TurnBodies(Made[bytes]):
 
 def _as_messages(said: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Of several calls the first is carried on; a result that no call asked for is the user's message."""
-    message: dict[str, Any] = {"role": "assistant", "content": said}
+    message: dict[str, object] = {"role": "assistant", "content": said}
     tool = b'{"role":"user",'
     if tool_calls:
         call = json.loads(tool_calls)[0]

@@ -28,6 +28,9 @@ _ALPHA = 0.001 / 3  # of each of three tests
 _Z = NormalDist().inv_cdf(1 - _ALPHA / 2)
 _KOLMOGOROV = math.sqrt(-math.log(_ALPHA / 2) / 2)
 
+# What is printed for the figures of arrivals.
+TITLES = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispersion", "ks": "KS distance"}
+
 
 @dataclass(frozen=True, slots=True)
 class Statistics:

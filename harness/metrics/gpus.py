@@ -44,10 +44,10 @@ def describe(
 
     The engine's GPUs are those on which its processes hold memory; all it was given, where that is not told.
     """
-    about, reason = _about(sources)
-    if about is None:
+    source, reason = _read(sources)
+    if source is None:
         return None, reason
-    devices = [_device(telemetry, device, window) for device in about["devices"]]
+    devices = [_device(telemetry, device, window) for device in source.about["devices"]]
     seen = [device for device in devices if (held := device.engine_memory_bytes) and held.max]
     told = all(device.engine_memory_bytes is not None for device in devices)
     used = seen if seen or told else devices
@@ -56,7 +56,7 @@ def describe(
         **{name: _together(used, name, of=len(used)) for name in _AVERAGED},
     }
     return Gpu(
-        chosen=about["chosen"],
+        chosen=source.about["chosen"],
         engine_gpus=tuple(device.index for device in used),
         seen_using_them=told,
         idle_utilisation_pct=_highest(device.idle_utilisation_pct for device in used),
@@ -65,15 +65,16 @@ def describe(
     ), ""
 
 
-def _about(sources: Mapping[str, SampledSource]) -> tuple[Mapping[str, Any] | None, str]:
+def _read(sources: Mapping[str, SampledSource]) -> tuple[SampledSource | None, str]:
     asked = {name: sources[name] for name in ("nvidia", "amd") if name in sources}
     for source in asked.values():
         if not source.unavailable:
-            return source.about, ""
+            return source, ""
     reasons = [source.unavailable for source in asked.values()]
     return None, "; ".join(reasons) or "not sampled: the engine runs on another machine, or sampling is off"
 
 
+# `about`: as NVML's or AMD's source told it of one GPU.
 def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> GpuDevice:
     name = f"gpu.{about['index']}"
     bits = telemetry.get(f"{name}.throttle_bits").between(window.start_ns, window.end_ns).values

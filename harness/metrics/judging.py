@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ Holds = Callable[[Any], bool | None]
 def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) -> str:
     """VALID, or why not: `text` is the answer itself, without reasoning."""
     if expected.check == "label":
-        found = _label(expected.value, text)
+        found = _label(expected.value["labels"], expected.value["label"], text)
     elif expected.check == "tool_call":
         found = _tool_call(expected.value, tool_calls)
     elif expected.check == "regex":
@@ -35,16 +35,16 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
     return TRUNCATED if cut and found not in (VALID, UNJUDGED) else found
 
 
-def _label(value: Mapping[str, Any], text: str) -> str:
+def _label(labels: Sequence[str], right: str, text: str) -> str:
     """By the first label that the answer names."""
-    pattern = "|".join(re.escape(label) for label in sorted(value["labels"], key=len, reverse=True))
+    pattern = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     named = re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
     if named is None:
         return "no label"
-    return VALID if named[0].lower() == value["label"].lower() else "wrong label"
+    return VALID if named[0].lower() == right.lower() else "wrong label"
 
 
-def _tool_call(schemas: Mapping[str, Any], tool_calls: str) -> str:
+def _tool_call(schemas: Mapping[str, object], tool_calls: str) -> str:
     """Every call must name a tool that was offered, with arguments that it takes."""
     calls = json.loads(tool_calls) if tool_calls else []
     if not calls:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from harness.asked import Asked, Expected
 from harness.metrics.judging import TRUNCATED, UNJUDGED, VALID, judge
 from harness.metrics.latency import answered, measured, tpot_ms
-from harness.model import Answers, Constraint
+from harness.model import Answers, Constraint, Counts
 from harness.record import UNKNOWN, Outcome, Records, content
 
 FREE = "free"  # the kind of requests whose expectation the engine was not told of
@@ -110,7 +110,7 @@ def _rate(count: "Counter[str]") -> float | None:
     return count[VALID] / judged if judged else None
 
 
-def _as_json(count: "Counter[str]", *, told: bool) -> dict[str, Any]:
+def _as_json(count: "Counter[str]", *, told: bool) -> Counts:
     return {"told": told, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.model import Load, SteadyState, known
+from harness.model import METRICS, Load, SteadyState, known
 from harness.record import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
@@ -28,7 +28,8 @@ DRIFT_SHARE = 0.2  # from the first to the last batch
 class Course:
     """One figure over the measured part of a cell, in equal batches."""
 
-    name: str
+    name: str  # its key in `steady_state`
+    label: str
     starts_ns: NDArray[np.int64]  # when each batch began
     values: Floats  # as shares of the mean, or logarithms
     logarithmic: bool = True
@@ -110,7 +111,11 @@ def steady_state(
 def _state(
     courses: list[Course], drifts: dict[str, float | None], ramp: str | None
 ) -> tuple[str, str | None]:
-    drifting = [f"{name} changes by {share:+.0%} over it" for name, share in drifts.items() if share]
+    drifting = [
+        f"{course.label} changes by {share:+.0%} over it"
+        for course in courses
+        if (share := drifts[course.name])
+    ]
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):
         return "unknown", "too few requests to tell"
     if drifting:
@@ -128,6 +133,7 @@ def _latency(requests: NDArray[np.void]) -> Course | None:
     batches = np.array_split(np.arange(len(rows)), min(MOST_BATCHES, len(rows)))
     return Course(
         "e2e_ms",
+        METRICS["e2e_ms"].short,
         np.array([rows["sent_ns"][batch[0]] for batch in batches]),
         np.log([max(took[batch].mean(), 1e-3) for batch in batches]),
     )
@@ -146,4 +152,6 @@ def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
         return None
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
     found, _ = np.histogram(inside, edges)
-    return Course("output_events_per_s", edges[:-1], found / found.mean(), logarithmic=False)
+    return Course(
+        "output_events_per_s", "output in events/s", edges[:-1], found / found.mean(), logarithmic=False
+    )

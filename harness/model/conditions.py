@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from harness.model.cell_facts import Value
 from harness.model.record import Record, doc
 
 
@@ -57,12 +58,13 @@ class Conditions(Record, frozen=True, kw_only=True):
     prompt_tokens: Annotated[PromptTokens | None, doc("Mean, the first few, and a hash of all.")] = None
     sampling: Annotated[Sampling | None, doc("As asked.")] = None
     thinking: Annotated[Thinking | None, doc("Asked for, and seen.")] = None
+    # A dialect may send any JSON.
     sent_fields: Annotated[dict[str, Any] | None, doc("Of every request, in the engine's words.")] = None
     unsaid: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
         default_factory=dict
     )
     engine_values: Annotated[
-        dict[str, Any] | None, doc("Values of the definition that the engine was started with.")
+        dict[str, Value] | None, doc("Values of the definition that the engine was started with.")
     ] = None
     settings: Annotated[
         dict[str, str], doc("By code of the table of conditions, as the run's manifest says.")

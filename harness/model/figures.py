@@ -1,6 +1,6 @@
 """The figures of one cell that are more than one number."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from harness.model.record import UNSET, Record, UnsetType, doc
 
@@ -185,16 +185,20 @@ class Constraint(Record, frozen=True, kw_only=True):
     tpot_ratio: Annotated[float | None, doc("Constrained TPOT over free TPOT.")]
 
 
+# `told` (whether the engine was asked for it), `asked` (how many), `rate`, and how many by verdict.
+Counts = dict[str, bool | int | float | None]
+
+
 class Answers(Record, frozen=True, kw_only=True):
     """Right and wrong answers by check and kind of request: told, asked, rate, and counts by verdict."""
 
-    label: Annotated[dict[str, dict[str, Any]] | UnsetType, doc("Labels.")] = UNSET
-    structured: Annotated[dict[str, dict[str, Any]] | UnsetType, doc("Structured output, by shape.")] = UNSET
-    tool_call: Annotated[dict[str, dict[str, Any]] | UnsetType, doc("Tool calls.")] = UNSET
+    label: Annotated[dict[str, Counts] | UnsetType, doc("Labels.")] = UNSET
+    structured: Annotated[dict[str, Counts] | UnsetType, doc("Structured output, by shape.")] = UNSET
+    tool_call: Annotated[dict[str, Counts] | UnsetType, doc("Tool calls.")] = UNSET
     refusals: Annotated[dict[str, int] | UnsetType, doc("Why requests were refused, with counts.")] = UNSET
 
     @property
-    def checks(self) -> dict[str, dict[str, dict[str, Any]]]:
+    def checks(self) -> dict[str, dict[str, Counts]]:
         """By check and kind of request."""
         found = {"label": self.label, "structured": self.structured, "tool_call": self.tool_call}
         return {name: kinds for name, kinds in found.items() if not isinstance(kinds, UnsetType)}

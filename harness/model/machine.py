@@ -193,6 +193,7 @@ class SourceHealth(Record, frozen=True, kw_only=True):
     unavailable: Annotated[str, doc("Why there is nothing from it at all.")]
     last_failure: Annotated[str, doc("What it said.")]
     failing_since_s: Annotated[float | None, doc("From t0; null: its last read worked.")]
+    # In keys of the source's own, as `cell.json` has them.
     about: Annotated[dict[str, Any], doc("broken, and devices that were lost.")]
 
 

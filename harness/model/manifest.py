@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from harness.model.cell_facts import Value
 from harness.model.comparison import Looks
 from harness.model.identity import Division
 from harness.model.record import UNSET, Record, UnsetType, doc
@@ -72,7 +73,7 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
     slo: Annotated[
         dict[str, dict[str, Number]] | UnsetType, doc("Limits in ms by latency and share of requests.")
     ] = UNSET
-    engine_values: Annotated[dict[str, Any] | UnsetType, doc("[engine.values] of every backend.")] = UNSET
+    engine_values: Annotated[dict[str, Value] | UnsetType, doc("[engine.values] of every backend.")] = UNSET
     profile: Annotated[str | UnsetType, doc("Of its sizes: gpu, cpu, or none.")] = UNSET
 
 
@@ -103,6 +104,7 @@ class BackendEntry(Record, frozen=True, kw_only=True):
     launch: Annotated[LaunchChoice | UnsetType, doc("How it was started, or reached.")] = UNSET
     track: Annotated[str | UnsetType | None, doc("Weights: file format and quantisation.")] = UNSET
     division: Annotated[Division | UnsetType | None, doc("As shipped, tuned or changed by hand.")] = UNSET
+    # Written and read by harness.spec.tuned, with a provenance of its own.
     tuned: Annotated[
         dict[str, Any] | UnsetType | None, doc("The file that `bench tune` wrote, with its provenance.")
     ] = UNSET

@@ -2,36 +2,54 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from harness.model.cell_facts import CellFacts
+from harness.model.doctor import DoctorResult
+from harness.model.history import HistoryEntry
 from harness.model.manifest import Manifest
+from harness.model.plan import DryRun, Plan
 from harness.model.probe import Probed
+from harness.model.record import Record
 from harness.model.summary import Summary
 from harness.model.workload import WorkloadCards
 
 FOLDER = Path(__file__).parent.parent / "store"
+
+
+class Document(NamedTuple):
+    kind: type[Record]
+    title: str
+    stored: bool = True  # in a file, with the version of its format
+
+
 DOCUMENTS = {
-    "cell": CellFacts,
-    "manifest": Manifest,
-    "probe": Probed,
-    "summary": Summary,
-    "workload": WorkloadCards,
+    "cell": Document(CellFacts, "cell.json of a run"),
+    "doctor": Document(DoctorResult, "doctor.json, which `bench doctor` stores and prints"),
+    "dry-run": Document(DryRun, "What `bench run --dry-run --json` prints", stored=False),
+    "history": Document(HistoryEntry, "A line of history/runs.jsonl"),
+    "manifest": Document(Manifest, "manifest.json of a run"),
+    "plan": Document(Plan, "plan.json of a run"),
+    "probe": Document(Probed, "probe.json of a run"),
+    "summary": Document(Summary, "summary.json of a run"),
+    "workload": Document(WorkloadCards, "workload.json of a run"),
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VERSION = {"const": 1, "description": "Of the format."}
 
 
-def schema(kind: str) -> dict[str, Any]:
+def schema(kind: str) -> dict[str, Any]:  # JSON for others
     """With what every key means, and its unit where the name has none."""
-    (made,), components = msgspec.json.schema_components([DOCUMENTS[kind]], ref_template="#/$defs/{name}")
-    root: dict[str, Any] = components.pop(made["$ref"].rpartition("/")[2])
+    document = DOCUMENTS[kind]
+    (made,), components = msgspec.json.schema_components([document.kind], ref_template="#/$defs/{name}")
+    root = _plain(components.pop(made["$ref"].rpartition("/")[2]))
     defs = {name: _plain(part) for name, part in sorted(components.items())}
-    found = {"$schema": _DIALECT, **_plain(root), "title": f"{kind}.json of a run", "$defs": defs}
-    found["properties"] = {"schema": _VERSION, **found["properties"]}
-    found["required"] = ["schema", *found["required"]]
+    found = {"$schema": _DIALECT, **root, "title": document.title, "$defs": defs}
+    if document.stored:
+        found["properties"] = {"schema": _VERSION, **found["properties"]}
+        found["required"] = ["schema", *found["required"]]
     return found
 
 

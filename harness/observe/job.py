@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 # At this rate GPUs are read; everything that costs more or changes less is read at a fixed part of it.
 DEFAULT_HZ = 10.0
@@ -49,7 +48,7 @@ class SourceFacts:
     longest_read_ms: float = 0.0
     unavailable: str = ""  # why there is nothing from this source at all
     missing: dict[str, str] = field(default_factory=dict)
-    about: dict[str, Any] = field(default_factory=dict)
+    about: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

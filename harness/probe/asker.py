@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from harness.engines.dialect import Chat, Message, render_body
 from harness.engines.server import Server
@@ -32,7 +31,7 @@ class Asker:
     def ask(self, text: str, max_tokens: int, request: Request = FREE) -> Seen:
         return self.put(Chat((user(text),), max_tokens), request)
 
-    def put(self, chat: Chat, request: Request = FREE, added: Mapping[str, Any] | None = None) -> Seen:
+    def put(self, chat: Chat, request: Request = FREE, added: Mapping[str, object] | None = None) -> Seen:
         """`added`: fields that no dialect has."""
         body = render_body(self.server.definition, self.server.served_name, chat, request)
         if added:

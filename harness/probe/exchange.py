@@ -26,7 +26,7 @@ class Seen:
 
     status: int  # 0: there was no complete answer, or no request
     events: tuple[Payload, ...] = ()
-    documents: tuple[Mapping[str, Any], ...] = ()  # of the events that are JSON objects
+    documents: tuple[Mapping[str, object], ...] = ()  # of the events that are JSON objects
     error: str = ""
     lead_ms: float = 0.0  # from the first event to the first text
     ttft_s: float = 0.0  # from asking, connecting included; 0: no text
@@ -152,7 +152,7 @@ def _read(
     asked: float = 0.0,
 ) -> Seen:
     events: list[Payload] = []
-    documents: list[Mapping[str, Any]] = []
+    documents: list[Mapping[str, object]] = []
     first = text = last = None
     end = 0
     for block in _BLANK.split(body) if stream else [b"data: " + body.strip()]:
@@ -180,7 +180,7 @@ def _arrival(pieces: Sequence[tuple[float, int]], end: int) -> float:
     return next((moment for moment, length in pieces if length >= end), pieces[-1][0])
 
 
-def _document(block: bytes, secrets: Secrets) -> Mapping[str, Any] | None:
+def _document(block: bytes, secrets: Secrets) -> Mapping[str, object] | None:
     data = b"".join(
         line.removeprefix(b"data:").strip() for line in block.splitlines() if line.startswith(b"data:")
     )

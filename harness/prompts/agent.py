@@ -1,9 +1,9 @@
 """Sessions of an agent: prefixes inside prefixes, and turns that bring the results of tool calls."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import repeat
 from random import Random
-from typing import Any
+from typing import NamedTuple
 
 from harness.asked import Expected, Part
 from harness.prompts.request import ChatRequest, Message, Tools
@@ -14,17 +14,29 @@ from harness.spec.scenario.synthetic import Agent
 _SYSTEM = -1  # its part; tasks are the parts from 0 on
 
 
-def _tool(name: str, about: str, **arguments: dict[str, Any]) -> dict[str, Any]:
+class Tool(NamedTuple):
+    name: str
+    about: str
+    schema: dict[str, object]
+
+    @property
+    def definition(self) -> dict[str, object]:
+        """As a request offers it."""
+        function = {"name": self.name, "description": self.about, "parameters": self.schema}
+        return {"type": "function", "function": function}
+
+
+def _tool(name: str, about: str, **arguments: dict[str, object]) -> Tool:
     schema = {
         "type": "object",
         "properties": arguments,
         "required": list(arguments),
         "additionalProperties": False,
     }
-    return {"type": "function", "function": {"name": name, "description": about, "parameters": schema}}
+    return Tool(name, about, schema)
 
 
-TOOLS = (
+_TOOLS = (
     _tool(
         "search_notes",
         "Searches the notes and returns the ones that fit best.",
@@ -45,7 +57,8 @@ TOOLS = (
     ),
 )
 
-_SCHEMAS: Mapping[str, Any] = {tool["function"]["name"]: tool["function"]["parameters"] for tool in TOOLS}
+TOOLS = tuple(tool.definition for tool in _TOOLS)
+_SCHEMAS = {tool.name: tool.schema for tool in _TOOLS}
 _CALL = Expected("tool_call", _SCHEMAS, "tool_call")
 
 

@@ -31,7 +31,7 @@ class Constraint:
 class Tools:
     """What the model may call: OpenAI's `tools` list, and `tool_choice`."""
 
-    definitions: tuple[Mapping[str, Any], ...]
+    definitions: tuple[Mapping[str, object], ...]
     choice: Literal["auto", "required"] = "auto"
 
 

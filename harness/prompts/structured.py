@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 from random import Random
-from typing import Any
 
 from harness.asked import Expected
 from harness.prompts.request import ChatRequest, Constraint
@@ -74,7 +73,10 @@ def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
         if spec.schema_in_prompt:
             question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"
         # Compiled grammars are kept by the schema's text: another title is another one, of the same answers.
-        salted: dict[str, Any] = {**schema, "title": f"{schema.get('title', name)} {choice.randrange(10**6)}"}
+        salted: dict[str, object] = {
+            **schema,
+            "title": f"{schema.get('title', name)} {choice.randrange(10**6)}",
+        }
         yield _Task(question, Constraint("json_schema", salted), Expected("json_schema", schema, name))
 
 

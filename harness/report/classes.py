@@ -42,7 +42,7 @@ def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():
             for kind, told in kinds.items():
-                counts = {key: n for key, n in told.items() if key not in ("told", "rate")}
+                counts = {key: int(n or 0) for key, n in told.items() if key not in ("told", "rate")}
                 found.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
     return found
 

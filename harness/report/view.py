@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from harness.dotted import number_at
 from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Summary
 from harness.report.text import counted, number
 
-Json = Mapping[str, Any]
+Json = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
 """Requests that are longer than an engine's context: told before they fail one by one."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from harness.asked import Asked
 from harness.metrics.prefix import reusable
+from harness.spec.backend import Value
 
 
-def too_long(asked: Asked, values: Mapping[str, Any] | None) -> tuple[str, str] | None:
+def too_long(asked: Asked, values: Mapping[str, Value] | None) -> tuple[str, str] | None:
     """What is wrong and what to do, where prompt and answer are together longer than `context_tokens`.
 
     The chat template comes on top: what fits by a hair here may not fit there.

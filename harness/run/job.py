@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.asked import Asked
-from harness.engines.dialect import Chat, render_body
+from harness.engines.dialect import Chat, Message, render_body
 from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
 from harness.load.bounds import answer_bytes
@@ -75,7 +74,7 @@ def bodies(
     request = prepared.scenario.request
     if max_tokens is not None:
         request = replace(request, exact_output=False)
-    messages: list[dict[str, Any]] = []
+    messages: list[Message] = []
     for made in workload.requests:
         if made.turn == 0:
             messages = []

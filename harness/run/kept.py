@@ -16,7 +16,7 @@ from harness.plan import load_points
 from harness.record import Records
 from harness.run import noise
 from harness.run.again import set_aside
-from harness.run.manifest import ManifestWriter, plan_json
+from harness.run.manifest import ManifestWriter, plan_of
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
 from harness.store import RunFolder
@@ -50,7 +50,7 @@ class Kept:
         if prepared.scenario.profile:
             ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
-        folder.write_json("plan.json", plan_json(prepared))
+        folder.write_plan(plan_of(prepared))
         return cls(prepared, folder, ui, ManifestWriter.new(folder, prepared))
 
     @classmethod

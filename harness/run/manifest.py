@@ -1,7 +1,6 @@
 """manifest.json: under which conditions the run's figures hold."""
 
 import dataclasses
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from harness import build
+from harness.engines.started import EngineFacts
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
@@ -17,11 +17,13 @@ from harness.model import (
     Looks,
     Manifest,
     ModelName,
+    Plan,
+    PlanBlock,
+    PlanCell,
     ProbeCount,
     RunWarning,
     ScenarioTables,
     Seeds,
-    as_json,
     from_json,
 )
 from harness.observe import host
@@ -98,7 +100,7 @@ class ManifestWriter:
         self.document = replace(self.document, **changes)
         self._folder.write_manifest(self.document)
 
-    def engine_started(self, label: str, facts: Mapping[str, Any], noise_key: str) -> None:
+    def engine_started(self, label: str, facts: EngineFacts, noise_key: str) -> None:
         """`noise_key`: of run/noise.py, under which this backend's floor is kept."""
         self._change(label, engine=dict(facts), noise_key=noise_key)
         if floors := noise.stored(noise_key):
@@ -172,17 +174,16 @@ def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
     """What of a file was not used as it stands."""
     if source is None:
         return ()
-    facts = source.facts()
     found = []
     if skipped := source.skipped:
         left_out = sum(skipped.values())
-        lines = facts["lines"] if isinstance(source, Trace) else left_out + facts["prompts"]
+        lines = source.lines if isinstance(source, Trace) else left_out + len(source)
         reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
-        text = f"{facts['file']}: {left_out} of {lines} lines left out: {reasons}"
+        text = f"{source.source}: {left_out} of {lines} lines left out: {reasons}"
         found.append(notices.FILE_LINES_LEFT_OUT.warning(text))
     if isinstance(source, Trace) and source.remarks:
         changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
-        found.append(notices.TRACE_CHANGED.warning(f"{facts['file']}: {changes}"))
+        found.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
     return tuple(found)
 
 
@@ -194,11 +195,14 @@ def _changed(what: str, folder: RunFolder) -> SpecError:
     )
 
 
-def plan_json(prepared: Prepared) -> dict[str, Any]:
-    return {
-        "blocks": [
-            {"backend": prepared.labels[block.backend], "repeat": block.repeat,
-             "cells": [{"cell": cell.name, "load": as_json(cell.load)} for cell in block.cells]}
+def plan_of(prepared: Prepared) -> Plan:
+    return Plan(
+        blocks=tuple(
+            PlanBlock(
+                backend=prepared.labels[block.backend],
+                repeat=block.repeat,
+                cells=tuple(PlanCell(cell=cell.name, load=cell.load) for cell in block.cells),
+            )
             for block in prepared.plan
-        ]
-    }  # fmt: skip
+        )
+    )

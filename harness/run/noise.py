@@ -7,7 +7,6 @@ the same, so it is found by a fingerprint of that.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from harness import paths
 from harness.foreign import read_document
@@ -33,7 +32,7 @@ def host_key(host: HostFacts | None) -> str:
     return files.fingerprint(_identity(host))
 
 
-def _identity(host: HostFacts | None) -> dict[str, Any]:
+def _identity(host: HostFacts | None) -> dict[str, object]:
     return {name: getattr(host, name, None) for name in _IDENTITY}
 
 
@@ -83,7 +82,7 @@ def store(floors: Mapping[str, Iterable[Noise]]) -> None:
     write_json(target, content)
 
 
-def _read() -> dict[str, Any]:
+def _read() -> dict[str, object]:
     try:
         content = read_document(path().read_bytes())
     except (OSError, ValueError):

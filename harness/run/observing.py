@@ -1,12 +1,11 @@
 """What is watched while a cell is measured, told to the sampler in its own terms."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any
 from urllib.parse import urlsplit
 
 from harness.engines.session import EngineSession
+from harness.engines.started import EngineFacts
 from harness.observe import host
 from harness.observe.job import Exporter, Watch
 from harness.spec.backend import Counters
@@ -34,7 +33,7 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
     )
 
 
-def gpu_env(facts: Mapping[str, Any]) -> dict[str, str]:
+def gpu_env(facts: EngineFacts) -> dict[str, str]:
     """What says which GPUs the engine was given: of a container those it got, else its environment."""
     container = facts.get("container")
     if container is not None and container["device"] != "rocm":

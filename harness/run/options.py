@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
@@ -25,7 +25,7 @@ class RunOptions:
     simulate_faults: tuple[str, ...] = ()  # BACKEND=FAULT of the scripted servers
     device: Device = "auto"  # of containers
     gpu_wait_s: float = 0.0  # for a GPU that another process uses
-    overrides: Mapping[str, Any] = field(default_factory=dict)  # scenario keys, dotted
+    overrides: Mapping[str, object] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
     profile: ProfileChoice = "auto"  # of the scenario's sizes
     agreement: bool | None = None  # put the agreement questions; None: where engines are compared

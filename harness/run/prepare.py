@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
 
 from harness.compare.kept import answers_needed
 from harness.engines.command import configured, settable
@@ -221,7 +220,7 @@ def _probe(options: RunOptions, scenario: Scenario, backends: Sequence[BackendRe
 
 
 def _engine_values(
-    backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, Any], given: Mapping[str, str]
+    backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, object], given: Mapping[str, str]
 ) -> tuple[dict[str, str], ...]:
     """A key changes the backends that have it; one given on the command line that none has is a mistake.
 

@@ -2,9 +2,8 @@
 
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from harness import scratch
 from harness.engines.dialect import common_fields, exact_output_possible, unsaid
 from harness.engines.prometheus import Histogram
 from harness.engines.session import EngineSession
+from harness.engines.started import EngineFacts
 from harness.errors import SetupError
 from harness.facts import client_stats
 from harness.load import run_load
@@ -50,7 +50,7 @@ from harness.telemetry import Telemetry
 DYING_S = 2.0
 
 
-def engine_version(facts: Mapping[str, Any]) -> str | None:
+def engine_version(facts: EngineFacts) -> str | None:
     """Of the package it runs from and as the running server tells it, where they differ."""
     package, server = facts.get("package_version"), facts["server_version"]
     return f"{package} (server: {server})" if package and server and package != server else package or server
@@ -226,6 +226,7 @@ def _facts(
 ) -> CellFacts:
     scenario, definition = prepared.scenario, prepared.backends[cell.backend].definition
     probe, request = prepared.probe_of(cell), _request(prepared, cell, workload)
+    values = engine.facts.get("values")
     return CellFacts(
         cell=cell.name,
         identity=_identity(prepared, cell, engine),
@@ -234,7 +235,7 @@ def _facts(
         request=request,
         prefix_cache=definition.prefix_cache.enabled,
         habits=asdict(definition.dialect.habits),
-        engine_values=engine.facts.get("values"),
+        engine_values=None if values is None else dict(values),
         start=engine.facts.get("start"),
         planned=len(workload) - warmup_requests(scenario, cell.load),
         slo=scenario.slo,

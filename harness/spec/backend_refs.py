@@ -4,7 +4,6 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from harness.errors import SpecError
@@ -26,7 +25,7 @@ def load_backend(name: str) -> Backend:
     return parse_backend(files.read_toml(path), str(path))
 
 
-def parse_backend(table: Mapping[str, Any], where: str) -> Backend:
+def parse_backend(table: Mapping[str, object], where: str) -> Backend:
     definition = build(Backend, table, where)
     for variant in (None, *definition.variants):
         varied = apply_variant(definition, variant)

@@ -5,13 +5,13 @@ type; inside a longer text it is inserted.
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Literal
 
 from harness.errors import SpecError
 from harness.spec.strict import nearest
 from harness.spec.template import placeholders
 
-Fields = dict[str, Any]
+Fields = dict[str, object]
 
 # Shape -> what a template for it may hold. `choices_regex` and `choices_grammar` say a choice to an engine
 # that has no other word for it.

@@ -29,7 +29,7 @@ def locate(kind: paths.Kind, name: str) -> Path:
     return known[name]
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, object]:
     try:
         return read_tables(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, BadDocumentError) as error:
@@ -53,7 +53,7 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def override(table: Mapping[str, Any], dotted: str, value: Any) -> dict[str, Any]:
+def override(table: Mapping[str, object], dotted: str, value: Any) -> dict[str, object]:
     """A copy of `table` with the key at `dotted` (`load.requests`) replaced or added."""
     head, _, rest = dotted.partition(".")
     result = dict(table)

@@ -1,14 +1,13 @@
 """JSON schemas that answers are held to: the shipped ones, or a folder of the user's."""
 
 from pathlib import Path
-from typing import Any
 
 from harness import paths
 from harness.errors import SpecError
 from harness.foreign import read_document
 
 
-def read_schemas(folder: str) -> dict[str, Any]:
+def read_schemas(folder: str) -> dict[str, dict[str, object]]:
     """By name, the path below the folder without `.json`, in the order of names; "": the shipped ones.
 
     Raises SpecError for a folder without schemas, or a file that holds none.
@@ -23,7 +22,7 @@ def read_schemas(folder: str) -> dict[str, Any]:
     return found
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> dict[str, object]:
     try:
         schema = read_document(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -28,7 +28,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return f"known: {', '.join(names)}" if names else None
 
 
-def build(cls: type[T], table: Mapping[str, Any], where: str) -> T:
+def build(cls: type[T], table: Mapping[str, object], where: str) -> T:
     """`where` is `FILE:table.path`; errors append the key. Raises SpecError."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]  # T is a dataclass
     hints = get_type_hints(cls)
@@ -67,7 +67,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise SpecError(f"must be a table, not {value!r}", where=where)
         return {key: _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
-    if kind is Any:
+    if kind in (Any, object):
         return value
     if not isinstance(value, (int, float) if kind is float else kind) or (
         kind in (int, float) and isinstance(value, bool)

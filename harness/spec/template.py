@@ -8,7 +8,7 @@ from typing import Any
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-def fill(template: Any, values: Mapping[str, Any]) -> Any:
+def fill(template: Any, values: Mapping[str, object]) -> Any:
     """A copy. A text that is nothing but a placeholder becomes its value, of any type; else it is put in."""
     if isinstance(template, str):
         whole = PLACEHOLDER.fullmatch(template)

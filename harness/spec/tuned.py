@@ -68,9 +68,10 @@ def load_tuned(path: Path) -> Tuned:
             "no tuned variant", where=str(path), hint="`bench tune BACKEND --scenario NAME --budget 10m`"
         )
     table = files.read_toml(path)
-    if not isinstance(table.get(VARIANT), dict):
+    found = table.get(VARIANT)
+    if not isinstance(found, dict):
         raise SpecError("has no table [tuned]: not written by `bench tune`", where=str(path))
-    return build(Tuned, table[VARIANT], f"{path}:{VARIANT}")
+    return build(Tuned, found, f"{path}:{VARIANT}")
 
 
 def as_toml(tuned: Tuned) -> str:

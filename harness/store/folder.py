@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from harness import paths
 from harness.asked import Asked
@@ -29,6 +29,7 @@ from harness.model import (
     CellFacts,
     CellWorkload,
     Manifest,
+    Plan,
     Probed,
     Summary,
     WorkloadCards,
@@ -89,7 +90,7 @@ class RunFolder:
             elif place.suffix == parquet.SCRATCH:
                 shutil.rmtree(place, ignore_errors=True)
 
-    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
         self._put(name, atomic.json_bytes({"schema": SCHEMA, **value}))
 
     def _put(self, name: str, data: bytes, beside: Mapping[str, str] | None = None) -> None:
@@ -100,7 +101,7 @@ class RunFolder:
     def has(self, name: str) -> bool:
         return (self.path / name).is_file()
 
-    def read_json(self, name: str) -> dict[str, Any]:
+    def read_json(self, name: str) -> dict[str, object]:
         path = self.path / name
         try:
             data = path.read_bytes()
@@ -123,6 +124,9 @@ class RunFolder:
 
     def read_manifest(self) -> Manifest:
         return self._read_as("manifest.json", Manifest)
+
+    def write_plan(self, plan: Plan) -> None:
+        self.write_json("plan.json", as_json(plan))
 
     def write_cards(self, cards: WorkloadCards) -> None:
         self.write_json("workload.json", as_json(cards))
@@ -188,7 +192,7 @@ class RunFolder:
         ) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
 
-    def write_answers(self, questions: Mapping[str, Any], label: str, asked: AskedBackend) -> None:
+    def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:
         """Of one backend to the agreement questions, which are kept with them."""
         try:
             (self.path / "agreement" / "backends").mkdir(parents=True, exist_ok=True)
@@ -197,7 +201,7 @@ class RunFolder:
         self.write_json("agreement/questions.json", questions)
         self.write_json(f"agreement/backends/{label}.json", as_json(asked))
 
-    def read_answers(self) -> tuple[dict[str, Any] | None, dict[str, AskedBackend]]:
+    def read_answers(self) -> tuple[dict[str, object] | None, dict[str, AskedBackend]]:
         """The questions and, by backend, its answers. None and nothing where they were not put."""
         answers = sorted(self.path.glob("agreement/backends/*.json"))
         if not answers:

@@ -55,7 +55,7 @@ def connection(
     """A database in memory that reaches nothing but `directories` and `files`: no network, no extensions."""
     import duckdb
 
-    settings: dict[str, Any] = {
+    settings: dict[str, str | bool | int | float | list[str]] = {
         "threads": 1,
         "temp_directory": "",
         "autoinstall_known_extensions": "false",

@@ -44,7 +44,7 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.prompts)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         return {
             "file": self.source,
             "format": self.format,

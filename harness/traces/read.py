@@ -93,7 +93,7 @@ def _format(text: str, where: str) -> str:
     )
 
 
-def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, Any]], Row]) -> Rows:
+def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, object]], Row]) -> Rows:
     for line_number, value in lines:
         if isinstance(value, BadRow):
             yield line_number, value
@@ -103,7 +103,7 @@ def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, Any]]
             yield line_number, _tried(parse, value)
 
 
-def _read_csv(text: str, parse: Callable[[Mapping[str, Any]], Row], needed: set[str], where: str) -> Rows:
+def _read_csv(text: str, parse: Callable[[Mapping[str, object]], Row], needed: set[str], where: str) -> Rows:
     reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True, quoting=csv.QUOTE_NONE)
     # No value of these formats needs quotes, and a lone one would swallow the rest of the file.
     try:
@@ -123,14 +123,14 @@ def _read_csv(text: str, parse: Callable[[Mapping[str, Any]], Row], needed: set[
         yield reader.line_num, _tried(parse, values)
 
 
-def _tried(parse: Callable[[Mapping[str, Any]], Row], values: Mapping[str, Any]) -> Row | BadRow:
+def _tried(parse: Callable[[Mapping[str, object]], Row], values: Mapping[str, object]) -> Row | BadRow:
     try:
         return parse(values)
     except BadRow as bad:
         return bad
 
 
-def _mooncake(values: Mapping[str, Any]) -> Row:
+def _mooncake(values: Mapping[str, object]) -> Row:
     return Row(
         since_start(values.get("timestamp")) / 1e3,
         number(values.get("input_length")),
@@ -139,7 +139,7 @@ def _mooncake(values: Mapping[str, Any]) -> Row:
     )
 
 
-def _plain(values: Mapping[str, Any]) -> Row:
+def _plain(values: Mapping[str, object]) -> Row:
     return Row(
         since_start(values.get("at_s")),
         number(values.get("input_tokens")),
@@ -148,7 +148,7 @@ def _plain(values: Mapping[str, Any]) -> Row:
     )
 
 
-def _burstgpt(values: Mapping[str, Any]) -> Row:
+def _burstgpt(values: Mapping[str, object]) -> Row:
     return Row(
         since_start(values.get("Timestamp")),
         number(values.get("Request tokens")),
@@ -156,7 +156,7 @@ def _burstgpt(values: Mapping[str, Any]) -> Row:
     )
 
 
-def _azure(values: Mapping[str, Any]) -> Row:
+def _azure(values: Mapping[str, object]) -> Row:
     return Row(
         _date(values.get("TIMESTAMP")),
         number(values.get("ContextTokens")),

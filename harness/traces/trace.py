@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ class Trace:
         """Mean; 0 for requests of one moment."""
         return (len(self) - 1) / self.span_s if self.span_s else 0.0
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What was read and what was done to it, for the run folder."""
         return {
             "file": self.source,

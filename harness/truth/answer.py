@@ -24,7 +24,7 @@ def _dump(value: Any) -> bytes:
     return _encoder.encode(value).encode()
 
 
-def _sse(document: Mapping[str, Any]) -> bytes:
+def _sse(document: Mapping[str, object]) -> bytes:
     return b"data: " + _dump(document) + b"\n\n"
 
 
@@ -54,7 +54,7 @@ class Answer:
     def _whole(self) -> Iterator[Write]:
         tokens, reasoning, shape = self.script.tokens, self._reasoning_tokens, self.shape
         content = self._text(reasoning, tokens)
-        choice: dict[str, Any] = {"index": 0, **shape.choice, "finish_reason": self.script.finish_reason}
+        choice: dict[str, object] = {"index": 0, **shape.choice, "finish_reason": self.script.finish_reason}
         if self.ask.chat:
             message = {"role": "assistant", "content": content, **shape.message}
             if reasoning:
@@ -158,7 +158,7 @@ class Answer:
             return "".join(self.script.words[start:stop])
         return text(self.habits.vocabulary, start, stop)
 
-    def _timings(self, first_ns: int, last_ns: int) -> dict[str, Any]:
+    def _timings(self, first_ns: int, last_ns: int) -> dict[str, object]:
         """llama.cpp's own times, in milliseconds."""
         if not self.shape.timings:
             return {}
@@ -201,7 +201,7 @@ class Answer:
         *,
         finish: str | None = None,
         usage_tokens: int | None = None,
-        choice: dict[str, Any] | None = None,
+        choice: dict[str, object] | None = None,
     ) -> bytes:
         document = self._chunk(delta, finish, choice or {})
         if usage_tokens is not None:
@@ -209,9 +209,9 @@ class Answer:
         return _sse(document)
 
     def _chunk(
-        self, delta: Mapping[str, str | None], finish: str | None, extra: dict[str, Any]
-    ) -> dict[str, Any]:
-        choice: dict[str, Any] = {"index": 0}
+        self, delta: Mapping[str, object], finish: str | None, extra: dict[str, object]
+    ) -> dict[str, object]:
+        choice: dict[str, object] = {"index": 0}
         if self.ask.chat:
             choice["delta"] = delta
         else:
@@ -221,7 +221,7 @@ class Answer:
             choice["finish_reason"] = finish
         return self._document(self._chunk_object, [choice | extra]) | self.shape.chunk
 
-    def _document(self, object_name: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
+    def _document(self, object_name: str, choices: list[dict[str, object]]) -> dict[str, object]:
         return {
             "id": self.answer_id,
             "object": object_name,
@@ -230,11 +230,11 @@ class Answer:
             "choices": choices,
         }
 
-    def _usage(self, completion_tokens: int, *, stream: bool = False) -> dict[str, Any]:
+    def _usage(self, completion_tokens: int, *, stream: bool = False) -> dict[str, object]:
         if self.wrong_usage:
             completion_tokens = 2 * completion_tokens + 1
         prompt_tokens = self.script.prompt_tokens
-        usage: dict[str, Any] = {
+        usage: dict[str, object] = {
             "prompt_tokens": prompt_tokens,
             "completion_tokens": completion_tokens,
             "total_tokens": prompt_tokens + completion_tokens,

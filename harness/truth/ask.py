@@ -65,7 +65,7 @@ def _turn(message: Any) -> str:
     return f"<|{message['role']}|>\n{content}\n"
 
 
-def prompt_tokens(body: Mapping[str, Any], chars_per_token: int) -> Sequence[Token]:
+def prompt_tokens(body: Mapping[str, object], chars_per_token: int) -> Sequence[Token]:
     """Of a chat (`messages`), completion (`prompt`) or tokenize (`content` too) body."""
     if (messages := body.get("messages")) is not None:
         if not isinstance(messages, list) or not messages:
@@ -79,7 +79,7 @@ def prompt_tokens(body: Mapping[str, Any], chars_per_token: int) -> Sequence[Tok
     raise BadAskError("messages, or a prompt that is one string or a list of token ids, is required")
 
 
-def load_object(body: bytes) -> dict[str, Any]:
+def load_object(body: bytes) -> dict[str, object]:
     try:
         value = json.loads(body)
     except ValueError as error:
@@ -121,7 +121,7 @@ def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int
     )
 
 
-def _check_fields(fields: Mapping[str, Any], dialect: Dialect) -> None:
+def _check_fields(fields: Mapping[str, object], dialect: Dialect) -> None:
     unknown = [] if dialect.known_fields is None else sorted(fields.keys() - dialect.known_fields)
     if unknown:
         raise BadAskError(f"Extra inputs are not permitted: {', '.join(unknown)}")
@@ -130,7 +130,7 @@ def _check_fields(fields: Mapping[str, Any], dialect: Dialect) -> None:
             raise BadAskError(f"`{name}` must not be {fields[name]}")
 
 
-def _count(fields: Mapping[str, Any], name: str, *, least: int) -> int | None:
+def _count(fields: Mapping[str, object], name: str, *, least: int) -> int | None:
     value = fields.get(name)
     if value is not None and (type(value) is not int or value < least):
         raise BadAskError(f"{name} must be an integer of at least {least}")

@@ -194,7 +194,7 @@ def _options(args: argparse.Namespace) -> Options:
     dialect = given["dialect"] = DIALECTS[args.dialect]
     given.setdefault("cache_block_tokens", dialect.cache_block_tokens)
 
-    def of(cls: type[Any]) -> dict[str, Any]:
+    def of(cls: type[Any]) -> dict[str, Any]:  # argparse checked them
         return {field.name: given[field.name] for field in fields(cls) if field.name in given}
 
     return Options(habits=replace(dialect.habits, **of(Habits)), **of(Options))

@@ -11,7 +11,7 @@ _MISSING = object()
 PIECE_CHARS = 4  # of the text of an answer: as the tokenizer cuts a prompt by default
 
 
-def constrained_text(body: Mapping[str, Any], structure: Structure) -> str | None:
+def constrained_text(body: Mapping[str, object], structure: Structure) -> str | None:
     """None: the engine hears of no constraint. Raises UnsupportedError for what it refuses."""
     found = _format(body.get("response_format"), structure)
     for path, kind in structure.fields.items():

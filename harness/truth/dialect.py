@@ -43,12 +43,13 @@ class Series:
 class Errors:
     """`body` of an error answer: "{message}", "{type}", "{code}" and "{field}" stand for the values."""
 
-    body: Mapping[str, Any] = field(
+    body: Mapping[str, object] = field(
         default_factory=lambda: {
             "error": {"message": "{message}", "type": "{type}", "param": None, "code": "{code}"}
         }
     )
-    no_route: Mapping[str, Any] = field(default_factory=dict)  # body of a 404 for a path; {}: as other errors
+    # Body of a 404 for a path; {}: as other errors.
+    no_route: Mapping[str, object] = field(default_factory=dict)
     invalid: int = 400  # status of a body that does not fit
     unknown_model: int = 0  # 404 where another name is refused; 0: any name will do
 
@@ -72,7 +73,7 @@ class Tokenizer:
     path: str
     text_field: str
     tokens_key: str = "tokens"
-    extra: Mapping[str, Any] = field(default_factory=dict)  # beside the ids; "{count}" in it
+    extra: Mapping[str, object] = field(default_factory=dict)  # beside the ids; "{count}" in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Reset:
 
     path: str
     methods: tuple[str, ...] = ("POST",)
-    answer: Mapping[str, Any] | None = None
+    answer: Mapping[str, object] | None = None
     busy: int = 0
 
 
@@ -96,13 +97,13 @@ class Dialect:
     loading_type: str = "unavailable_error"
     chat_path: str = "/v1/chat/completions"
     health_path: str = "/health"
-    health: Mapping[str, Any] | None = field(
+    health: Mapping[str, object] | None = field(
         default_factory=lambda: {"status": "ok"}
     )  # None: an empty answer
     version_path: str = ""  # "": no version over HTTP
-    version: Mapping[str, Any] = field(default_factory=dict)  # "{version}" in it
+    version: Mapping[str, object] = field(default_factory=dict)  # "{version}" in it
     owned_by: str = "simulated"
-    card: Mapping[str, Any] = field(default_factory=dict)  # of a model, beside what all have
+    card: Mapping[str, object] = field(default_factory=dict)  # of a model, beside what all have
     own_name: str = ""  # for its model, beside the one it is given
     tokenizer: Tokenizer | None = None
     reset: Reset | None = None

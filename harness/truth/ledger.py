@@ -41,7 +41,7 @@ class Record:
             return "refused"
         return "complete" if self.tokens == self.planned_tokens else "faulted"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         values = {name: getattr(self, name) for name in self.__slots__}
         return values | {"due_ns": self.due_ns.tolist(), "write_ns": self.write_ns.tolist()}
 
@@ -59,7 +59,7 @@ class Ledger:
         self.records = [record for record in self.records if record.outcome == "open"]
         self.blocked_writes = 0
 
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, object]:
         """Latencies are of complete answers only, from received; ITL is between text events, pooled."""
         records = self.records
         outcomes = [record.outcome for record in records]
@@ -84,7 +84,7 @@ class Ledger:
             "read_lag_us": _summary(np.array([r.read_ns - r.received_ns for r in whole], np.int64), 1e3),
         }
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {"statistics": self.statistics(), "records": [record.as_json() for record in self.records]}
 
 

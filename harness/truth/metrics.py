@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ class Meter:
                         self._histograms[series.name].add(value)
         return "".join(f"{line}\n" for series in self._dialect.series for line in self._lines(series))
 
-    def json(self) -> list[dict[str, Any]]:
+    def json(self) -> list[dict[str, object]]:
         """TensorRT-LLM's iteration statistics, of one iteration."""
         self._iterations += 1
         return [

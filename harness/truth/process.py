@@ -27,6 +27,7 @@ class TruthServer:
     def pid(self) -> int:
         return self._process.pid
 
+    # JSON of another process, for tests and `bench doctor`.
     def truth(self) -> dict[str, Any]:
         """`statistics` and `records`; fetch it when the load is over, for it holds the server up."""
         return self._fetch("GET", "/truth")
@@ -45,8 +46,7 @@ class TruthServer:
 
     def _fetch(self, method: str, path: str) -> dict[str, Any]:
         with urlopen(Request(self.url + path, method=method), timeout=60) as response:
-            value: dict[str, Any] = json.load(response)
-            return value
+            return dict(json.load(response))
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def _stop(process: subprocess.Popen[str]) -> int:
         return process.wait()
 
 
-def _flags(options: dict[str, Any]) -> Iterator[str]:
+def _flags(options: dict[str, object]) -> Iterator[str]:
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         for one in value if isinstance(value, (list, tuple)) else [value]:

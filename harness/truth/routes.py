@@ -16,7 +16,7 @@ from harness.truth.wire import Request, answer, json_answer
 Handler = Callable[[Request], bytes]
 
 
-def filled(template: Any, values: Mapping[str, Any]) -> Any:
+def filled(template: Any, values: Mapping[str, object]) -> Any:
     """A copy in which each text that is a `{name}` is that value."""
     if isinstance(template, Mapping):
         return {key: filled(value, values) for key, value in template.items()}
@@ -90,7 +90,7 @@ class Routes:
         values = {"version": f"{__version__}+simulated", "model": self._options.model_name}
         return filled(self._dialect.version, values)
 
-    def _models(self) -> dict[str, Any]:
+    def _models(self) -> dict[str, object]:
         data = [
             {
                 "id": name,
@@ -145,5 +145,5 @@ class Routes:
             raise BadAskError("digest mismatch")
         return answer(201, b"", "text/plain")
 
-    def _loaded(self) -> list[dict[str, Any]]:
+    def _loaded(self) -> list[dict[str, object]]:
         return [{"name": self._options.model_name, "size": 1, "size_vram": 0}]

@@ -43,22 +43,24 @@ def _value(schema: Any, root: Any, depth: int) -> Any:
     return _of_type(kind or _implied(schema), schema, root, depth)
 
 
+# A JSON schema of a client's is any JSON: every key is looked at where it is used.
+
+
 def _merged(schema: Mapping[str, Any], root: Any) -> dict[str, Any]:
     """`allOf` and what stands beside it, as one object schema."""
     own = {key: value for key, value in schema.items() if key != "allOf"}
-    merged: dict[str, Any] = {"properties": {}, "required": []}
+    properties: dict[str, object] = {}
+    required: list[object] = []
+    others: dict[str, object] = {}
     for part in (*schema["allOf"], own):
         whole = _referred(part["$ref"], root) if "$ref" in part else part
-        merged = {
-            **merged,
-            **whole,
-            "properties": {**merged["properties"], **whole.get("properties", {})},
-            "required": [*merged["required"], *whole.get("required", ())],
-        }
-    return merged
+        properties |= whole.get("properties", {})
+        required += whole.get("required", ())
+        others |= whole
+    return others | {"properties": properties, "required": required}
 
 
-def _implied(schema: Mapping[str, Any]) -> str:
+def _implied(schema: Mapping[str, object]) -> str:
     if "properties" in schema or "required" in schema:
         return "object"
     return "array" if "items" in schema else "string"

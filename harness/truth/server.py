@@ -178,7 +178,7 @@ class Server:
     def _check_model(self, request: Request) -> None:
         status = self.options.dialect.errors.unknown_model
         name = load_object(request.body).get("model")
-        if status and name is not None and not self._routes.serves(name):
+        if status and name is not None and not self._routes.serves(str(name)):
             raise BadAskError(f"The model `{name}` does not exist.", status, "model")
 
     def _begin(self, connection: Connection, job: Job, admitted_ns: int) -> None:

@@ -1,9 +1,9 @@
 """Which keys an engine's answers have beside those of the OpenAI API."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-Extra = dict[str, Any]
+Extra = dict[str, object]
 
 
 def _none() -> Extra:

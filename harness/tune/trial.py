@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from harness.dotted import number_at
 from harness.errors import BenchError, StorageError
@@ -25,7 +24,7 @@ FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but 
 class Trial:
     """As it is kept in trials.json. `value` None: `why` says what went wrong."""
 
-    values: dict[str, Any]
+    values: Mapping[str, Value]
     share: float  # of the scenario's requests
     value: float | None
     why: str
@@ -98,10 +97,10 @@ class Trials:
             out=self.folder,
         )
 
-    def _size(self, share: float) -> Mapping[str, Any]:
+    def _size(self, share: float) -> dict[str, int | float]:
         load, slots = self.scenario.load, self.point.value if self.point.kind == "concurrency" else 1
         fewest = min(load.requests, FEWEST_WAVES * int(slots))
-        size: dict[str, Any] = {"load.requests": max(fewest, round(load.requests * share), 1)}
+        size: dict[str, int | float] = {"load.requests": max(fewest, round(load.requests * share), 1)}
         if load.duration_s is not None:
             size["load.duration_s"] = load.duration_s * share
         return size

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.arrivals import compare_cell
+from harness.metrics.arrivals import TITLES, compare_cell
 from harness.metrics.latency import ttft_ms
 from harness.model import IssueCode, known
 from harness.record import UNKNOWN
@@ -47,9 +47,10 @@ def _arrivals_differ(cell: Evidence) -> Iterator[Found]:
     found = compare_cell(cell.records.requests, cell.load, cell.asked)
     if found and found.verdict == "differs" and found.limits and found.achieved:
         names = (known(found.reason) or "").split(", ")
-        limits = ", ".join("{} {:.3g} to {:.3g}".format(name, *found.limits[name]) for name in names)
+        limits = ", ".join("{} {:.3g} to {:.3g}".format(TITLES[name], *found.limits[name]) for name in names)
         yield Found(
-            ", ".join(f"{name} {found.achieved[name]:.3g}" for name in names), f"{limits} ({found.against})"
+            ", ".join(f"{TITLES[name]} {found.achieved[name]:.3g}" for name in names),
+            f"{limits} ({found.against})",
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.metrics.judging import TRUNCATED
-from harness.model import IssueCode
+from harness.model import Counts, IssueCode
 from harness.validity.rule import Evidence, Found, Rule
 
 # Share of valid answers: below the first some of a schema is not enforced, below the second nothing is.
@@ -11,7 +11,7 @@ ENFORCED, IGNORED = 0.98, 0.5
 CUT = 0.5  # share of answers that the token limit ended
 
 
-def _shapes(cell: Evidence) -> Iterator[tuple[str, dict[str, float]]]:
+def _shapes(cell: Evidence) -> Iterator[tuple[str, Counts]]:
     """Cut answers and refusals enter no rate."""
     for shape, counts in (cell.answers.checks.get("structured", {}) if cell.answers else {}).items():
         if counts["told"]:
@@ -35,8 +35,9 @@ def _invalid(cell: Evidence) -> Iterator[Found]:
 
 def _cut(cell: Evidence) -> Iterator[Found]:
     for shape, counts in _shapes(cell):
-        if counts.get(TRUNCATED, 0) / counts["asked"] > CUT:
-            yield Found(f"{counts[TRUNCATED]} of {counts['asked']} answers end at the token limit ({shape})")
+        cut, asked = counts.get(TRUNCATED) or 0, counts["asked"] or 1
+        if cut / asked > CUT:
+            yield Found(f"{cut} of {asked} answers end at the token limit ({shape})")
 
 
 RULES = (

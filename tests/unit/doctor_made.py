@@ -1,9 +1,7 @@
 """Measurements as the doctor makes them, with the figures that a test is about."""
 
-from harness.doctor.compare import Errors, Spread
 from harness.doctor.loads import Load
-from harness.doctor.measure import Measured, Server
-from harness.model import ClientStats
+from harness.model import ClientErrors, ClientStats, ErrorSpread, MeasuredLoad, ScriptedServer
 from tests.unit import filled
 
 
@@ -12,20 +10,22 @@ def client(lag_ms, busy_share):
 
 
 def measured(kind, value, error_ms=0.02, *, tokens_per_s=1000.0, lag_ms=0.3, verdict="VALID", **changes):
-    exact, off = Spread(0, 0, 0), Spread(0, error_ms, 9)
+    exact, off = ErrorSpread(0, 0, 0), ErrorSpread(0, error_ms, 9)
+    load = Load(kind, value, gap_ms=20, tokens=8, requests=300)
     facts = {
-        "load": Load(kind, value, gap_ms=20, tokens=8, requests=300),
+        "load": load,
+        "title": load.title,
         "verdict": verdict,
-        "reasons": [],
-        "errors": None if error_ms is None else Errors(exact, off, exact),
+        "reasons": (),
+        "errors": None if error_ms is None else ClientErrors(exact, off, exact),
         "tokens_per_s": tokens_per_s,
         "cpu_us_per_token": 10.0,
         "client": client(lag_ms, 0.25),
-        "server": Server(0.1, 0.3, 2.0, 0.3),
+        "server": ScriptedServer(0.1, 0.3, 2.0, 0.3),
         "arrivals": None,
         "other_cores": 0.05,
     }
-    return Measured(**facts | changes)
+    return MeasuredLoad(**facts | changes)
 
 
 def streams(value, error_ms=0.02, **changes):

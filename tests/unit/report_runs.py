@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.facts import client_stats
 from harness.load.job import ClientFacts
-from harness.model import CellFacts, Summary, as_json, from_json
+from harness.model import CellFacts, Plan, Summary, as_json, from_json
 from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
 from harness.store import RunFolder
 from harness.summary import summarise_folder
@@ -106,7 +106,7 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
                 records = make_records(engine, load, arrivals, np.random.default_rng([index, *seed]), shape)
                 folder.write_cell(records, _facts(engine, name, load, repeat, shape))
     folder.write_json("manifest.json", _manifest(folder.run_id, shape, order))
-    folder.write_json("plan.json", {"blocks": []})
+    folder.write_plan(Plan(blocks=()))
     folder.write_summary(summarise_folder(folder))
     return folder
 

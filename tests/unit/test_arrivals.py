@@ -130,7 +130,8 @@ def test_a_cell_that_did_not_keep_its_process_is_suspect():
     assert "arrivals-differ" not in [r.code for r in judge(Evidence(kept, told)).reasons]
     (reason,) = [r for r in judge(Evidence(ticks, told)).reasons if r.code == "arrivals-differ"]
     assert reason.verdict == "SUSPECT"
-    assert "ks" in reason.measured
+    assert "KS distance" in reason.measured
+    assert "KS distance 0 to" in reason.limit
     assert reason.limit.endswith("(Poisson)")
 
 

@@ -326,7 +326,7 @@ def test_a_name_that_can_allow_nothing_is_a_mistake():
 
 
 def test_a_load_point_that_cannot_be_compared_is_not_passed_over():
-    drifting = verdict("SUSPECT", "not-steady", "e2e_ms changes by +43% over it", "20%", "")
+    drifting = verdict("SUSPECT", "not-steady", "E2E changes by +43% over it", "20%", "")
     bad = [changed(one, validity=drifting) for one in cells("vllm", 100, load=load(8))]
     document = compare_runs([run("old", *(cells("vllm", 100, load=load(v)) for v in (4, 8))),
                              run("new", cells("vllm", 100), bad)])  # fmt: skip

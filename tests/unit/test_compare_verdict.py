@@ -294,9 +294,9 @@ def test_times_of_a_server_that_fell_behind_are_of_the_length_of_the_test():
 
 
 def test_cells_that_are_not_steady_decide_nothing():
-    drifting = verdict("SUSPECT", "not-steady", "e2e_ms changes by +43% over it", "20%", "")
+    drifting = verdict("SUSPECT", "not-steady", "E2E changes by +43% over it", "20%", "")
     found = words_of(struck(rated("a", 499), 2, validity=drifting), rated("b", 382))
-    assert found == [("not comparable", "not steady: a: e2e_ms changes by +43% over it")] * 2
+    assert found == [("not comparable", "not steady: a: E2E changes by +43% over it")] * 2
 
 
 def test_unlike_windows_are_not_compared_in_rates():

@@ -127,8 +127,8 @@ def test_facts_hold_no_environment():
             "Ports": {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "1"}]},
         },
     }
-    facts = container_facts(attributes)
-    assert facts["command"] == ["vllm", "serve", "m"]
+    command, facts = container_facts(attributes)
+    assert command == ["vllm", "serve", "m"]
     assert facts["direct_address"] == "172.18.0.2:8000"
     assert facts["memory_bytes"] is None
     assert facts["cpuset"] == "0-3"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from made import MS, records
 
-from harness.doctor.compare import Spread, find_errors
+from harness.doctor.compare import find_errors, spread
+from harness.model import ErrorSpread
 from harness.record import Outcome
 
 T0 = 5_000 * MS
@@ -26,7 +27,7 @@ def told(*rows):
 def test_what_the_client_adds_is_its_error():
     seen = told({"sent": 100, "texts": [151, 163, 171]})
     errors = find_errors(seen, [truth(100, [150, 160, 170])], T0)
-    assert errors.ttft_ms == Spread(1, 1, 1)
+    assert errors.ttft_ms == ErrorSpread(1, 1, 1)
     assert errors.itl_ms.max == pytest.approx(2)  # 12 against 10, 8 against 10
     assert errors.itl_ms.p50 == pytest.approx(2)
     assert errors.e2e_ms.max == pytest.approx(1)
@@ -88,5 +89,5 @@ def test_failed_requests_are_not_compared():
 
 
 def test_spread_is_of_sizes():
-    spread = Spread.of(np.array([-3.0, 1.0, 2.0]))
-    assert (spread.p50, spread.max) == (2, 3)
+    found = spread(np.array([-3.0, 1.0, 2.0]))
+    assert (found.p50, found.max) == (2, 3)

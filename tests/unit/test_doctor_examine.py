@@ -7,6 +7,8 @@ from doctor_made import measured
 
 from harness.doctor import examine as room
 from harness.doctor.loads import Load
+from harness.doctor.result import as_stored
+from tests.schemas import fault
 
 LOADS = [Load("concurrency", streams, gap_ms=20, tokens=8, requests=300) for streams in (8, 256)]
 
@@ -37,7 +39,8 @@ def test_a_load_without_faults_is_measured_once(examined):
 def test_a_stall_does_not_come_again_and_is_kept(examined):
     found = examined(5.0, 0.02, 0.03)
     assert found.verdict.exact_streams == 256
-    document = json.loads(json.dumps(found.as_json()))
+    document = json.loads(json.dumps(as_stored(found.document)))
+    assert fault(document, "doctor") is None
     assert (streams(document["loads"]), streams(document["repeated"])) == ([8, 256], [8])
 
 

@@ -1,7 +1,6 @@
 """The result that is kept, and what runs are told from it."""
 
 import json
-from dataclasses import asdict
 
 import pytest
 from doctor_made import rate, streams
@@ -10,16 +9,17 @@ from msgspec.structs import replace
 from harness.doctor import result
 from harness.doctor.verdict import conclude
 from harness.errors import StorageError
-from harness.model import HostFacts, as_json
+from harness.model import DoctorResult, HostFacts
 from harness.plan import LoadPoint
 from harness.run import workers
+from tests.unit import filled
 
 HOST = HostFacts(machine="x86_64", cpu="a CPU", cpus_usable=2, kernel="6.1")
 
 
 def store_verdict(**changes):
-    verdict = asdict(conclude([streams(8), streams(1024), rate(500)], [], []))
-    result.store({"schema": result.SCHEMA, "host": as_json(HOST), "verdict": verdict | changes})
+    verdict = conclude([streams(8), streams(1024), rate(500)], [], [])
+    result.store(filled.made(DoctorResult, host=HOST, verdict=replace(verdict, **changes)))
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from doctor_made import rate, streams
 from harness.cli.doctor import as_text
 from harness.doctor.examine import Examination
 from harness.doctor.machine import MachineFacts
-from harness.doctor.measure import Arrivals, Server
 from harness.doctor.verdict import conclude
+from harness.model import Dispersions, ScriptedServer
 from tests.unit import filled
 
 MACHINE = {
@@ -31,7 +31,7 @@ def text(measured, machine=MACHINE, core=0):
 
 
 def test_table_machine_verdict_and_hints():
-    shown = text([streams(8), rate(200, arrivals=Arrivals(1.02, 1.03))])
+    shown = text([streams(8), rate(200, arrivals=Dispersions(1.02, 1.03))])
     heads, units, row = (shown.splitlines()[line] for line in (0, 2, 3))
     assert "TTFT error" in heads
     assert "µs/token" in units
@@ -48,7 +48,9 @@ def test_table_machine_verdict_and_hints():
 
 def test_what_is_not_known_is_not_zero():
     limits = {"file_descriptors_hard": None, "ephemeral_ports": None, "connections_to_one_server": None}
-    unknown = streams(8, None, verdict="INVALID", server=Server(None, None, None, None), other_cores=None)
+    unknown = streams(
+        8, None, verdict="INVALID", server=ScriptedServer(None, None, None, None), other_cores=None
+    )
     shown = text([unknown], MACHINE | {"limits": limits}, core=None)
     assert shown.splitlines()[3].split()[-8:] == [
         "n/a",

@@ -4,8 +4,8 @@ import pytest
 from doctor_made import client, rate, streams
 
 from harness.doctor.loads import Load
-from harness.doctor.measure import Server
-from harness.doctor.verdict import Reach, conclude
+from harness.doctor.verdict import conclude
+from harness.model import IssueCode, Reach, Reason, ScriptedServer
 
 
 def test_an_exact_machine_says_so_in_one_sentence():
@@ -59,22 +59,18 @@ def test_a_machine_that_is_exact_nowhere_has_a_sentence_too():
 
 
 def test_limits_name_the_reasons_and_hints_say_what_to_do():
-    reason = {
-        "code": "client-busy",
-        "verdict": "SUSPECT",
-        "measured": "80% of a core",
-        "limit": "70%",
-        "hint": "H",
-    }
-    bad = streams(256, verdict="SUSPECT", reasons=[reason], other_cores=1.5)
-    verdict = conclude([streams(8, reasons=[reason]), bad], [], ["set the governor", "H"])
+    reason = Reason(IssueCode.CLIENT_BUSY, "SUSPECT", "80% of a core", "70%", "H")
+    bad = streams(256, verdict="SUSPECT", reasons=(reason,), other_cores=1.5)
+    verdict = conclude([streams(8, reasons=(reason,)), bad], [], ["set the governor", "H"])
     assert verdict.limits[1] == "256 streams, gap 20 ms: SUSPECT: client-busy 80% of a core (limit 70%)"
     assert verdict.hints[0] == "H"
     assert verdict.hints[1].startswith("other work kept up to 1.5 cores busy")
     assert verdict.hints[2:] == ("set the governor",)
 
 
-@pytest.mark.parametrize("server", [Server(1, 5.1, 9, 0.5), Server(0, 0.1, 1, 0.95)], ids=["late", "busy"])
+@pytest.mark.parametrize(
+    "server", [ScriptedServer(1, 5.1, 9, 0.5), ScriptedServer(0, 0.1, 1, 0.95)], ids=["late", "busy"]
+)
 def test_a_limit_of_the_server_is_told_apart(server):
     verdict = conclude([streams(8), streams(256, server=server)], [], [])
     assert verdict.fit_to_measure

@@ -14,7 +14,7 @@ CLOSED = load("concurrency", 1)
 
 
 def course(values):
-    return Course("x", np.arange(len(values)), np.log(values))
+    return Course("x", "X", np.arange(len(values)), np.log(values))
 
 
 def one_after_another(took_ms):
@@ -58,7 +58,7 @@ def test_stretches_without_output_are_no_thousandfold_change():
     made = np.array(
         [0, 0, 1, 0] * 5 + [0, 0, 72, 80, 72, 27, 3, 0, 56, 72, 48, 56, 21, 3, 8, 64, 64, 64, 53, 3.0]
     )
-    tokens = Course("x", np.arange(len(made)), made / made.mean(), logarithmic=False)
+    tokens = Course("x", "X", np.arange(len(made)), made / made.mean(), logarithmic=False)
     assert 1 < tokens.drift(0) < 4
 
 
@@ -118,6 +118,8 @@ def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
     found = steady_state(records(*rows), load("rate", 100.0))
     assert found.state == "not steady"
+    assert found.why.startswith("E2E changes by +"), "as tables call it, not by its key"
+    assert "e2e_ms" in found.drift
 
 
 def test_a_load_that_changes_by_itself_is_not_tested():

@@ -1,5 +1,8 @@
 """Charts as data: what they show, before anything is drawn."""
 
+import re
+from importlib import resources
+
 import numpy as np
 import pytest
 from report_runs import EIGHT, Shape, make_run
@@ -155,6 +158,14 @@ def test_a_wide_range_is_logarithmic_and_written_out():
     assert [text for _, text in axis.ticks] == ["2", "5", "10", "20", "50", "100", "200", "500", "1000"]
     assert not axes.fitted("ms", [2.0, 40.0]).log
     assert axes.fitted("ms", [0.0]).high > 0
+
+
+def test_the_script_of_the_page_repeats_no_number_of_the_axes():
+    """It gets them: `axisRules`. What it takes of them is there, and no axis is drawn by another number."""
+    script = (resources.files("harness.report.html") / "page.js").read_text(encoding="utf-8")
+    assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
+    drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
+    assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
 
 
 def test_every_chart_of_a_large_run_lies_inside_its_axes(tmp_path):

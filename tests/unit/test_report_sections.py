@@ -153,7 +153,7 @@ def test_the_workload_card_and_the_arrivals(folder):
     text = section(folder, "workload")
     assert "10 – 20 – 40█▃" in text
     assert "3 of up to 2 turns87 %80 % (of 16)" in text
-    assert "differs (gap_cv)" in text
+    assert "differs (gap CV)" in text
 
 
 def test_the_answers_to_the_same_questions(folder):

@@ -1,6 +1,7 @@
 """The documents of a run are what their schemas say: as written, as published, as read from elsewhere."""
 
 import copy
+import json
 import shutil
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from jsonschema import Draft202012Validator
 from report_runs import TWO, Shape, make_run
 
 from harness.cli.main import main
+from harness.compare.history import entries
 from harness.errors import ExitCode
 from harness.model.schema import DOCUMENTS
 from harness.store import RunFolder
+from harness.store.history import append_history
 from tests.schemas import fault, schema
 
 PUBLISHED = sorted(Path(__file__).parents[2].glob("results/published/*/manifest.json"))
@@ -59,9 +62,25 @@ def test_every_key_that_is_written_is_described(summary):
 def test_published_runs_keep_to_it(path):
     run = RunFolder(path.parent)
     assert set(undescribed(run.read_json("manifest.json"), schema("manifest"))) == set()
+    plan = run.read_json("plan.json")
+    assert fault(plan, "plan") is None
+    assert set(undescribed(plan, schema("plan"))) == set()
     for cell in run.read_summary().cells:
         facts = run.read_json(f"cells/{cell.cell}/cell.json")
         assert set(undescribed(facts, schema("cell"))) == set()
+
+
+def test_a_dry_run_and_the_history_keep_to_theirs(made, tmp_path, capsys):
+    words = ["run", "--scenario", "fixed-length", "--backends", "truth", "--dry-run", "--json"]
+    assert main([*words, "--out", str(tmp_path)]) == ExitCode.OK
+    planned = json.loads(capsys.readouterr().out)
+    assert fault(planned, "dry-run") is None
+    assert set(undescribed(planned, schema("dry-run"))) == set()
+    kept = tmp_path / "runs.jsonl"
+    assert append_history(kept, entries(made.read_manifest(), made.read_summary())) > 0
+    for line in kept.read_text(encoding="utf-8").splitlines():
+        assert fault(json.loads(line), "history") is None
+        assert set(undescribed(json.loads(line), schema("history"))) == set()
 
 
 def test_a_key_that_is_not_known_is_no_fault(summary):

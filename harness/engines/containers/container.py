@@ -5,12 +5,24 @@ import time
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
+
 from harness.engines.containers.daemon import PROJECT, Daemon
 from harness.engines.containers.keeper import DRAINED
 from harness.engines.process import EngineProcess
+from harness.engines.started import ContainerFacts
 from harness.errors import SetupError
 
 _DRAIN_S = 2.0  # between a container's end and the last line of its log
+
+
+class _State(msgspec.Struct, kw_only=True):
+    """As far as Docker tells it of every container."""
+
+    status: str = msgspec.field(name="Status")
+    exit_code: int = msgspec.field(name="ExitCode", default=0)
+    oom_killed: bool | None = msgspec.field(name="OOMKilled", default=None)
+    error: str | None = msgspec.field(name="Error", default=None)
 
 
 class Container:
@@ -29,7 +41,7 @@ class Container:
             except SetupError as error:
                 self._ending = str(error)
                 return self._ending
-            if state and state["Status"] in ("exited", "dead", "removing"):
+            if state and state.status in ("exited", "dead", "removing"):
                 self._ending = _sentence(state)
                 self._await_log()
             elif (ended := self._keeper.exited()) is not None:
@@ -50,6 +62,7 @@ class Container:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    # Docker's own JSON, of which a few keys are used.
     def attributes(self) -> dict[str, Any]:
         """As `docker inspect` has them."""
         found = self._daemon.inspect(self._find())
@@ -57,10 +70,10 @@ class Container:
             raise SetupError("its container is gone", where=self._project)
         return found
 
-    def _state(self) -> dict[str, Any] | None:
+    def _state(self) -> _State | None:
         container = self._find()
         found = self._daemon.inspect(container) if container else None
-        return dict(found["State"]) if found else None
+        return msgspec.convert(found["State"], _State) if found else None
 
     def _find(self) -> str:
         """Its id; "" before Compose has made it."""
@@ -74,27 +87,30 @@ class Container:
             time.sleep(0.02)
 
 
-def _sentence(state: dict[str, Any]) -> str:
-    code = int(state["ExitCode"])
-    if state.get("OOMKilled"):
+def _sentence(state: _State) -> str:
+    code = state.exit_code
+    if state.oom_killed:
         return f"killed for lack of memory (exit code {code})"
-    if state.get("Error"):
-        return f"it could not be started: {state['Error'].rpartition(': unknown')[0] or state['Error']}"
+    if state.error:
+        return f"it could not be started: {state.error.rpartition(': unknown')[0] or state.error}"
     if code > 128 and code - 128 in set(signal.Signals):
         return f"killed by {signal.Signals(code - 128).name} (exit code {code})"
     return f"exit code {code}"
 
 
-def container_facts(attributes: dict[str, Any]) -> dict[str, Any]:
-    """What `docker inspect` says, as far as it bears on a measurement. The environment may hold a token."""
+def container_facts(attributes: dict[str, Any]) -> tuple[list[str], ContainerFacts]:
+    """The command, and what `docker inspect` says, as far as it bears on a measurement.
+
+    The environment may hold a token.
+    """
     config, host = attributes["Config"], attributes["HostConfig"]
     networks = attributes["NetworkSettings"]["Networks"].values()
     ports = [port.split("/")[0] for port in attributes["NetworkSettings"]["Ports"]]
     addresses = [network["IPAddress"] for network in networks if network["IPAddress"]]
-    return {
+    command = [*(config["Entrypoint"] or []), *(config["Cmd"] or [])]
+    return command, {
         "id": attributes["Id"],
         "name": attributes["Name"].lstrip("/"),
-        "command": [*(config["Entrypoint"] or []), *(config["Cmd"] or [])],
         "memory_bytes": host["Memory"] or None,
         "cpuset": host["CpusetCpus"] or None,
         "nano_cpus": host["NanoCpus"] or None,

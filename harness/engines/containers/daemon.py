@@ -50,6 +50,8 @@ class Daemon:
         environment = without_credentials(os.environ, keep=HUB_TOKEN)
         return {**environment, "DOCKER_HOST": self.host} if self.host else environment
 
+    # What follows gives Docker's own JSON as it is.
+
     def image(self, name: str) -> dict[str, Any] | None:
         """What Docker knows of an image on this machine; None when it is not here."""
         import docker

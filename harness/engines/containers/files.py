@@ -93,7 +93,7 @@ def _by_hand(definition: Backend) -> dict[str, Any]:
     return {"profiles": [definition.name], **made, "ports": [port], "healthcheck": health}
 
 
-def _overlay(definition: Backend, device: str) -> dict[str, Any]:
+def _overlay(definition: Backend, device: str) -> dict[str, object]:
     """What differs on this device; lists of Compose's own that add up are left out where they are equal."""
     base = _by_hand(definition)
     there = service(definition, device, _fill(definition), hub=definition.engine.fetches)
@@ -107,10 +107,10 @@ def _file_path(definition: Backend, name: str) -> str:
     return f"files/{definition.name}/{name}"
 
 
-def _text(name: str, services: dict[str, dict[str, Any]], shown: Sequence[Backend]) -> str:
+def _text(name: str, services: dict[str, dict[str, object]], shown: Sequence[Backend]) -> str:
     without = [d.name for d in shown if d.name not in services]
     head = _HEADS[name].format(made=_MADE, variables=_variables(shown), without=", ".join(without) or "none")
-    content: dict[str, Any] = {"services": {name: one for name, one in services.items() if one}}
+    content: dict[str, object] = {"services": {name: one for name, one in services.items() if one}}
     if name == MAIN and (volumes := {k: v for d in shown for k, v in volumes_of(d).items()}):
         content["volumes"] = volumes
     return head + "\n" + yaml_text(content)

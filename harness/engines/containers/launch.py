@@ -37,7 +37,7 @@ from harness.engines.install import EngineEnv
 from harness.engines.process import EngineProcess
 from harness.engines.request import EngineRequest
 from harness.engines.scratch import write_files
-from harness.engines.started import Started
+from harness.engines.started import EngineFacts, Started
 from harness.engines.weights import Weights
 from harness.spec.backend import Backend
 
@@ -96,11 +96,11 @@ def start_container(
         )
         container = Container(keeper, daemon, project, folder)
 
-        def facts() -> dict[str, Any]:
+        def facts() -> EngineFacts:
             attributes = container.attributes()
-            about = container_facts(attributes)
+            command, about = container_facts(attributes)
             return {
-                "command": about.pop("command"),
+                "command": command,
                 "env": content["services"][definition.name]["environment"] | _seen(gpus),
                 "files": files,
                 "pid": attributes["State"]["Pid"],
@@ -145,7 +145,7 @@ class ProjectFile:
     definition: Backend
     device: str
     fill: Mapping[str, str]
-    mounts: Sequence[Mapping[str, Any]]
+    mounts: Sequence[Mapping[str, object]]
     hub: bool  # the engine fetches its weights from a model hub
     gpus: Sequence[str]
     port: int  # of this machine
@@ -172,7 +172,7 @@ class ProjectFile:
 
 def _weights_fill(
     definition: Backend, weights: Weights | None
-) -> tuple[dict[str, str], list[dict[str, Any]]]:
+) -> tuple[dict[str, str], list[dict[str, object]]]:
     """Placeholders, with the weights as the container sees them, and the mounts that they need."""
     fill = plain_fill(definition)
     if weights is None:
@@ -191,7 +191,7 @@ def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> 
     return files
 
 
-def _mounted(weights: Path) -> tuple[str, dict[str, Any]]:
+def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
     """Where the container finds them, and the mount that puts them there.
 
     A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie beside each other.
@@ -204,7 +204,7 @@ def _mounted(weights: Path) -> tuple[str, dict[str, Any]]:
     return f"{MODELS}/{weights.name}", _bind(weights, f"{MODELS}/{weights.name}")
 
 
-def _bind(source: Path, target: str) -> dict[str, Any]:
+def _bind(source: Path, target: str) -> dict[str, object]:
     return {"type": "bind", "source": literal(str(source)), "target": literal(target), "read_only": True}
 
 

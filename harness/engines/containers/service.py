@@ -32,12 +32,13 @@ def image_variable(definition: Backend) -> str:
     return "BENCH_IMAGE_" + definition.name.upper().replace("-", "_").replace(".", "_")
 
 
-def volumes_of(definition: Backend) -> dict[str, dict[str, Any]]:
+def volumes_of(definition: Backend) -> dict[str, dict[str, object]]:
     """Top-level `volumes`: named, so that runs and files used by hand share their caches."""
     names = definition.compose.volumes if definition.compose else {}
     return {name: {"name": VOLUME_PREFIX + name} for name in names}
 
 
+# In Compose's own words, which become YAML and nothing else.
 def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: bool) -> dict[str, Any]:
     """What is the same for a run and for use by hand, without ports, weights and access to a device.
 
@@ -62,7 +63,7 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         environment[HUB_TOKEN] = None  # passed on from the environment of Compose where it is set there
     if device == "rocm":
         environment["HIP_VISIBLE_DEVICES"] = None
-    made: dict[str, Any] = {"image": f"${{{image_variable(definition)}:-{image.name}:{image.tag}}}"}
+    made: dict[str, object] = {"image": f"${{{image_variable(definition)}:-{image.name}:{image.tag}}}"}
     if compose.entrypoint is not None:
         made["entrypoint"] = list(compose.entrypoint)
     made["command"] = [placed(part) for part in (*compose.program, *naming, *kept, *image.args)]
@@ -101,7 +102,7 @@ def plain_fill(definition: Backend) -> dict[str, str]:
     return common | {"host": HOST, "port": str(definition.compose.port), "scratch": SCRATCH}
 
 
-def gpu_access(device: str, gpus: Sequence[str] = ()) -> dict[str, Any]:
+def gpu_access(device: str, gpus: Sequence[str] = ()) -> dict[str, object]:
     """`gpus` are the NVIDIA ones to be seen. By number: docker-compose 1.29 takes a count from a variable and
     then fails on it.
     """

@@ -8,11 +8,11 @@ _WIDTH = 110
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
-def yaml_text(value: Mapping[str, Any]) -> str:
+def yaml_text(value: Mapping[str, object]) -> str:
     return "\n".join(_mapping(value, "")) + "\n"
 
 
-def _mapping(value: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _mapping(value: Mapping[str, object], indent: str) -> Iterator[str]:
     for key, item in value.items():
         head = f"{indent}{_key(key)}:"
         if item is None:

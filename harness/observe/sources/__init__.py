@@ -1,7 +1,7 @@
 """Where samples come from. A source that is not there says why; one that fails is asked again."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 Put = Callable[..., None]  # Spill.put
 
@@ -32,5 +32,5 @@ class Source(Protocol):
         """Series that cannot be read, with the reason; a `*` in a name stands for the rest of it."""
 
     @property
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Facts about what is read: devices, processes."""

@@ -18,7 +18,7 @@ class AmdGpus:
     ) -> None:
         self.period_s = period_s
         self.missing: dict[str, str] = {}
-        self.about: dict[str, Any] = {"broken": False}
+        self.about: dict[str, object] = {"broken": False}
         self._env, self._engine_pids = env, engine_pids
         self._smi: Any = None
         self._handles: dict[int, Any] = {}
@@ -44,7 +44,7 @@ class AmdGpus:
         if not self._handles:
             raise UnavailableError(f"amdsmi: {self.about['chosen']}")
 
-    def _facts(self, index: int, handle: Any) -> dict[str, Any]:
+    def _facts(self, index: int, handle: Any) -> dict[str, object]:
         asic = self._smi.amdsmi_get_gpu_asic_info(handle)
         vram = self._smi.amdsmi_get_gpu_vram_usage(handle)
         return {

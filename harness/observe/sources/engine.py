@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from harness.client import Answer, Limits, LookUp
 from harness.engines.prometheus import gauge_paths, read_series
@@ -19,7 +18,7 @@ class EngineExporter:
     def __init__(self, exporter: Exporter, period_s: float) -> None:
         self.period_s = period_s
         self.missing: dict[str, str] = {}
-        self.about: dict[str, Any] = {"url": exporter.url}
+        self.about: dict[str, object] = {"url": exporter.url}
         self._exporter = exporter
         self._look_up = LookUp(exporter.headers, _LIMITS)
 

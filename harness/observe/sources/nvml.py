@@ -143,7 +143,7 @@ class Gpus(ABC):
     def __init__(self, env: Mapping[str, str], period_s: float) -> None:
         self.period_s = period_s
         self.missing: dict[str, str] = {}
-        self.about: dict[str, Any] = {"broken": False}
+        self.about: dict[str, Any] = {"broken": False}  # for `cell.json`, as it is
         self.devices: list[Device] = []
         self._env = env
 

@@ -87,7 +87,8 @@ class Processes:
     def __init__(self, watch: Watch, period_s: float) -> None:
         self.period_s = period_s
         self.missing: dict[str, str] = {}
-        self.about: dict[str, Any] = {}
+        self.about: dict[str, object] = {}
+        self._names: dict[str, str] = {}
         self._watch = watch
         self._reads = 0
         self._engine: Tree | None = None
@@ -120,7 +121,8 @@ class Processes:
                     self.missing[f"{name}.read_bytes"] = self.missing[f"{name}.written_bytes"] = reason
             tree.read(name, put, each=name == "server")
         if look and self._engine is not None:
-            self.about.setdefault("engine_processes", {}).update(self._engine.names())
+            self._names.update(self._engine.names())
+            self.about["engine_processes"] = self._names
 
     def close(self) -> None:
         pass

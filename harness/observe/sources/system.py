@@ -18,7 +18,7 @@ class System:
     def __init__(self, period_s: float, powercap: Path = _RAPL, *, energy: bool = True) -> None:
         self.period_s = period_s
         self.missing: dict[str, str] = {}
-        self.about: dict[str, Any] = {"cpus": psutil.cpu_count()}
+        self.about: dict[str, object] = {"cpus": psutil.cpu_count()}
         self._powercap, self._energy = powercap, energy
         self._packages: list[Package] = []
         self._reads = 0

@@ -1,4 +1,7 @@
-"""Where an axis begins and ends and what is written on it. page.js does the same when a backend is hidden."""
+"""Where an axis begins and ends and what is written on it.
+
+page.js does the same when a backend is hidden, with the numbers of `RULES`.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,7 +12,20 @@ from harness.report.charts.model import Axis
 LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
 LOG_LOADS_FROM = 4.0  # loads are mostly doubled from point to point
 TICKS = 5
+STEPS = (1, 2, 2.5, 5, 10)  # what may lie between two ticks
 ROOM = 0.12  # above the largest value
+LOG_ROOM = 1.5  # on both sides, as a factor
+DECADE = (1, 2, 5)
+WIDE = 2000.0  # a range beyond it has ticks at decades alone
+RULES = {
+    "logFrom": LOG_FROM,
+    "ticks": TICKS,
+    "steps": STEPS,
+    "room": ROOM,
+    "logRoom": LOG_ROOM,
+    "decade": DECADE,
+    "wide": WIDE,
+}
 
 
 def logarithmic(low: float, high: float) -> bool:
@@ -21,7 +37,8 @@ def fitted(title: str, values: Iterable[float]) -> Axis:
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     if logarithmic(low, high):
-        return Axis(title, low / 1.5, high * 1.5, decades(low / 1.5, high * 1.5), log=True, fits=True)
+        ends = low / LOG_ROOM, high * LOG_ROOM
+        return Axis(title, *ends, decades(*ends), log=True, fits=True)
     return replace(linear(title, 0.0, high * (1 + ROOM) or 1.0), fits=True)
 
 
@@ -49,7 +66,7 @@ def steps(low: float, high: float) -> tuple[tuple[float, str], ...]:
     """Round numbers, about TICKS of them."""
     raw = (high - low) / TICKS
     size = 10.0 ** math.floor(math.log10(raw))
-    step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= raw * 0.999)
+    step = next(size * factor for factor in STEPS if size * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     found = [(first + count) * step for count in range(int((high - low) / step) + 2)]
     return tuple((value, f"{value:.10g}") for value in found if value <= high * (1 + 1e-9))
@@ -60,10 +77,10 @@ def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
     Decades alone where they are many.
     """
-    wide = high / low > 2000
+    wide = high / low > WIDE
     found = [
         factor * 10.0**power
         for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for factor in ((1,) if wide else (1, 2, 5))
+        for factor in (DECADE[:1] if wide else DECADE)
     ]
     return tuple((value, f"{value:g}") for value in found if low <= value <= high)

@@ -11,20 +11,24 @@ document.getElementById("show")?.addEventListener("change", ({ target }) => {
   for (const refit of refits) refit();
 });
 
-// Axes, by the rules of harness/report/charts/axes.py. An axis is its ends and whether it is logarithmic.
+// Axes as harness/report/charts/axes.py draws them, with its numbers: `axisRules`, which stands before this script.
+// An axis is its ends and whether it is logarithmic.
 const fitted = (values) => {
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  return low > 0 && high / low >= 30 ? [low / 1.5, high * 1.5, true] : [0, high * 1.12 || 1, false];
+  return low > 0 && high / low >= axisRules.logFrom
+    ? [low / axisRules.logRoom, high * axisRules.logRoom, true]
+    : [0, high * (1 + axisRules.room) || 1, false];
 };
 const steps = (high) => {
-  const size = 10 ** Math.floor(Math.log10(high / 5));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * size).find((wide) => wide >= (high / 5) * 0.999);
+  const least = high / axisRules.ticks;
+  const size = 10 ** Math.floor(Math.log10(least));
+  const step = axisRules.steps.map((factor) => factor * size).find((wide) => wide >= least * 0.999);
   return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, count) => count * step);
 };
 const decades = (low, high) => {
   const powers = Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1;
   return Array.from({ length: powers }, (_, count) => 10 ** (Math.floor(Math.log10(low)) + count))
-    .flatMap((ten) => (high / low > 2000 ? [ten] : [ten, 2 * ten, 5 * ten]))
+    .flatMap((ten) => (high / low > axisRules.wide ? [ten] : axisRules.decade.map((factor) => factor * ten)))
     .filter((value) => value >= low && value <= high);
 };
 // Value to pixel and back, from the pixel of its low end to that of its high one.

@@ -2,9 +2,11 @@
 
 import base64
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from importlib import resources
 
+from harness.report.charts.axes import RULES
 from harness.report.conditions import machine, model
 from harness.report.html import answer, cells, evidence, figures, limits, setting, workload
 from harness.report.html import machine as used
@@ -48,7 +50,7 @@ def page(source: Source) -> str:
         figures.legend(source, found) if len(found) > 1 else Html(""),
         tag("main", *made.values()),
         tag("footer", warned),
-        tag("script", _part("page.js")),
+        tag("script", _script()),
     )
     return f"<!DOCTYPE html>\n{tag('html', _head(source), body, lang='en')}\n"
 
@@ -66,7 +68,7 @@ def _subtitle(source: Source) -> str:
 
 def _head(source: Source) -> Html:
     """The policy forbids every request and every script but our own, should markup ever slip in."""
-    digest = base64.b64encode(hashlib.sha256(_part("page.js").encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'"
@@ -80,6 +82,10 @@ def _head(source: Source) -> Html:
         tag("title", _title(source)),
         tag("style", _part("page.css")),
     )
+
+
+def _script() -> Html:
+    return Html(f"const axisRules = {json.dumps(RULES)};\n{_part('page.js')}")
 
 
 def _part(name: str) -> Html:

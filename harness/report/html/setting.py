@@ -36,6 +36,7 @@ def unequal(source: Source) -> Html:
     )
 
 
+# `started`: of each backend its entry of the manifest, as JSON.
 def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
     """What the definitions say of their systems; runs before it was kept have none."""
     rows = [[label, line] for label, entry in started.items() for line in entry["engine"].get("known") or ()]

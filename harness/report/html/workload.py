@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.metrics.arrivals import TITLES
 from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
 from harness.report.card import start_words
 from harness.report.html.setting import facts
@@ -13,7 +14,7 @@ from harness.report.text import NOT_KNOWN, or_unknown
 from harness.report.view import labels
 
 BARS = " ▁▂▃▄▅▆▇█"
-ARRIVALS = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispersion"}
+ARRIVALS = ("rate_per_s", "gap_cv", "dispersion")
 
 
 def workload(source: Source) -> Html:
@@ -110,7 +111,7 @@ def _arrivals(source: Source) -> Iterator[Html]:
             rows.append([cell.cell, *_arrivals_row(found)])
             owners.append(source.index(cell.label))
     if rows:
-        head = ["cell", "tested against", *(f"{name}, asked / sent" for name in ARRIVALS.values()), "verdict"]
+        head = ["cell", "tested against", *(f"{TITLES[name]}, asked / sent" for name in ARRIVALS), "verdict"]
         yield table("Arrivals as asked and as sent", head, rows, owners)
 
 
@@ -119,5 +120,6 @@ def _arrivals_row(found: Arrivals) -> Iterator[str]:
     yield found.against or NOT_KNOWN
     for key in ARRIVALS:
         yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
-    reason = known(found.reason)
-    yield f"{found.verdict} ({reason})" if reason else found.verdict
+    reasons = filter(None, (known(found.reason) or "").split(", "))
+    said = ", ".join(TITLES.get(reason, reason) for reason in reasons)
+    yield f"{found.verdict} ({said})" if said else found.verdict

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from harness.errors import SpecError
 from harness.spec import files
@@ -64,7 +64,7 @@ class Scenario:
 
 
 def load_scenario(
-    name: str, overrides: Mapping[str, Any] | None = None, profile: Profile = "cpu"
+    name: str, overrides: Mapping[str, object] | None = None, profile: Profile = "cpu"
 ) -> Scenario:
     """By name or path, sized for `profile`, with `section.key` overrides from the command line.
 
@@ -83,7 +83,7 @@ def load_scenario(
         raise SpecError(error.what, where=f"{key}, as given", hint=error.hint) from None
 
 
-def with_profile(table: Mapping[str, Any], profile: Profile, where: str) -> dict[str, Any]:
+def with_profile(table: Mapping[str, object], profile: Profile, where: str) -> dict[str, object]:
     """The file's tables with those of [profiles.NAME] laid over them, key by key."""
     if "profile" in table:
         raise SpecError("unknown key 'profile'", where=where, hint="--profile chooses one of [profiles]")
@@ -104,7 +104,7 @@ def with_profile(table: Mapping[str, Any], profile: Profile, where: str) -> dict
     return {**_laid_over(rest, chosen), "profile": profile}
 
 
-def _laid_over(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def _laid_over(table: Mapping[str, object], change: Mapping[str, object]) -> dict[str, object]:
     result = dict(table)
     for key, value in change.items():
         below = result.get(key)
@@ -113,7 +113,7 @@ def _laid_over(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str,
     return result
 
 
-def parse_scenario(table: Mapping[str, Any], where: str) -> Scenario:
+def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     """Of tables with their profile laid over them."""
     prompts = table.get("prompts")
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
