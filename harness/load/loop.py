@@ -202,7 +202,8 @@ class Window:
     def _transmit(self, flow: Flow, exchange: Exchange) -> None:
         head, body = self._wire.request(exchange.index)
         flow.exchange, flow.answer = exchange, Answer(self._limits.answer_bytes)
-        flow.before = read_tcp_info(flow.sock)
+        if flow.before is None:  # else as the answer before left it: nothing was sent since
+            flow.before = read_tcp_info(flow.sock)
         now = time.monotonic_ns()
         transmit(flow, self._pool.poller, head, body)
         if not flow.refused:

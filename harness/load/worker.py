@@ -107,9 +107,9 @@ class Tally:
         self.done += settled.outcome is Outcome.OK
         self.failed += settled.outcome is not Outcome.OK
         self.clamped += settled.clamped
-        stamps = settled.events["stamp_ns"][settled.events["text_chars"] > 0]
+        stamps = settled.generated_ns
         self.text_events += len(stamps)
-        self.shared_events += int(np.count_nonzero(np.diff(stamps) == 0))
+        self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
         if settled.ttft_ns != UNKNOWN:
             self._ttfts.append(settled.ttft_ns)
         return settled

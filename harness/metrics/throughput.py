@@ -37,12 +37,18 @@ class Window:
         return float(amount) / self.seconds if self.seconds > 0 else None
 
 
-def measured_window(requests: NDArray[np.void], slots: int | None, not_before_ns: int = 0) -> Window | None:
+def measured_window(
+    requests: NDArray[np.void],
+    slots: int | None,
+    not_before_ns: int = 0,
+    sessions: NDArray[np.int64] | None = None,
+) -> Window | None:
     """Where the load is at its height; None when nothing measured was answered.
 
     Closed loop of `slots`: until the first slot stays empty; not before all have begun, and one mean answer
     later where there are several, so that a common start is forgotten. Open loop: until the last send; not
-    before one mean answer after the first. `not_before_ns`: until then slots wait on purpose.
+    before one mean answer after the first. `not_before_ns`: until then slots wait on purpose. `sessions`: of
+    each request, equal numbers where they are turns of one chat, which keeps its slot between them.
     """
     sent = requests[in_flight.held(requests)]
     measured = sent["phase"] == Phase.MEASURE
@@ -60,11 +66,22 @@ def measured_window(requests: NDArray[np.void], slots: int | None, not_before_ns
     else:
         filled = in_flight.filled_ns(sent)
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
-        end = int(sent["end_ns"][sent["end_ns"] > last_send].min(initial=int(sent["end_ns"].max())))
+        own = np.arange(len(sent)) if sessions is None else sessions[in_flight.held(requests)]
+        end = _first_left_empty_ns(sent, own)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
     return Window(first, int(answered["end_ns"].max()), "whole")
+
+
+def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64]) -> int:
+    """When a session ended and none was left to begin in its slot."""
+    _, session = np.unique(sessions, return_inverse=True)
+    begun = np.full(session.max() + 1, np.iinfo(np.int64).max)
+    ended = np.zeros(len(begun), np.int64)
+    np.minimum.at(begun, session, sent["sent_ns"])
+    np.maximum.at(ended, session, sent["end_ns"])
+    return int(ended[ended > begun.max()].min(initial=int(ended.max())))
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:

@@ -32,7 +32,7 @@ from harness.model import (
     Sampled,
     Workers,
 )
-from harness.observe.counting import counted, histogram_increase, settled
+from harness.observe.counting import counted, histogram_increase, idle, settled
 from harness.observe.watcher import Watcher
 from harness.plan import Cell, start_of, warmup_requests
 from harness.prompts.structured import FREE
@@ -97,7 +97,7 @@ def measure(
     ):
         job = make_job(prepared, cell, workload, engine, room, salt=cache.salt)
         job = replace(job, workers=workers.count)
-        before, shapes_before = _counters(engine), _histograms(engine)
+        before, shapes_before = idle(lambda: _counters(engine)), _histograms(engine)
         watcher.idle()
         result = run_load(job, progress, stop)
         engine.fresh = False
