@@ -47,7 +47,9 @@ def test_a_cell_begins_when_the_engine_holds_no_request():
     answers = iter([*busy, {"running": 0.0, "waiting": 0.0, "output_tokens": 9.0}, None])
     assert idle(lambda: next(answers))["output_tokens"] == 9.0
     assert next(answers) is None, "and not once more"
-    assert idle(lambda: {"output_tokens": 5.0}) == {"output_tokens": 5.0}, "one without gauges is not waited for"
+    assert idle(lambda: {"output_tokens": 5.0}) == {"output_tokens": 5.0}, (
+        "one without gauges is not waited for"
+    )
     assert idle(lambda: None) is None
 
 
