@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose browser packaging chaos studies studies-quick bench package release-check image site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose browser trackers packaging chaos studies studies-quick bench package release-check image site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -44,6 +44,10 @@ compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstra
 
 browser: $(VENV)/ready ## the report in headless Chromium
 	$(BIN)/python -m pytest tests/browser
+
+trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline
+	$(BIN)/python -m pip install --quiet --editable '.[mlflow,wandb]'
+	$(BIN)/python -m pytest tests/trackers
 
 packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
 	$(BIN)/python -m pytest tests/packaging

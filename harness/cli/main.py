@@ -25,6 +25,7 @@ COMMANDS = {
     "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
     "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
     "export": ("harness.cli.export", "write cells, requests or events of runs as CSV or JSON lines"),
+    "publish": ("harness.cli.publish", "log runs in MLflow or W&B"),
     "verify": ("harness.cli.verify", "check a run's files for damage"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),
     "claims": ("harness.cli.claims", "check published claims about engines against a run"),
