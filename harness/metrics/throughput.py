@@ -67,21 +67,19 @@ def measured_window(
         filled = in_flight.filled_ns(sent)
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
         own = np.arange(len(sent)) if sessions is None else sessions[in_flight.held(requests)]
-        end = _first_left_empty_ns(sent, own)
+        end = _first_left_empty_ns(sent, own, slots)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
     return Window(first, int(answered["end_ns"].max()), "whole")
 
 
-def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64]) -> int:
-    """When a session ended and none was left to begin in its slot."""
-    _, session = np.unique(sessions, return_inverse=True)
-    begun = np.full(session.max() + 1, np.iinfo(np.int64).max)
-    ended = np.zeros(len(begun), np.int64)
-    np.minimum.at(begun, session, sent["sent_ns"])
+def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64], slots: int) -> int:
+    """The first end of a session with none left to begin in its slot: of the last `slots` ends."""
+    found, session = np.unique(sessions, return_inverse=True)
+    ended = np.zeros(len(found), np.int64)
     np.maximum.at(ended, session, sent["end_ns"])
-    return int(ended[ended > begun.max()].min(initial=int(ended.max())))
+    return int(np.sort(ended)[-min(slots, len(ended))])
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:

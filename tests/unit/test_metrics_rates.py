@@ -61,7 +61,7 @@ def test_a_slot_stays_empty_when_no_chat_is_left_to_begin_though_others_go_on():
     requests, sessions = chats([1, 1, 2, 6], 2)
     window = measured_window(requests, 2, sessions=sessions)
     assert (window.start_ns, window.end_ns, window.kind) == (100 * MS, 300 * MS, "steady")
-    assert measured_window(requests, 2).end_ns == 700 * MS, "as if any turn could take the empty slot"
+    assert measured_window(requests, 2).end_ns == 600 * MS, "as if any turn could take the empty slot"
 
 
 def test_chats_of_one_turn_are_requests():
