@@ -162,14 +162,14 @@ def study(row: Row, variation: float, repeats: int, times: int) -> Tally:
         for one in find({load: series(cells, load, {}) for load in loads(cells)}, RULES):
             wrong[one.primary] |= is_false(row, one)
             if one.primary:
-                (tally.equal if _distance(row, one) <= _FLOOR else tally.apart)[one.verdict] += 1
+                (tally.equal if _distance(row, one) <= FLOOR else tally.apart)[one.verdict] += 1
         tally.false_primary += wrong[True]
         tally.false_others += wrong[False]
     return tally
 
 
-_FLOOR = math.log1p(RULES.floor) + 1e-9
-_MARGIN = math.log1p(RULES.same_within) - 1e-9
+FLOOR = math.log1p(RULES.floor) + 1e-9
+MARGIN = math.log1p(RULES.same_within) - 1e-9
 
 
 def _distance(row: Row, one: PairVerdict) -> float:
@@ -184,8 +184,8 @@ def is_false(row: Row, one: PairVerdict) -> bool:
     if row.failing and one.verdict in ("same", "faster" if one.a == "e0" else "slower"):
         return "e0" in (one.a, one.b)  # a failed run ranks worst
     if one.verdict in ("faster", "slower"):
-        return distance <= _FLOOR or one.verdict != ("faster" if a < b else "slower")
-    return one.verdict == "same" and distance >= _MARGIN
+        return distance <= FLOOR or one.verdict != ("faster" if a < b else "slower")
+    return one.verdict == "same" and distance >= MARGIN
 
 
 def _plant_survivors() -> list[Any]:
