@@ -45,7 +45,7 @@ def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
 def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
     """Only where so many runs of a side are no evidence that they cannot be left out."""
     cells = {kind: list(_doubtful(kind, a, b)) for kind in (ALL, TIMES)}
-    drifting = ((label, why) for label, cell in cells[ALL] if (why := drift(cell)))
+    drifting = ((label, why) for label, cell in cells[ALL] if (why := drift(cell)) is not None)
     if first := next(drifting, None):
         yield ALL, f"not steady: {first[0]}: {first[1]}"
     falling = ((label, cell) for label, cell in cells[TIMES] if state_of(cell) == "unstable")

@@ -314,7 +314,8 @@ def test_a_run_that_is_not_steady_is_left_out_and_said():
 def test_so_many_runs_out_are_too_many():
     """Of five two are more than a third; of six they are not."""
     a, b = cells("a", 100), cells("b", 120)
-    refused = judged(struck(a, 1, 3, validity=UNSTEADY), b)
+    wordless = verdict("SUSPECT", "not-steady", "", "", "")
+    refused = judged(struck(a, 1, 3, validity=wordless), b)
     assert (refused.verdict, refused.left_out) == ("not comparable", ({}, {}))
     noise = [*NOISE, 0.1]
     six = cells("a", 100, noise=noise, repeats=6), cells("b", 120, noise=noise, repeats=6)
