@@ -145,6 +145,18 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
         "--workers", type=int, metavar="N", help="load generator processes (default: from the load)"
     )
     measurement.add_argument(
+        "--cluster",
+        metavar="auto|ADDRESS",
+        help="send the load from nodes of a Ray cluster: HOST:PORT, ray://HOST:PORT, or the one that this "
+        "machine belongs to (needs the extra [ray])",
+    )
+    measurement.add_argument(
+        "--load-nodes", type=int, metavar="N", help="nodes of the cluster that send load"
+    )
+    measurement.add_argument(
+        "--workers-per-node", type=int, metavar="M", help="load generator processes of each node (default: 1)"
+    )
+    measurement.add_argument(
         "--sample-hz",
         type=float,
         default=DEFAULT_HZ,
@@ -186,6 +198,7 @@ def measure(
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
+    from harness.cluster.asked import asked
     from harness.run.options import RunOptions
 
     return RunOptions(
@@ -211,6 +224,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         out=arguments.out,
         api_key_env=arguments.api_key_env,
         probe=not arguments.no_probe,
+        load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
         http2=arguments.http2,
         sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from harness.cluster.asked import Asked
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
 from harness.load.job import Progress
@@ -37,6 +38,7 @@ class RunOptions:
     probe_seconds: float | None = None  # least time at each load of that search; None: by device
     seed: int = 0
     workers: int | None = None
+    load_from: Asked | None = None  # nodes of a cluster; None: this machine
     http2: bool = False
     out: Path = Path("results")
     api_key_env: str | None = None

@@ -86,6 +86,8 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    if options.workers is not None and options.load_from is not None:
+        raise SpecError("is for one machine", where="--workers", hint="--workers-per-node with --cluster")
     if not 0 <= options.sample_hz <= MOST_HZ:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     if options.http2 and find_spec("h2") is None:

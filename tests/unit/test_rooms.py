@@ -55,6 +55,7 @@ ALLOWED = {
     "stats": {"model"},
     "compare": {"dotted", "errors", "fairness", "metrics", "model", "spec", "stats", "validity"},
     "facts": {"load", "model"},
+    "cluster": {"__version__", "child", "errors", "load", "model", "paths", "scratch"},
     "doctor": {
         "__version__",
         "errors",
@@ -104,6 +105,7 @@ ALLOWED = {
         "agreement",
         "asked",
         "build",
+        "cluster",
         "compare",
         "doctor",
         "engines",
@@ -134,6 +136,7 @@ ALLOWED = {
         "build",
         "claims",
         "client",
+        "cluster",
         "compare",
         "doctor",
         "dotted",
