@@ -52,7 +52,7 @@ class _Part:
     lost: str | None = None  # in this window, and why
     skew_ns: int | None = None  # how much later than t0 it started
     hearing: "Future[Any] | None" = None
-    heard: float = field(default_factory=time.monotonic)
+    asked: float = 0.0  # when that began
 
     def running(self) -> bool:
         return self.place.lost is None and any(worker.running() for worker in self.workers)
@@ -99,12 +99,12 @@ class ClusterCrew(Crew[Worker]):
         parts = [part for part in self._parts if part.running()]
         for part in parts:
             if part.hearing is None:
-                part.hearing = part.place.call("hear", _HEAR_S)
+                part.hearing, part.asked = part.place.call("hear", _HEAR_S), time.monotonic()
         done, _ = wait([part.hearing for part in parts if part.hearing], timeout_s, FIRST_COMPLETED)
         for part in parts:
             if part.hearing in done:
                 self._take_from(part)
-            elif time.monotonic() - part.heard > _SILENCE_S:
+            elif time.monotonic() - part.asked > _SILENCE_S:
                 self._lose_part(part, f"silent for {_SILENCE_S:.0f} s")
 
     def collect(self, t0: int) -> int:
@@ -141,7 +141,7 @@ class ClusterCrew(Crew[Worker]):
     def _take_from(self, part: _Part) -> None:
         assert part.hearing is not None
         said = self._result(part, part.hearing) or ()
-        part.hearing, part.heard = None, time.monotonic()
+        part.hearing = None
         for number, message in said:
             worker = next(one for one in part.workers if one.share.worker == number)
             if isinstance(message, Lost):

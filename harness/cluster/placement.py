@@ -97,7 +97,7 @@ class Cluster:
     def _about(self, address: str, call: Call) -> About:
         try:
             about: About = call("about").result(_START_S)
-        except Exception as error:
+        except Exception as error:  # of Ray, or of an import on the node
             raise SetupError(
                 f"the load node did not start: {reason_of(error)}",
                 where=address,
@@ -113,16 +113,19 @@ class Cluster:
 
     def _try_out(self, job: LoadJob) -> None:
         """Whether every node can send this job, and as exactly as this machine would."""
+        import ray
+
+        here = ray.util.get_node_ip_address()
         host = urlsplit(job.url).hostname or ""
         bare = replace(job, bodies=(), sessions=None, schedule=ClosedLoop(1))
         for place in self._places:
-            if _loopback(host) and not _loopback(place.about.address) and len(self._places) > 1:
+            if _loopback(host) and place.about.address != here:
                 raise SpecError(
                     f"is another server on every node: {host}",
                     where=job.url,
                     hint="give the address under which all nodes reach the server",
                 )
-            way: Way = place.call("way", bare).result(_START_S)
+            way = _way(place, bare)
             if way.trouble:
                 raise SetupError(way.trouble, where=place.name, hint="its firewall, or the server's address")
             if way.carrier is not choose_carrier(job)[0]:
@@ -131,6 +134,15 @@ class Cluster:
                     where=place.name,
                     hint="nodes need the same kind of system, and the same proxy in their environment",
                 )
+
+
+def _way(place: Place, job: LoadJob) -> Way:
+    try:
+        way: Way = place.call("way", job).result(_START_S)
+    except Exception as error:  # whatever a remote call says, the node is not there
+        place.lost = reason_of(error)
+        raise SetupError(f"was lost: {place.lost}", where=place.name, hint="`ray status` shows it") from error
+    return way
 
 
 def _caller(actor: Any) -> Call:

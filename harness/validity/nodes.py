@@ -70,7 +70,7 @@ RULES = (
         limit="0",
         verdicts=("INVALID",),
         hint="what that node sent is missing; the other nodes' records are kept",
-        cause="machine",
+        cause="client",
     ),
     Rule(
         code=IssueCode.NODE_CLOCK,

@@ -35,7 +35,7 @@ def cell_of(folder):
 
 @pytest.mark.parametrize("load", [["--rate", "20"], ["--concurrency", "4"]], ids=["open", "closed"])
 def test_both_nodes_send_one_schedule(machines, load):
-    folder, _ = measured(machines, *load, "--requests", "200", *TWO, out=load[0])
+    folder, _ = measured(machines, *load, "--requests", "200", *TWO, out=load[0].strip("-"))
     records, facts = cell_of(folder)
     rows, ledger = records.requests, machines.ledger()["records"]
     # Every request exactly once, half of them from either node.

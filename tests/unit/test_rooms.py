@@ -288,6 +288,7 @@ def test_files_stay_small():
         ["doctor", "--help"],
         ["probe", "--help"],
         ["query", "--help"],
+        ["cluster", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(command):
@@ -307,6 +308,7 @@ def test_help_loads_nothing_heavy(command):
         "duckdb",
         "uvloop",
         "psutil",
+        "ray",
     ):
         assert f"'{heavy}'" not in loaded
 
