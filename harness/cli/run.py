@@ -144,18 +144,7 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
     measurement.add_argument(
         "--workers", type=int, metavar="N", help="load generator processes (default: from the load)"
     )
-    measurement.add_argument(
-        "--cluster",
-        metavar="auto|ADDRESS",
-        help="send the load from nodes of a Ray cluster: HOST:PORT, ray://HOST:PORT, or the one that this "
-        "machine belongs to (needs the extra [ray])",
-    )
-    measurement.add_argument(
-        "--load-nodes", type=int, metavar="N", help="nodes of the cluster that send load"
-    )
-    measurement.add_argument(
-        "--workers-per-node", type=int, metavar="M", help="load generator processes of each node (default: 1)"
-    )
+    options.add_cluster(measurement)
     measurement.add_argument(
         "--sample-hz",
         type=float,

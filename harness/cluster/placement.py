@@ -39,6 +39,13 @@ class Cluster:
         self._actors: list[Any] = []
         self._group: Any = None
 
+    @property
+    def here(self) -> str:
+        """Of this machine, as the nodes reach it."""
+        import ray
+
+        return str(ray.util.get_node_ip_address())
+
     def crew(self, job: LoadJob) -> ClusterCrew:
         """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
         if not self._places or any(place.lost for place in self._places):
@@ -113,9 +120,7 @@ class Cluster:
 
     def _try_out(self, job: LoadJob) -> None:
         """Whether every node can send this job, and as exactly as this machine would."""
-        import ray
-
-        here = ray.util.get_node_ip_address()
+        here = self.here
         host = urlsplit(job.url).hostname or ""
         bare = replace(job, bodies=(), sessions=None, schedule=ClosedLoop(1))
         for place in self._places:

@@ -47,6 +47,11 @@ class RunOptions:
     prices: Prices | None = None
     command: tuple[str, ...] = ()  # as typed, for the manifest
 
+    @property
+    def all_workers(self) -> int | None:
+        """Load processes, of all nodes; None: not given."""
+        return self.workers if self.load_from is None else self.load_from.workers
+
 
 def stored_options(manifest: Manifest, where: str) -> RunOptions:
     """With which the run of this manifest, of any origin, was begun. Raises SpecError."""

@@ -101,7 +101,7 @@ def measure(
 ) -> Measured:
     """Nothing but the load and the sampler runs inside the window."""
     cache = bring_about(prepared, workload, engine)
-    workers = choose_workers(prepared.options, cell.load)
+    workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
         scratch.folder("bodies") as room,
         Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,

@@ -4,11 +4,9 @@ from harness.doctor.result import per_worker
 from harness.load.share import workers_for
 from harness.model import LoadPoint, Workers
 from harness.observe import host
-from harness.run.options import RunOptions
 
 
-def choose_workers(options: RunOptions, point: LoadPoint) -> Workers:
-    given = options.workers if options.load_from is None else options.load_from.workers
+def choose_workers(given: int | None, point: LoadPoint) -> Workers:
     if given is not None:
         return Workers(given, "given")
     figure = None if point.kind == "trace" else per_worker(point.kind, host.host_facts())

@@ -61,6 +61,22 @@ def test_both_nodes_send_one_schedule(machines, load):
         assert node.lost is None
 
 
+def test_the_doctor_places_every_send_by_the_servers_one_ledger(machines):
+    done = machines.run("doctor", "--quick", "--json", *TWO)
+    assert done.returncode in (0, 4), done.stderr
+    light = json.loads(done.stdout)["loads"][0]
+    assert light["errors"]["ttft_ms"]["p50"] < 1
+    assert len(light["nodes"]) == 2
+    for on in light["nodes"]:
+        least, median, _ = on["before_ms"]
+        assert on["requests"] == 160
+        assert -on["node"]["clock_uncertainty_ms"] - 0.1 < least
+        assert median < 2
+    text = machines.run("doctor", "--quick", *TWO).stdout
+    print(text)  # for docs/cluster.md
+    assert text.count(" requests, ") == 6
+
+
 def test_a_node_whose_process_is_killed_is_named_and_the_rest_is_kept(machines):
     command = machines.inside(HEAD, BIN / "bench", "run", *SMALL, *TWO)
     running = subprocess.Popen(

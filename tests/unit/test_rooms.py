@@ -58,6 +58,7 @@ ALLOWED = {
     "cluster": {"__version__", "child", "errors", "load", "model", "paths", "scratch"},
     "doctor": {
         "__version__",
+        "cluster",
         "errors",
         "facts",
         "foreign",
