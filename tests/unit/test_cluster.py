@@ -1,8 +1,13 @@
 """Load nodes: what is asked for, what keeps a run out of a cluster, and what makes a cell invalid."""
 
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from harness.cli.main import command_parser
 from harness.cluster.asked import Asked, asked
 from harness.cluster.trouble import cannot_join, cannot_place
 from harness.errors import SetupError, SpecError
@@ -10,16 +15,33 @@ from harness.load.settle import Settled
 from harness.load.spill import Spill, merge, move
 from harness.model import LoadNode
 from harness.record import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, empty_requests
+from harness.run.options import RunOptions
+from harness.run.prepare import prepare
 from harness.validity import Evidence, judge
 from tests.unit.made import facts, records
 
 MS = 1_000_000
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_without_a_cluster_nothing_is_asked():
     assert asked(None, None, None) is None
     assert asked("auto", 2, None) == Asked("auto", 2, 1)
     assert asked("10.0.0.1:6379", 2, 3).workers == 6
+
+
+def test_several_nodes_do_not_reach_an_engine_that_bench_starts():
+    options = RunOptions("fixed-length", "vllm", launch="simulate", load_from=Asked("auto", 2))
+    with pytest.raises(SpecError) as raised:
+        prepare(options)
+    assert raised.value.where == "--load-nodes"
+    assert prepare(replace(options, load_from=Asked("auto", 1))).options.all_workers == 1
+
+
+def test_workers_of_one_machine_are_not_those_of_nodes():
+    with pytest.raises(SpecError) as raised:
+        prepare(RunOptions("fixed-length", "openai=http://h:1", workers=2, load_from=Asked("auto", 2)))
+    assert raised.value.where == "--workers"
 
 
 @pytest.mark.parametrize(
@@ -146,3 +168,12 @@ def test_records_move_as_a_whole_and_unknown_stays(tmp_path):
     assert moved.requests["connect_ns"].tolist() == [7, 7]
     assert moved.events["stamp_ns"].tolist() == [5 * MS + 101, 6 * MS + 101]
     assert moved.requests.dtype == REQUEST_DTYPE
+
+
+@pytest.mark.parametrize("name", ["slurm/load-nodes.sbatch", "kuberay/rayjob.yaml"])
+def test_the_commands_of_the_deploy_files_have_only_flags_that_exist(name):
+    text = (ROOT / "deploy" / name).read_text(encoding="utf-8")
+    command = re.search(r"bench run (?:[^#]*?)(?=\n\S|\n  \w+:|\Z)", text[text.rindex("bench run") :]).group()
+    flags = set(re.findall(r"(?<!\S)--[a-z-]+", command))
+    known = {flag for one in command_parser("run")._actions for flag in one.option_strings}
+    assert {"--cluster", "--load-nodes", "--workers-per-node"} <= flags <= known
