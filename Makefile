@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose browser trackers packaging chaos studies studies-quick bench package release-check image site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos studies studies-quick bench package release-check image site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -41,6 +41,10 @@ engines-slow: $(VENV)/ready ## real answers compared, structured output, transfo
 
 compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstrap and root, no registry
 	$(BIN)/python -m pytest tests/compose
+
+cluster: $(VENV)/ready ## load from two nodes of a Ray cluster in network and time namespaces: needs Linux, root, iproute2
+	$(BIN)/python -m pip install --quiet --editable '.[ray]'
+	$(if $(filter 0,$(shell id -u)),,sudo -E) $(BIN)/python -m pytest tests/cluster
 
 browser: $(VENV)/ready ## the report in headless Chromium
 	$(BIN)/python -m pytest tests/browser

@@ -36,6 +36,7 @@ COMMANDS = {
     "engines": ("harness.cli.engines", "install engines into isolated environments"),
     "probe": ("harness.cli.probe", "check a running engine against its definition"),
     "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
+    "cluster": ("harness.cli.cluster", "start, stop or show a Ray cluster that sends load"),
     "truth": ("harness.truth.cli", "run a scripted server with known timing"),
     "completion": ("harness.cli.completion", "print a shell's completion script"),
 }

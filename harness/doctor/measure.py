@@ -1,11 +1,12 @@
 """One load against the scripted server, and what came of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from harness.doctor.compare import Errors, find_errors
+from harness.cluster.placement import Cluster
+from harness.doctor.compare import Errors, find_errors, true_records
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
@@ -14,7 +15,7 @@ from harness.load import run_load
 from harness.load.job import LoadResult
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates, work_shares
-from harness.model import CellFacts, CellWorkload, ClientStats, Identity, Minimum, as_json
+from harness.model import CellFacts, CellWorkload, ClientStats, Identity, LoadNode, Minimum, as_json
 from harness.model import Load as CellLoad
 from harness.record import Records
 from harness.truth import TruthServer, running
@@ -40,6 +41,15 @@ class Arrivals:
 
 
 @dataclass(frozen=True, slots=True)
+class OnNode:
+    """One load node: how far its sends lie, on the common clock, before the server received them."""
+
+    node: LoadNode
+    requests: int
+    before_ms: tuple[float, float, float] | None  # smallest, median, largest
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     load: Load
     verdict: str
@@ -51,6 +61,7 @@ class Measured:
     server: Server
     arrivals: Arrivals | None
     other_cores: float | None  # kept busy by other work meanwhile
+    nodes: tuple[OnNode, ...] = ()  # of a cluster
 
     def exact(self, tolerance_ms: float) -> bool:
         return self.verdict == "VALID" and self.errors is not None and self.errors.p99_ms <= tolerance_ms
@@ -64,16 +75,22 @@ class Measured:
         return float("inf") if lag_ms is None else lag_ms
 
 
-def measure(load: Load, core: int | None) -> Measured:
+def measure(load: Load, core: int | None, cluster: Cluster | None = None) -> Measured:
     """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
-    with running(ttft_ms=TTFT_MS, gap_ms=load.gap_ms, chars_per_token=1, no_prefix_cache=True) as server:
+    place = {} if cluster is None else {"host": cluster.here}
+    timing = {"ttft_ms": TTFT_MS, "gap_ms": load.gap_ms, "chars_per_token": 1, "no_prefix_cache": True}
+    with running(**timing, **place) as server:
         pin(server.pid, core)
-        job = load.job(server.url)
+        job, crew = load.job(server.url), None
+        if cluster is not None:
+            job = replace(job, workers=cluster.asked.workers)
+            crew = cluster.crew(job)
         before = Usage.now(server.pid)
-        result = run_load(job)
+        result = run_load(job, crew=crew)
         after = Usage.now(server.pid)
         truth = _ask(server)
-    records, facts = result.records, _cell_facts(load, result)
+    nodes = crew.nodes() if crew is not None else ()
+    records, facts = result.records, _cell_facts(load, result, nodes)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
     validity = judge(Evidence(records, facts, ledger_agrees=errors is not None))
@@ -91,7 +108,19 @@ def measure(load: Load, core: int | None) -> Measured:
         if errors and load.kind == "rate"
         else None,
         other_cores=after.other_cores_since(before),
+        nodes=tuple(_of_node(node, records, ledger, result.t0_monotonic_ns) for node in nodes),
     )
+
+
+def _of_node(node: LoadNode, records: Records, ledger: list[dict[str, Any]], t0_ns: int) -> OnNode:
+    """A wrong offset puts sends after their receipt, or long before it."""
+    mine = np.isin(records.requests["worker"], node.workers)
+    true = true_records(records, ledger, t0_ns)
+    before_ms = None
+    if true is not None and mine.any():
+        way = (true.requests["sent_ns"] - records.requests["sent_ns"])[mine] / 1e6
+        before_ms = (float(way.min()), float(np.median(way)), float(way.max()))
+    return OnNode(node, int(np.count_nonzero(mine)), before_ms)
 
 
 def _ask(server: TruthServer) -> dict[str, Any]:
@@ -103,7 +132,7 @@ def _ask(server: TruthServer) -> dict[str, Any]:
         ) from error
 
 
-def _cell_facts(load: Load, result: LoadResult) -> CellFacts:
+def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...]) -> CellFacts:
     """As of a run's cell against the scripted server."""
     open_loop = load.kind == "rate"
     return CellFacts(
@@ -142,6 +171,7 @@ def _cell_facts(load: Load, result: LoadResult) -> CellFacts:
         t0_unix_ns=result.t0_unix_ns,
         server_counters=None,
         client=client_stats(result.client),
+        nodes=nodes,
         engine_exited=None,
     )
 

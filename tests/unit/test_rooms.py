@@ -55,8 +55,10 @@ ALLOWED = {
     "stats": {"model"},
     "compare": {"dotted", "errors", "fairness", "metrics", "model", "spec", "stats", "validity"},
     "facts": {"load", "model"},
+    "cluster": {"__version__", "child", "errors", "load", "model", "paths", "scratch"},
     "doctor": {
         "__version__",
+        "cluster",
         "errors",
         "facts",
         "foreign",
@@ -104,6 +106,7 @@ ALLOWED = {
         "agreement",
         "asked",
         "build",
+        "cluster",
         "compare",
         "doctor",
         "engines",
@@ -134,6 +137,7 @@ ALLOWED = {
         "build",
         "claims",
         "client",
+        "cluster",
         "compare",
         "doctor",
         "dotted",
@@ -285,6 +289,7 @@ def test_files_stay_small():
         ["doctor", "--help"],
         ["probe", "--help"],
         ["query", "--help"],
+        ["cluster", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(command):
@@ -304,6 +309,7 @@ def test_help_loads_nothing_heavy(command):
         "duckdb",
         "uvloop",
         "psutil",
+        "ray",
     ):
         assert f"'{heavy}'" not in loaded
 
