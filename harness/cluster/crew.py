@@ -62,7 +62,6 @@ class ClusterCrew(Crew[Worker]):
     def __init__(self, places: Sequence[Place]) -> None:
         super().__init__()
         self._parts = [_Part(place) for place in places]
-        self._part_of: dict[int, _Part] = {}
         self._pinging, self._pinger = threading.Event(), threading.Thread(target=self._ping_on, daemon=True)
         for part in self._parts:
             self._ask(part, "open")
@@ -72,7 +71,6 @@ class ClusterCrew(Crew[Worker]):
         worker = Worker(share=share)
         self.workers.append(worker)
         part.workers.append(worker)
-        self._part_of[share.worker] = part
         bare = replace(share, job=replace(share.job, bodies=()))
         self._ask(part, "start", bare, list(share.job.bodies))
 

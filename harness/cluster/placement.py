@@ -50,7 +50,11 @@ class Cluster:
         """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
         if not self._places or any(place.lost for place in self._places):
             self.leave()
-            self._place()
+            try:
+                self._place()
+            except BaseException:
+                self.leave()  # a part of the nodes is not what was asked for
+                raise
         self._try_out(job)
         return ClusterCrew(self._places)
 
@@ -104,7 +108,7 @@ class Cluster:
     def _about(self, address: str, call: Call) -> About:
         try:
             about: About = call("about").result(_START_S)
-        except Exception as error:  # of Ray, or of an import on the node
+        except Exception as error:  # Ray's, or of an import on the node
             raise SetupError(
                 f"the load node did not start: {reason_of(error)}",
                 where=address,
