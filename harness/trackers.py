@@ -41,7 +41,7 @@ def _settings(
     told: dict[str, str | float | bool | None] = {
         "run": summary.run,
         "scenario": summary.scenario,
-        "model": summary.model,
+        "model": summary.model.name if summary.model else None,
         "backend": first.label,
         "engine_version": first.engine_version,
         "load_kind": point.kind,

@@ -158,7 +158,7 @@ def test_records_move_as_a_whole_and_unknown_stays(tmp_path):
     events = np.array([(3, 1, 1, 9, 5 * MS), (3, 1, 1, 9, 6 * MS)], EVENT_DTYPE)
     spill = Spill(tmp_path)
     for row, own in zip(rows, (events, events[:0]), strict=True):
-        spill.add(Settled(tuple(row.item()), own, "t", "", "", "", Outcome.OK, 0))
+        spill.add(Settled(tuple(row.item()), own, "t", "", "", "", Outcome.OK, own["stamp_ns"], 0))
     spill.close()
     move(tmp_path, lambda sent: sent // MS + 100)
     moved = merge([tmp_path], empty_requests(0), "")

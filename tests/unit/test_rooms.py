@@ -74,6 +74,7 @@ ALLOWED = {
         "validity",
     },
     "peers": {"metrics", "model", "record"},
+    "trackers": {"errors", "model"},
     "claims": {"errors", "model", "spec"},
     "summary": {
         "agreement",
@@ -159,6 +160,7 @@ ALLOWED = {
         "store",
         "summary",
         "traces",
+        "trackers",
         "tune",
         "validity",
     },
