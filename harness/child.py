@@ -65,6 +65,12 @@ def follow(number: signal.Signals) -> Callable[[], None]:
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
 
 
+def asked_to_stop() -> list[signal.Signals]:
+    """The signals that ask for it; without that of a closed terminal where `nohup` says to go on."""
+    hung_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGINT, signal.SIGTERM, *hung_up]
+
+
 def peak_rss_bytes() -> int:
     """Of this process since it began. ru_maxrss would begin with what its parent had reached."""
     try:

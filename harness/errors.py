@@ -10,6 +10,7 @@ class ExitCode(IntEnum):
     SETUP = 3
     INVALID = 4
     INTERRUPTED = 130
+    UNREAD = 141  # as of other commands that SIGPIPE ends: a gate that nobody heard has not passed
 
 
 class BenchError(Exception):

@@ -1,13 +1,13 @@
 """The command line: arguments, dispatch, exit codes. A command's module is imported when it is called."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
+from harness.cli import streams
 from harness.errors import BenchError, ExitCode, SpecError
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
@@ -53,6 +53,7 @@ _NEXT_STEP = """Where to start:
 EPILOG = """exit codes:
   0 success   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
   4 INVALID measurement   130 interrupted (what was measured is kept)
+  141 the reader of the output went away
 
 Run `bench COMMAND --help` for the options of a command."""
 
@@ -73,18 +74,10 @@ class _Version(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    command = next((word for word in given if not word.startswith("-")), None)
-    if command not in COMMANDS and any(map(_ADDRESS.match, given)):
-        command = ADDRESSED
-        given.insert(0, command)
+    streams.prepare()
     try:
-        _check_text(given)
-        parsed = _parser(command).parse_args(given)
-        if not parsed.command:
-            print(_NEXT_STEP)
-            return ExitCode.USAGE
-        return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
+        with streams.printed():
+            return _called(list(sys.argv[1:] if arguments is None else arguments))
     except BenchError as error:
         from harness.cli.output import print_error
 
@@ -93,10 +86,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output went away (`bench list | head`); Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+    except streams.UnreadError:
+        return ExitCode.UNREAD
+
+
+def _called(given: list[str]) -> int:
+    command = next((word for word in given if not word.startswith("-")), None)
+    if command not in COMMANDS and any(map(_ADDRESS.match, given)):
+        command = ADDRESSED
+        given.insert(0, command)
+    _check_text(given)
+    parsed = _parser(command).parse_args(given)
+    if not parsed.command:
+        print(_NEXT_STEP)
+        return ExitCode.USAGE
+    return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
 
 
 def _check_text(words: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from harness.store import RunFolder
 
 WHO = ("load worker", "sampler", "engine", "guard", "bench")
 STAGES = ("setup", "warm-up", "load", "after")
-SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "STOP": signal.SIGSTOP}
+SIGNALS = {name: signal.Signals[f"SIG{name}"] for name in ("KILL", "TERM", "HUP", "STOP")}
 _STOPPED_S = 1.5  # then it goes on
 _LIMIT_S = 60
 _MARKS = {

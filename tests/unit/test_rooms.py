@@ -104,6 +104,7 @@ ALLOWED = {
         "agreement",
         "asked",
         "build",
+        "child",
         "compare",
         "doctor",
         "engines",
