@@ -33,10 +33,11 @@ class Attacked:
             define(name, ttft_ms=100, gap_ms=5)
         self.environment = {**os.environ, "TMPDIR": str(self.tmp), "BENCH_CACHE": str(room / "cache")}
         self.said = ""
+        self.shell = 'exec "$@"'
 
     def begin(self, *words: str, **environment: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            command(*words),
+            ["/bin/sh", "-c", self.shell, "sh", *command(*words)],
             env={**self.environment, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

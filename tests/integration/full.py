@@ -13,7 +13,7 @@ from harness.errors import ExitCode
 from harness.store import seal
 
 SOURCE = Path(__file__).with_name("full.c")
-_RUN = (
+RUN = (
     *("run", "--scenario", "fixed-length", "--backends", "first,second", "--repeats", "1"),
     *("--concurrency", "4", "--requests", "8", "--output-tokens", "8", "--no-probe", "--no-report"),
     *("--no-agreement", "--set", "load.warmup_requests=2", "--set", "load.min_answers=8"),
@@ -54,21 +54,21 @@ class Full(Attacked):
 
     def places(self) -> list[tuple[int, tuple[str, str]]]:
         """The steps of a run that nothing befalls: number, kind of file, what is done to it."""
-        code = self._run_with()
+        code = self.run_with()
         assert code in (ExitCode.OK, ExitCode.INVALID), self.said
         lines = (line.split(" ", 1) for line in self.log.read_text().splitlines())
         return [(int(number), self._kind(*what.split(" ", 1))) for number, what in lines]
 
     def broken(self, step: int) -> list[str]:
         """Promises that did not hold with a disk that is full from `step` on."""
-        code = self._run_with(FULL_AT=str(step))
+        code = self.run_with(FULL_AT=str(step))
         if code is None:
             return [f"no end within {LIMIT_S} s"]
         return [*self.left_running(), *self.tracebacks(), *self._told(code), *self._kept()]
 
-    def _run_with(self, **environment: str) -> int | None:
+    def run_with(self, **environment: str) -> int | None:
         self.steps.write_bytes(bytes(8))
-        return self.finish(self.begin(*_RUN, **self.shim, **environment))
+        return self.finish(self.begin(*RUN, **self.shim, **environment))
 
     def _kind(self, step: str, path: str) -> tuple[str, str]:
         name = path.removeprefix(f"{self.room}/")
