@@ -21,7 +21,7 @@ MEASURED = (ExitCode.OK, ExitCode.INVALID)
 
 @dataclass(frozen=True)
 class Place:
-    """`shell` gets the command as `$@`. `codes`: its exit code may be these. `whole`: both cells are measured."""
+    """`shell` gets the command as `$@`. `codes`: one of these ends it. `whole`: both cells are measured."""
 
     name: str
     shell: str = 'exec "$@"'
