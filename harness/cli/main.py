@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any, NoReturn, cast
 
 from harness.cli import streams
-from harness.errors import BenchError, ExitCode, SpecError
+from harness.errors import BenchError, ExitCode, SpecError, refused
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
@@ -79,15 +79,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with streams.printed():
             return _called(list(sys.argv[1:] if arguments is None else arguments))
     except BenchError as error:
-        from harness.cli.output import print_error
-
-        print_error(error)
-        return error.exit_code
+        return _failed(error)
+    except OSError as error:
+        told = refused(error)
+        if told is None:
+            raise
+        return _failed(told)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except streams.UnreadError:
         return ExitCode.UNREAD
+
+
+def _failed(error: BenchError) -> int:
+    from harness.cli.output import print_error
+
+    print_error(error)
+    return error.exit_code
 
 
 def _called(given: list[str]) -> int:

@@ -34,7 +34,7 @@ class Place:
 
 PLACES = (
     Place("results are read-only", refused="results", codes=(ExitCode.SETUP,), whole=False),
-    Place("temporary files are read-only", refused="tmp", codes=(ExitCode.SETUP,), whole=False),
+    Place("TMPDIR is read-only", refused="tmp"),
     Place("the cache is read-only", refused="cache"),
     Place("there is no /dev/shm", refused="/dev/shm", errno=errno.ENOENT),
     Place("64 descriptors", shell='ulimit -n 64 && exec "$@"'),
