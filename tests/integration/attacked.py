@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scripted import command, define
 
-from harness.store import RunFolder
+from harness.store import RunFolder, seal
 
 LIMIT_S = 60
 _GONE_S = 8
@@ -75,6 +75,7 @@ class Attacked:
         if self.state() != "complete":
             yield f"the run is {self.state()} at the end"
         yield from (f"no cell {place}" for place in (0, 1) if not self.cells(place))
+        yield from (f"{fault.path} {fault.what}" for fault in self.faults())
 
     def left_behind(self) -> Iterator[str]:
         yield from (f"left: {path.name}" for path in self.tmp.iterdir())
@@ -90,6 +91,10 @@ class Attacked:
     def run(self) -> RunFolder:
         (path,) = (self.room / "results").glob("2*")
         return RunFolder(path)
+
+    def faults(self) -> list[seal.Fault]:
+        found = seal.faults(self.run().path)
+        return [] if found is None else found[1]
 
     def state(self) -> str:
         return str(self.run().read_manifest().state)
