@@ -1,5 +1,6 @@
-"""What is behind standard output and error ends no command with a traceback, and hides no failure."""
+"""What is behind standard output and error, or what the machine refuses, ends no command with a traceback."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from harness.child import asked_to_stop
+from harness.cli.main import main
 from harness.errors import ExitCode
 
 LIST, MISTAKE = ("list", "scenarios"), ("run", "--scenario", "nope", "--backends", "x")
@@ -73,3 +75,32 @@ def test_a_closed_terminal_asks_to_stop_unless_nohup_said_otherwise(ignored):
         assert (signal.SIGHUP not in asked_to_stop()) is ignored
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "TMPDIR"),
+        (errno.EROFS, "TMPDIR"),
+        (errno.EMFILE, "ulimit"),
+        (errno.ENOMEM, "less load"),
+    ],
+)
+def test_what_the_machine_refuses_is_an_error_in_words(number, hint, monkeypatch, capsys):
+    def refused(_):
+        raise OSError(number, os.strerror(number), "/x/y")
+
+    monkeypatch.setattr("harness.cli.listing.main", refused)
+    assert main(["list", "runs"]) == ExitCode.SETUP
+    told, advice = capsys.readouterr().err.splitlines()
+    assert told == f"error: /x/y: {os.strerror(number).lower()}"
+    assert hint in advice
+
+
+def test_a_defect_is_not_hidden_behind_an_error(monkeypatch):
+    def missing(_):
+        raise FileNotFoundError(errno.ENOENT, "No such file", "/x/y")
+
+    monkeypatch.setattr("harness.cli.listing.main", missing)
+    with pytest.raises(FileNotFoundError):
+        main(["list", "runs"])
