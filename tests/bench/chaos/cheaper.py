@@ -9,7 +9,7 @@ from harness.store import columns
 
 
 def cheaper() -> None:
-    """No pictures, which are drawn from what the report took; no records twice while their files are the same."""
+    """No pictures, which are drawn from what the report took; records are read once."""
     plots.draw = lambda *_arguments, **_options: []  # type: ignore[assignment]
     columns.read_records = _once(columns.read_records)
 
