@@ -7,7 +7,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -93,4 +94,14 @@ def settle(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow(signal.SIGKILL)()
     if os.getppid() != parent:  # it died before the kernel knew that we want to follow
+        sys.exit(1)
+
+
+@contextmanager
+def in_words(who: str) -> Iterator[None]:
+    """In the child: what the machine refuses, such as space on the disk, is a line and the end of it."""
+    try:
+        yield
+    except OSError as error:
+        print(f"error: {who}: {error.strerror or error}", file=sys.stderr)
         sys.exit(1)
