@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.child import asked_to_stop
+from harness.child import asked_to_stop, in_words
 from harness.cli.main import main
 from harness.errors import ExitCode
 
@@ -104,3 +104,9 @@ def test_a_defect_is_not_hidden_behind_an_error(monkeypatch):
     monkeypatch.setattr("harness.cli.listing.main", missing)
     with pytest.raises(FileNotFoundError):
         main(["list", "runs"])
+
+
+def test_a_child_says_in_a_line_what_the_machine_refused(capsys):
+    with pytest.raises(SystemExit), in_words("load worker"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert capsys.readouterr().err == "error: load worker: No space left on device\n"
