@@ -88,8 +88,8 @@ class Full(Attacked):
         runs = list((self.room / "results").glob("2*/manifest.json"))
         if not runs:  # it ended before there was anything to keep
             return
-        # What was entered and never came is missing until then.
-        yield from (f"{one.path} {one.what}" for one in self.faults() if "missing" not in one.what)
+        # Until then a file may be entered that never came, or be there before its cell was entered.
+        yield from (f"{one.path} {one.what}" for one in self.faults() if "damaged" in one.what)
         before = {path: path.read_bytes() for place in (0, 1) for path in self.cells(place)}
         yield from self.resumed()
         yield from (f"{path.parent.name} was measured again" for path in self._others(before))
