@@ -1,10 +1,11 @@
-# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE.
+# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE, SOAK_MINUTES.
 
 PYTHON ?= python3
+SOAK_MINUTES ?= 120
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos studies studies-quick bench package release-check image site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos soak studies studies-quick bench package release-check image site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -56,9 +57,15 @@ trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline
 packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
 	$(BIN)/python -m pytest tests/packaging
 
-chaos: $(VENV)/ready ## foreign data of drawn shapes, processes killed at every stage: half an hour
-	$(BIN)/python -m tests.bench.chaos parsers --count 100000 --seconds 1200
-	$(BIN)/python -m tests.bench.chaos processes
+chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that die: hours
+	$(BIN)/python -m tests.bench.chaos parsers --seed 1 --seconds 7200
+	$(BIN)/python -m tests.bench.chaos flips --seconds 7200
+	$(BIN)/python -m tests.bench.chaos places
+	$(BIN)/python -m tests.bench.chaos writes --seconds 7200
+	$(BIN)/python -m tests.bench.chaos processes --seconds 7200
+
+soak: $(VENV)/ready ## memory and descriptors of every process over SOAK_MINUTES, two hours by default
+	$(BIN)/python -m tests.bench.soak --minutes $(SOAK_MINUTES)
 
 studies: $(VENV)/ready ## statistical studies behind the figures in docs: about two hours
 	$(BIN)/python -m tests.bench.rates

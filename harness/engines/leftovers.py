@@ -20,26 +20,23 @@ from harness.errors import SetupError
 @contextmanager
 def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
     """While the context lasts, a note says which processes, or what Compose project, are the engine's."""
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    note = folder / f"{session}.json"
-    note.write_text(
-        json.dumps(
-            {
-                "label": label,
-                "session": session,
-                "log": str(log.resolve()),
-                "project": project,
-                "bench": os.getpid(),
-                "bench_born": born(os.getpid()),
-            }
-        ),
-        encoding="utf-8",
-    )
+    told = {
+        "label": label,
+        "session": session,
+        "log": str(log.resolve()),
+        "project": project,
+        "bench": os.getpid(),
+        "bench_born": born(os.getpid()),
+    }
+    note = _folder() / f"{session}.json"
     try:
+        with contextlib.suppress(OSError):  # the cache may be read-only: then the guard alone must do
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(json.dumps(told), encoding="utf-8")
         yield
     finally:
-        note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            note.unlink(missing_ok=True)
 
 
 def stale() -> bool:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.child import open_descriptors, peak_rss_bytes, settle
+from harness.child import in_words, open_descriptors, peak_rss_bytes, settle
 from harness.foreign import Secrets
 from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
@@ -267,5 +267,5 @@ def main() -> None:
     settle(parent)
     if sys.platform == "linux":  # sleeps end when asked, not up to 50 microseconds later
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
-    with Connection(descriptor) as pipe:
+    with in_words("load worker"), Connection(descriptor) as pipe:
         pipe.send(run_share(pipe.recv(), pipe))

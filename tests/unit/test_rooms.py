@@ -107,6 +107,7 @@ ALLOWED = {
         "agreement",
         "asked",
         "build",
+        "child",
         "cluster",
         "compare",
         "doctor",
