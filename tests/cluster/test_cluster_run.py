@@ -74,9 +74,6 @@ def test_the_doctor_places_every_send_by_the_servers_one_ledger(machines):
         assert on["requests"] == 160
         assert -on["node"]["clock_uncertainty_ms"] - 0.1 < least
         assert median < 2
-    text = machines.run("doctor", "--quick", *TWO).stdout
-    print(text)  # for docs/cluster.md
-    assert text.count(" requests, ") == 6
 
 
 def test_a_node_whose_process_is_killed_is_named_and_the_rest_is_kept(machines):
