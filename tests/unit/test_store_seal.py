@@ -227,3 +227,12 @@ def test_a_folder_of_before_is_read_unchecked(folder, capsys):
     assert folder.read_json("manifest.json")["a"] == 2
     assert main(["verify", str(folder.path)]) == ExitCode.USAGE
     assert "checksums.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "cells", "manifest.json/x", "x" * 5000])
+def test_a_name_that_is_no_file_is_missing(folder, name):
+    sums = {name: ["0" * 64]}
+    seal._write(folder.path, sums)
+    assert [(fault.path, fault.what) for fault in seal.faults(folder.path)[1] if fault.path == name] == [
+        (name, "is missing")
+    ]
