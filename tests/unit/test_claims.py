@@ -106,9 +106,14 @@ def test_estimates_with_runs_that_were_left_out_of_the_comparison_decide_nothing
     found = made(
         PairVerdict,
         {
-            **{"a": "llamacpp", "b": "vllm", "load": {"kind": "concurrency", "value": 1}},
-            **{"metric": "output_tokens_per_s", "ratio": None, "verdict": "not enough runs"},
-            **{"why": "2 and 2 runs, 3 are needed", "left_out": [{}, {"not steady": 1}]},
+            "a": "llamacpp",
+            "b": "vllm",
+            "load": {"kind": "concurrency", "value": 1},
+            "metric": "output_tokens_per_s",
+            "ratio": None,
+            "verdict": "not enough runs",
+            "why": "2 and 2 runs, 3 are needed",
+            "left_out": [{}, {"not steady": 1}],
         },
     )
     about = [estimate("llamacpp", 90, 100, 110), estimate("vllm", 40, 50, 60)]
