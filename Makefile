@@ -1,10 +1,11 @@
-# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE.
+# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE, SOAK_MINUTES.
 
 PYTHON ?= python3
+SOAK_MINUTES ?= 120
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose browser packaging chaos studies studies-quick bench package release-check image site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos soak studies studies-quick bench package release-check image site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -42,15 +43,29 @@ engines-slow: $(VENV)/ready ## real answers compared, structured output, transfo
 compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstrap and root, no registry
 	$(BIN)/python -m pytest tests/compose
 
+cluster: $(VENV)/ready ## load from two nodes of a Ray cluster in network and time namespaces: needs Linux, root, iproute2
+	$(BIN)/python -m pip install --quiet --editable '.[ray]'
+	$(if $(filter 0,$(shell id -u)),,sudo -E) $(BIN)/python -m pytest tests/cluster
+
 browser: $(VENV)/ready ## the report in headless Chromium
 	$(BIN)/python -m pytest tests/browser
+
+trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline
+	$(BIN)/python -m pip install --quiet --editable '.[mlflow,wandb]'
+	$(BIN)/python -m pytest tests/trackers
 
 packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
 	$(BIN)/python -m pytest tests/packaging
 
-chaos: $(VENV)/ready ## foreign data of drawn shapes, processes killed at every stage: half an hour
-	$(BIN)/python -m tests.bench.chaos parsers --count 100000 --seconds 1200
-	$(BIN)/python -m tests.bench.chaos processes
+chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that die: hours
+	$(BIN)/python -m tests.bench.chaos parsers --seed 1 --seconds 7200
+	$(BIN)/python -m tests.bench.chaos flips --seconds 7200
+	$(BIN)/python -m tests.bench.chaos places
+	$(BIN)/python -m tests.bench.chaos writes --seconds 7200
+	$(BIN)/python -m tests.bench.chaos processes --seconds 7200
+
+soak: $(VENV)/ready ## memory and descriptors of every process over SOAK_MINUTES, two hours by default
+	$(BIN)/python -m tests.bench.soak --minutes $(SOAK_MINUTES)
 
 studies: $(VENV)/ready ## statistical studies behind the figures in docs: about two hours
 	$(BIN)/python -m tests.bench.rates

@@ -54,6 +54,11 @@ class Asked:
     def has_sessions(self) -> bool:
         return bool((self.numbers["session"] >= 0).any())
 
+    def sessions(self) -> NDArray[np.int64]:
+        """Equal numbers where requests are turns of one chat; one of its own for each of the others."""
+        found = self.numbers["session"]
+        return np.where(found >= 0, found, -1 - np.arange(len(found)))
+
     @classmethod
     def of(
         cls,

@@ -7,7 +7,8 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -65,6 +66,12 @@ def follow(number: signal.Signals) -> Callable[[], None]:
     return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
 
 
+def asked_to_stop() -> list[signal.Signals]:
+    """The signals that ask for it; without that of a closed terminal where `nohup` says to go on."""
+    hung_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGINT, signal.SIGTERM, *hung_up]
+
+
 def peak_rss_bytes() -> int:
     """Of this process since it began. ru_maxrss would begin with what its parent had reached."""
     try:
@@ -87,4 +94,14 @@ def settle(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow(signal.SIGKILL)()
     if os.getppid() != parent:  # it died before the kernel knew that we want to follow
+        sys.exit(1)
+
+
+@contextmanager
+def in_words(who: str) -> Iterator[None]:
+    """In the child: what the machine refuses, such as space on the disk, is a line and the end of it."""
+    try:
+        yield
+    except OSError as error:
+        print(f"error: {who}: {error.strerror or error}", file=sys.stderr)
         sys.exit(1)

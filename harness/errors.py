@@ -1,6 +1,10 @@
 """Errors a user can cause or must act on. One class per exit code; everything else is a bug."""
 
+import errno
+import os
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 
 class ExitCode(IntEnum):
@@ -10,6 +14,7 @@ class ExitCode(IntEnum):
     SETUP = 3
     INVALID = 4
     INTERRUPTED = 130
+    UNREAD = 141  # as of other commands that SIGPIPE ends: a gate that nobody heard has not passed
 
 
 class BenchError(Exception):
@@ -52,3 +57,26 @@ class SetupError(BenchError):
 
 class StorageError(SetupError):
     """Results cannot be written: nothing that is measured from here on could be kept."""
+
+
+_FULL = "free some space, or choose another disk: --out for results, TMPDIR for temporary files, BENCH_CACHE"
+_CLOSED = "choose a place that can be written: --out for results, TMPDIR for temporary files, BENCH_CACHE"
+_FEW = "raise the limit of open files, as `ulimit -n 4096` does"
+_REFUSALS: Mapping[int | None, str] = MappingProxyType(
+    {
+        **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
+        **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _CLOSED),
+        **dict.fromkeys((errno.EMFILE, errno.ENFILE), _FEW),
+        **dict.fromkeys((errno.ENOMEM, errno.EAGAIN), "end other programs, or ask for less load"),
+        errno.EIO: "check the disk",
+    }
+)
+
+
+def refused(error: OSError) -> SetupError | None:
+    """What this machine would not do; None for any other error, which is a defect of ours."""
+    hint = _REFUSALS.get(error.errno)
+    if hint is None or error.errno is None:
+        return None
+    where = os.fspath(error.filename) if isinstance(error.filename, str | os.PathLike) else None
+    return SetupError(os.strerror(error.errno).lower(), where=where, hint=hint)

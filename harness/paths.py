@@ -53,6 +53,12 @@ def data_file(name: str) -> Path:
     return next((place for place in places if entry(place)), places[0])
 
 
+def lock_file(name: str) -> Path:
+    """Of an engine's environment. A file in `./backends/locks/` overrides the shipped."""
+    own = Path.cwd() / "backends" / "locks" / name
+    return own if entry(own) else shipped("backends") / "locks" / name
+
+
 def cache_dir() -> Path:
     """Engine environments, models and downloads: `$BENCH_CACHE`, else the user's cache directory."""
     explicit = os.environ.get("BENCH_CACHE")

@@ -98,7 +98,8 @@ def summarise_cell(
     if counts.resent is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
     slots = load.slots
-    window = throughput.measured_window(requests, slots, facts.client.spread_over_ns)
+    sessions = asked.sessions()[requests["seq"]] if asked is not None else None
+    window = throughput.measured_window(requests, slots, facts.client.spread_over_ns, sessions)
     shares = np.zeros(len(requests))
     rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
     if window:
@@ -145,6 +146,7 @@ def summarise_cell(
         steady_state=steady,
         backlog=queue,
         probe=facts.probe,
+        window_start_s=window.start_ns / 1e9 if window else None,
         window_s=window.seconds if window else None,
         makespan_s=throughput.makespan_s(requests),
         window_kind=window.kind if window else None,

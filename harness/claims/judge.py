@@ -98,6 +98,9 @@ def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[ClaimFinding
         if finding and finding.verdict == "not comparable":
             yield _finding(about, load, (low, high), None, OPEN, f"not comparable: {finding.why}")
             continue
+        if finding and finding.ratio is None and any(finding.left_out):  # estimates are of all runs
+            yield _finding(about, load, (low, high), None, OPEN, f"not enough runs: {finding.why}")
+            continue
         measured = place.gain(a, b, load, claim.measure)
         if finding and finding.verdict == "same" and (low, high) == (1.0, math.inf):
             yield _finding(about, load, (low, high), measured, "contradicted", "the same within the noise")

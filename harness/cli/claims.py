@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,11 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
     from harness.report.claims import terminal
     from harness.store import open_run
     from harness.summary import summarise_folder
+    from harness.validity.notices import left_out
 
     summary = summarise_folder(open_run(arguments.run, arguments.out))
+    for warning in left_out(summary.warnings):
+        print(f"warning: {warning.text}", file=sys.stderr)
     entries = [entry for entry in summary.claims if entry.id in wanted]
     print(json.dumps(as_json(entries), indent=1) if arguments.json else terminal(entries, width), end="")
 

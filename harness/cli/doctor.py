@@ -11,7 +11,7 @@ from harness.errors import ExitCode
 
 if TYPE_CHECKING:
     from harness.doctor.examine import Examination
-    from harness.model import ErrorSpread, Exactness, MeasuredLoad
+    from harness.model import ErrorSpread, Exactness, MeasuredLoad, OnNode
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -36,24 +36,30 @@ _HEADS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
+    options.add_cluster(parser)
     options.add_json(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import progress_display
+    from harness.cluster.asked import asked
+    from harness.cluster.placement import joined
     from harness.doctor.examine import examine
     from harness.doctor.loads import LOADS, QUICK
     from harness.doctor.result import as_stored, path, store
 
+    load_from = asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node)
     ui = progress_display()
     try:
-        examination = examine(QUICK if arguments.quick else LOADS, ui.stage)
+        with joined(load_from) as cluster:
+            examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster)
     finally:
         ui.close()
     document = examination.document
     print(json.dumps(as_stored(document), indent=1) if arguments.json else as_text(examination))
-    store(document)
-    print(f"kept in {path()}", file=sys.stderr)
+    if load_from is None:  # runs of this machine alone go by what is stored
+        store(document)
+        print(f"kept in {path()}", file=sys.stderr)
     return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID
 
 
@@ -62,6 +68,7 @@ def as_text(examination: "Examination") -> str:
     return "\n".join(
         [
             *_table(examination),
+            *_nodes(examination),
             "",
             *_machine(examination),
             _workers(verdict),
@@ -103,6 +110,25 @@ def _cells(one: "MeasuredLoad") -> tuple[str, ...]:
         _number(one.server.late_p99_ms, ".3f"),
         _number(busy_share and 100 * busy_share, ".0f"),
         one.verdict,
+    )
+
+
+def _nodes(examination: "Examination") -> Iterator[str]:
+    """Of each load that a cluster sent."""
+    for one in examination.measured:
+        if one.nodes:
+            yield f"\n{one.load.title}, by node; from sent to received, least/median/most:"
+        yield from map(_on_node, one.nodes)
+
+
+def _on_node(on: "OnNode") -> str:
+    node = on.node
+    placed = "n/a" if on.before_ms is None else "/".join(f"{value:.3f}" for value in on.before_ms)
+    offset, known_to = _number(node.clock_offset_ms, "+,.3f"), _number(node.clock_uncertainty_ms, ".3f")
+    drift, start = _number(node.drift_ppm, "+.1f"), _number(node.start_skew_ms, "+.3f")
+    return (
+        f"  {node.name} ({node.address}): {on.requests} requests, {placed} ms; "
+        f"clock {offset} ± {known_to} ms, drift {drift} ppm, start {start} ms"
     )
 
 

@@ -1,20 +1,24 @@
-"""`bench export`: rows of runs as CSV or JSON lines, for other programs."""
+"""`bench export`: rows of runs as CSV or JSON lines, requests also as OpenTelemetry spans."""
 
 import argparse
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from harness.cli import options
 from harness.cli.query import Row, json_row, selected, write_csv
-from harness.errors import ExitCode, SpecError, StorageError
+from harness.errors import ExitCode, SetupError, SpecError, StorageError
 
 EPILOG = """cells: one row per cell, with the figures of summary.json; requests and events: one row each,
 times in ns since the cell's clock started. The columns are those of `bench query`; null is empty in CSV.
+otlp: each request as an OpenTelemetry span, without texts of prompts and answers; one message of OTLP's
+JSON encoding per line, or sent to a collector: --to http://127.0.0.1:4318/v1/traces
 
-Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be written"""
+Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be written, or the collector
+refused"""
 
 _WHAT = ("cells", "requests", "events")
 
@@ -23,21 +27,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     options.add_runs(parser)
     options.add_runs_folder(parser)
-    parser.add_argument("--what", choices=_WHAT, default="cells", help="rows to export (default: cells)")
     parser.add_argument(
-        "--format", choices=tuple(_FORMATS), default="csv", help="format of the rows (default: csv)"
+        "--what", choices=_WHAT, help="rows to export (default: cells; of otlp always requests)"
     )
     parser.add_argument(
-        "--to", default="-", metavar="FILE", help="file to write; - is standard output (default: -)"
+        "--format", choices=(*_FORMATS, "otlp"), default="csv", help="format of the rows (default: csv)"
+    )
+    parser.add_argument(
+        "--to",
+        default="-",
+        metavar="FILE",
+        help="file to write, of otlp also the URL of a collector; - is standard output (default: -)",
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
     import duckdb
 
+    from harness.report import otlp
     from harness.store import open_run
     from harness.store.database import database
 
+    as_spans = arguments.format == "otlp"
+    what = arguments.what or ("requests" if as_spans else "cells")
+    if as_spans and what != "requests":
+        raise SpecError("otlp has spans of requests alone", where=f"--what {what}")
     opened = [open_run(name, arguments.out) for name in arguments.runs]
     folders = list({folder.path.resolve(): folder for folder in opened}.values())
     with database(folders) as (connected, faults):
@@ -45,11 +59,17 @@ def main(arguments: argparse.Namespace) -> int:
             raise faults[0]
         try:
             # No order by: rows come as they were written, however many, and are not held.
-            names, rows = selected(connected, f"select * from {arguments.what}")
+            names, rows = selected(connected, otlp.QUERY if as_spans else f"select * from {what}")
+            if as_spans and arguments.to.startswith(("http://", "https://")):
+                _send(otlp.messages(names, rows), arguments.to)
+                return ExitCode.OK
             with _opened(arguments.to) as stream:
-                _FORMATS[arguments.format](names, rows, stream)
+                if as_spans:
+                    stream.writelines(json.dumps(message) + "\n" for message in otlp.messages(names, rows))
+                else:
+                    _FORMATS[arguments.format](names, rows, stream)
         except duckdb.Error as error:
-            raise SpecError(str(error).strip(), where=arguments.what) from None
+            raise SpecError(str(error).strip(), where=what) from None
     return ExitCode.OK
 
 
@@ -63,6 +83,16 @@ def _opened(to: str) -> Iterator[TextIO]:
             yield stream
     except OSError as error:
         raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+
+
+def _send(messages: Iterable[Mapping[str, Any]], url: str) -> None:
+    from harness.client import Client
+
+    with closing(Client("")) as client:
+        for message in messages:
+            answer = client.ask("POST", url, json=message)
+            if not answer.ok:
+                raise SetupError(f"the collector answered {answer.status}: {answer.said}", where=url)
 
 
 def _write_jsonl(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:

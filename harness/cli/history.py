@@ -4,11 +4,12 @@ import argparse
 import json
 
 from harness.cli import options
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SpecError
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
 
-Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the best before it; 2 no history."""
+Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the best before it;
+2 no history, or a damaged run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +33,15 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.store import open_run
     from harness.store.history import append_history, history_path, read_history
     from harness.summary import summarise_folder
+    from harness.validity.notices import left_out
 
     path = history_path(arguments.out)
     for name in arguments.runs:
         folder = open_run(name, arguments.out)
-        append_history(path, entries(folder.read_manifest(), summarise_folder(folder)))
+        summary = summarise_folder(folder)
+        for warning in left_out(summary.warnings):
+            raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
+        append_history(path, entries(folder.read_manifest(), summary))
     history = read_history(path)
     found = drifts(history, arguments.floor / 100)
     if arguments.json:

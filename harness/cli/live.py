@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from harness.cli.progress import Display, State, cell_left_s, duration, in_flight_text, speed_parts
@@ -46,7 +47,7 @@ class LiveView(Display):
     ) -> None:
         super().__init__(clock)
         self._stream = stream or sys.stderr
-        self._size = size or (lambda: os.get_terminal_size(self._stream.fileno()))
+        self._size = size or self._terminal_size
         self._color = color
         self._ttft_ms: deque[float] = deque(maxlen=BARS)
         self._lock = threading.Lock()
@@ -100,6 +101,11 @@ class LiveView(Display):
         up = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
         self._drawn = 0
         return up
+
+    def _terminal_size(self) -> tuple[int, int]:
+        with suppress(OSError):  # the terminal may be gone
+            return os.get_terminal_size(self._stream.fileno())
+        return 80, 24
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

@@ -1,14 +1,14 @@
 """The command line: arguments, dispatch, exit codes. A command's module is imported when it is called."""
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
-from harness.errors import BenchError, ExitCode, SpecError
+from harness.cli import streams
+from harness.errors import BenchError, ExitCode, SpecError, refused
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
@@ -25,6 +25,7 @@ COMMANDS = {
     "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
     "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
     "export": ("harness.cli.export", "write cells, requests or events of runs as CSV or JSON lines"),
+    "publish": ("harness.cli.publish", "log runs in MLflow or W&B"),
     "verify": ("harness.cli.verify", "check a run's files for damage"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),
     "claims": ("harness.cli.claims", "check published claims about engines against a run"),
@@ -35,6 +36,7 @@ COMMANDS = {
     "engines": ("harness.cli.engines", "install engines into isolated environments"),
     "probe": ("harness.cli.probe", "check a running engine against its definition"),
     "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
+    "cluster": ("harness.cli.cluster", "start, stop or show a Ray cluster that sends load"),
     "truth": ("harness.truth.cli", "run a scripted server with known timing"),
     "completion": ("harness.cli.completion", "print a shell's completion script"),
 }
@@ -53,6 +55,7 @@ _NEXT_STEP = """Where to start:
 EPILOG = """exit codes:
   0 success   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
   4 INVALID measurement   130 interrupted (what was measured is kept)
+  141 the reader of the output went away
 
 Run `bench COMMAND --help` for the options of a command."""
 
@@ -73,30 +76,42 @@ class _Version(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    streams.prepare()
+    try:
+        with streams.printed():
+            return _called(list(sys.argv[1:] if arguments is None else arguments))
+    except BenchError as error:
+        return _failed(error)
+    except OSError as error:
+        told = refused(error)
+        if told is None:
+            raise
+        return _failed(told)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except streams.UnreadError:
+        return ExitCode.UNREAD
+
+
+def _failed(error: BenchError) -> int:
+    from harness.cli.output import print_error
+
+    print_error(error)
+    return error.exit_code
+
+
+def _called(given: list[str]) -> int:
     command = next((word for word in given if not word.startswith("-")), None)
     if command not in COMMANDS and any(map(_ADDRESS.match, given)):
         command = ADDRESSED
         given.insert(0, command)
-    try:
-        _check_text(given)
-        parsed = _parser(command).parse_args(given)
-        if not parsed.command:
-            print(_NEXT_STEP)
-            return ExitCode.USAGE
-        return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
-    except BenchError as error:
-        from harness.cli.output import print_error
-
-        print_error(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output went away (`bench list | head`); Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+    _check_text(given)
+    parsed = _parser(command).parse_args(given)
+    if not parsed.command:
+        print(_NEXT_STEP)
+        return ExitCode.USAGE
+    return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
 
 
 def _check_text(words: Sequence[str]) -> None:

@@ -48,6 +48,19 @@ def add_run_output(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_cluster(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--cluster",
+        metavar="auto|ADDRESS",
+        help="send the load from nodes of a Ray cluster: HOST:PORT, ray://HOST:PORT, or the one that this "
+        "machine belongs to (needs the extra [ray])",
+    )
+    parser.add_argument("--load-nodes", type=int, metavar="N", help="nodes of the cluster that send load")
+    parser.add_argument(
+        "--workers-per-node", type=int, metavar="M", help="load generator processes of each node (default: 1)"
+    )
+
+
 def add_model(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"

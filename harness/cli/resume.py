@@ -36,6 +36,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
-    """Engines that did not start, cells of one that died; --repeats auto leaves out what it does not need."""
+    """Engines that did not start, cells of one that died or that are damaged.
+
+    --repeats auto leaves out what it does not need.
+    """
+    from harness.store import seal
+
     planned = () if stored.stopping else stored.order
-    return bool(stored.failures) or not set(planned) <= set(folder.cells())
+    if stored.failures or not set(planned) <= set(folder.cells()):
+        return True
+    _, damaged = seal.faults(folder.path) or (0, [])
+    return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)

@@ -144,6 +144,7 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
     measurement.add_argument(
         "--workers", type=int, metavar="N", help="load generator processes (default: from the load)"
     )
+    options.add_cluster(measurement)
     measurement.add_argument(
         "--sample-hz",
         type=float,
@@ -187,6 +188,7 @@ def measure(
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
+    from harness.cluster.asked import asked
     from harness.run.options import RunOptions
 
     return RunOptions(
@@ -212,6 +214,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         out=arguments.out,
         api_key_env=arguments.api_key_env,
         probe=not arguments.no_probe,
+        load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
         http2=arguments.http2,
         sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),

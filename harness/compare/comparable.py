@@ -2,25 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from harness.compare.evidence import ALL, RATES, TIMES, drift, kind_of, state_of
 from harness.compare.observed import Series
 from harness.compare.rules import Rules
 from harness.fairness import unequal
-from harness.model import UNSET, CellResult, IssueCode, State, known
-
-ALL = "*"
-RATES = "rates"
-TIMES = "times"
-
-# Money and energy are of a time, so they follow the rate.
-_RATE_PREFIXES = ("cost_", "joules_")
-
-
-def kind_of(metric: str) -> str | None:
-    """RATES: says what a server can do only where the server set the pace. TIMES: only where it kept up."""
-    name = metric.partition(".")[0]
-    if name.endswith("_ms") or name.startswith("goodput_"):
-        return TIMES
-    return RATES if name.endswith("_per_s") or name.startswith(_RATE_PREFIXES) else None
+from harness.model import CellResult
 
 
 def refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> dict[str, str]:
@@ -57,11 +43,12 @@ def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
 
 
 def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
-    cells = [(one.label, cell) for one in (a, b) for cell in one.cells]
-    drifting = ((label, why) for label, cell in cells for why in _drift(cell))
+    """Only where so many runs of a side are no evidence that they cannot be left out."""
+    cells = {kind: list(_doubtful(kind, a, b)) for kind in (ALL, TIMES)}
+    drifting = ((label, why) for label, cell in cells[ALL] if (why := drift(cell)) is not None)
     if first := next(drifting, None):
         yield ALL, f"not steady: {first[0]}: {first[1]}"
-    falling = ((label, cell) for label, cell in cells if state_of(cell) == "unstable")
+    falling = ((label, cell) for label, cell in cells[TIMES] if state_of(cell) == "unstable")
     if unstable := next(falling, None):
         label, cell = unstable
         yield TIMES, f"{label} did not keep up with the load: {cell.state_why or 'unstable'}"
@@ -69,21 +56,14 @@ def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
         yield RATES, reason
 
 
-def _drift(cell: CellResult) -> Iterator[str]:
-    return (reason.measured for reason in cell.validity.reasons if reason.code == IssueCode.NOT_STEADY)
-
-
-def state_of(cell: CellResult) -> State | None:
-    """As the cell says. Cells of earlier versions do not: their closed loops kept every slot in use."""
-    if cell.state is not UNSET:
-        return cell.state
-    closed = cell.load.kind == "concurrency" and not known(cell.load.think_time_s)
-    return "saturated" if closed else None
+def _doubtful(kind: str, *sides: Series) -> Iterator[tuple[str, CellResult]]:
+    """Cells, with their label, of the sides that have too many such to leave out."""
+    return ((one.label, cell) for one in sides if one.too_many_out(kind) for cell in one.cells)
 
 
 def _pace(a: Series, b: Series) -> str | None:
     """Why a rate of these is not what the servers can do."""
-    states = {one.label: {state_of(cell) for cell in one.cells} for one in (a, b)}
+    states = {one.label: {state_of(cell) for _, cell in _doubtful(RATES, one)} for one in (a, b)}
     idle = [label for label, of_label in states.items() if "under load" in of_label]
     if len(idle) == len(states):
         return "both served all that was sent: the load set the rate"

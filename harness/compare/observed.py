@@ -1,16 +1,19 @@
 """One number per run: cells of summary.json by backend and load, and the runs that have none.
 
 A run that failed by the engine's doing is kept as a failure: what is left out ranks worst, and is no gap.
+A run that is no evidence for a metric is left out of that metric, up to MOST_OUT of the runs.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.compare.evidence import ALL, doubts, kind_of
 from harness.dotted import number_at
 from harness.metrics.distribution import NEVER
 from harness.model import CellResult, LoadPoint
@@ -20,6 +23,7 @@ Floats = NDArray[np.float64]
 Samples = Mapping[str, Floats]  # measure → the values its percentiles are made of
 Work = tuple[str, int]  # hash of a run's requests, and which run of these requests it was
 
+MOST_OUT = Fraction(1, 3)  # of the runs of a backend at a load point, those that may be left out
 
 T = TypeVar("T")
 
@@ -32,9 +36,11 @@ class Series:
     cells: tuple[CellResult, ...]
     invalid: tuple[CellResult, ...] = ()
     samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
+    out: frozenset[str] = frozenset()  # names of cells whose figures are left out
     # Each is asked for once per pair, and of all pairs again after every round.
     _values: dict[str, dict[Work, float]] = field(default_factory=dict, repr=False, compare=False)
     _failures: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    _doubtful: dict[str, dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def measured(self) -> int:
@@ -58,6 +64,24 @@ class Series:
         count = self.failures(metric)
         return f"{count} of {self.measured} failed" if count else ""
 
+    def doubtful(self, kind: str | None) -> dict[str, str]:
+        """Cells that are no evidence for metrics of this kind, by name: why."""
+        key = kind or ALL
+        if key not in self._doubtful:
+            self._doubtful[key] = {
+                cell.cell: why for cell in self.cells for of, why in doubts(cell) if of in (ALL, key)
+            }
+        return self._doubtful[key]
+
+    def too_many_out(self, kind: str | None) -> bool:
+        """To leave them out: what is left might be the lucky ones."""
+        return len(self.doubtful(kind)) > MOST_OUT * self.measured
+
+    def evidence(self, metric: str) -> "Series":
+        """Without the figures of cells that are no evidence for this metric; itself where all are."""
+        out = self.doubtful(kind_of(metric))
+        return Series(self.label, self.cells, self.invalid, self.samples, frozenset(out)) if out else self
+
     def before(self, repeat: int) -> "Series":
         """Of the repeats before this one."""
 
@@ -77,7 +101,7 @@ class Series:
         found = {}
         for cell in self.cells:
             sha256 = cell.workload_sha256
-            value = number_at(cell, metric)
+            value = None if cell.cell in self.out else number_at(cell, metric)
             if value is not None:
                 found[sha256, seen[sha256]] = value
             seen[sha256] += 1
@@ -88,10 +112,11 @@ class Series:
         measure, seen, found = metric.partition(".")[0], Counter[str](), {}
         for cell in self.cells:
             sha256 = cell.workload_sha256
-            values = self.samples.get(cell.cell, {}).get(measure)
-            if values is None or not len(values):
-                return {}
-            found[sha256, seen[sha256]] = values
+            if cell.cell not in self.out:
+                values = self.samples.get(cell.cell, {}).get(measure)
+                if values is None or not len(values):
+                    return {}
+                found[sha256, seen[sha256]] = values
             seen[sha256] += 1
         return found
 

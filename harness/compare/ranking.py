@@ -2,7 +2,8 @@
 
 `>`: faster. `>>`: faster, and the whole interval says by at least a quarter. `≈`: same. `?`: not decided.
 `∦`: not comparable. Other weights are said: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`.
-A backend of which runs failed comes last, with their number: a failed run ranks worst.
+A backend of which runs failed comes last, with their number: a failed run ranks worst. Runs that were left
+out are counted behind the line.
 `≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
 """
 
@@ -11,6 +12,7 @@ from itertools import combinations, pairwise
 from types import MappingProxyType
 
 from harness.compare.rules import Rules
+from harness.compare.verdict import left_out_words
 from harness.model import VERDICT_METRICS, CellResult, LoadPoint, PairVerdict, Ranking
 
 BETTER = (">", ">>")
@@ -44,6 +46,7 @@ def rank(
     names = {label: f"{label}[{served[label]}]" if differ else label for label in ordered}
     line, groups = _circle(ordered, signs, names) or _line(ordered, signs, names, failed)
     line += " (different weights)" if differ else ""
+    line += "".join(f" ({names[label]}: {words})" for label, words in _left_out(findings).items())
     return Ranking(
         load=load,
         metric=metric,
@@ -71,6 +74,16 @@ def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
         for label, failed, runs in zip((finding.a, finding.b), finding.failed, finding.measured, strict=True):
             counts[label] = failed, runs
     return {label: f"{failed} of {runs} failed" for label, (failed, runs) in counts.items() if failed}
+
+
+def _left_out(findings: Sequence[PairVerdict]) -> dict[str, str]:
+    """`1 of 4 runs left out: not steady`, by label, of those where any was."""
+    return {
+        label: left_out_words(out, runs)
+        for finding in findings
+        for label, out, runs in zip((finding.a, finding.b), finding.left_out, finding.measured, strict=True)
+        if out
+    }
 
 
 def _place(

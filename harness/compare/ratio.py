@@ -1,6 +1,6 @@
 """Two backends in one metric: the ratio with its error, from one number per run or from pooled requests."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,19 +8,36 @@ from harness.compare.observed import Series, aligned
 from harness.metrics.distribution import samples_needed
 from harness.model import Interval, Method
 from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio
-from harness.stats.runs import Floats, Shift, exponential, geometric_interval, mean_interval, middle
+from harness.stats.runs import (
+    Either,
+    Floats,
+    Shift,
+    exponential,
+    geometric_interval,
+    hull,
+    mean_interval,
+    middle,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of a over b. `shift` is of its logarithm; None with too few runs, or a value that is not above 0."""
+    """Of a over b.
+
+    `shifts`: of its logarithm, without and with the runs that are left out, one where none is; empty with
+    too few runs, or a value that is not above 0.
+    """
 
     runs: tuple[int, int]
     paired: bool
     method: Method
-    shift: Shift | None
+    shifts: tuple[Shift, ...] = ()
     difference: Interval | None = None  # of the values themselves; only where every run has one
     zero: bool = False
+
+    @property
+    def shift(self) -> Shift | Either | None:
+        return Either(self.shifts) if len(self.shifts) > 1 else next(iter(self.shifts), None)
 
     @property
     def runs_words(self) -> str:
@@ -29,18 +46,35 @@ class Ratio:
 
 
 def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    """From `least` runs on. A percentile that single runs are too short for is taken of all requests."""
+    """From `least` runs on. A percentile that single runs are too short for is taken of all requests.
+
+    Where runs are left out, what is said has to hold with them as well: why they are no evidence may hang
+    together with how fast they were.
+    """
+    kept = a.evidence(metric), b.evidence(metric)
+    found = _ratio(*kept, metric, least, confidence)
+    if not found.shifts or (kept[0] is a and kept[1] is b):
+        return found
+    whole = _ratio(a, b, metric, least, confidence)
+    if not whole.shifts:
+        return replace(whole, runs=found.runs)
+    alone = found.difference, whole.difference
+    difference = hull([one for one in alone if one]) if all(alone) else None
+    return replace(found, shifts=found.shifts + whole.shifts, difference=difference)
+
+
+def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
     one, two, paired = aligned(a.values(metric), b.values(metric))
     counts = (len(one), len(two))
     if min(counts) < least:
         pooled = _pooled(a, b, metric, least)
-        return pooled or Ratio(counts, paired, "runs", None)
+        return pooled or Ratio(counts, paired, "runs")
     values, others = np.array(one), np.array(two)
     if (values <= 0).any() or (others <= 0).any():
-        return Ratio(counts, paired, "runs", None, zero=True)
+        return Ratio(counts, paired, "runs", zero=True)
     made = Shift.paired if paired else Shift.welch
     difference = made(values, others).interval(confidence)
-    return Ratio(counts, paired, "runs", made(np.log(values), np.log(others)), difference)
+    return Ratio(counts, paired, "runs", (made(np.log(values), np.log(others)),), difference)
 
 
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
@@ -49,7 +83,7 @@ def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     if share is None or min(len(one), len(two)) < least or not (_enough(one, share) and _enough(two, share)):
         return None
     shift = log_quantile_ratio(Pool.of(one), Pool.of(two), share, paired=paired)
-    return None if shift is None else Ratio((len(one), len(two)), paired, "pooled", shift)
+    return None if shift is None else Ratio((len(one), len(two)), paired, "pooled", (shift,))
 
 
 def share_of(metric: str) -> float | None:

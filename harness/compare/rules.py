@@ -54,6 +54,8 @@ class Rules:
 
     def floor_of(self, labels: Iterable[str], load: str, metric: str) -> float:
         """The largest of what was measured for these backends, and at least the usual one."""
+        if not self.measured_floors:
+            return self.floor
         measured = (self.measured_floors.get(label, {}).get(load, {}).get(metric, 0.0) for label in labels)
         return max(self.floor, *measured)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from harness.compare.observed import Series
+from harness.compare.prospect import LEAST_CHANCE
 from harness.compare.rules import Rules
 from harness.compare.verdict import find
 from harness.model import LoadPoint, PairVerdict
@@ -55,10 +56,12 @@ class Stand:
     not_comparable: int
     undecided: tuple[PairVerdict, ...]  # more runs could decide them
     hopeless: int  # no figure in any run, or one that is 0: more runs would not change that
+    unlikely: int = 0  # the repeats that are allowed would hardly decide them
 
     @property
     def all(self) -> int:
-        return self.decided + self.not_comparable + len(self.undecided) + self.hopeless
+        left = len(self.undecided) + self.hopeless + self.unlikely
+        return self.decided + self.not_comparable + left
 
     @property
     def needed(self) -> set[tuple[str, LoadPoint]]:
@@ -69,19 +72,22 @@ class Stand:
     def words(self) -> str:
         """`decided 3 of 6 pairs`, a pair at two load points counted twice."""
         refused = f", {self.not_comparable} not comparable" if self.not_comparable else ""
-        return f"decided {self.decided} of {self.all} pairs{refused}"
+        given_up = f", {self.unlikely} given up" if self.unlikely else ""
+        return f"decided {self.decided} of {self.all} pairs{refused}{given_up}"
 
 
 def stand(rows: Rows, rules: Rules) -> Stand:
     """After the look at `rules.looked` repeats."""
     found = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
     waiting = [one for one in found if one.verdict == "not enough runs"]
-    undecided = tuple(one for one in waiting if _can_be_decided(one, rows, rules))
+    possible = [one for one in waiting if _can_be_decided(one, rows, rules)]
+    undecided = tuple(one for one in possible if one.chance is None or one.chance >= LEAST_CHANCE)
     return Stand(
         decided=sum(one.verdict in DECIDED for one in found),
         not_comparable=sum(one.verdict == "not comparable" for one in found),
         undecided=undecided,
-        hopeless=len(waiting) - len(undecided),
+        hopeless=len(waiting) - len(possible),
+        unlikely=len(possible) - len(undecided),
     )
 
 

@@ -1,12 +1,15 @@
 """Every pair of backends at every load: a verdict in one of five words for each declared metric."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from harness.compare.comparable import refusal, refusals
+from harness.compare.evidence import kind_of
 from harness.compare.observed import Series
+from harness.compare.prospect import Prospect
 from harness.compare.ratio import Ratio, ratio
 from harness.compare.rules import Rules
 from harness.model import VERDICT_METRICS, Interval, LoadPoint, PairVerdict, Word
@@ -53,9 +56,10 @@ def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Pair
 def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     rules = pairing.rules if alpha is None else replace(pairing.rules, alpha=alpha)
     found = refusals(pairing.a, pairing.b, rules, pairing.refused)
+    of_look = replace(pairing, rules=rules)
     return [
         _Test(
-            replace(pairing, rules=rules),
+            of_look,
             metric,
             ratio(pairing.a, pairing.b, metric, rules.min_runs, 1 - rules.alpha),
             refusal(found, metric),
@@ -156,6 +160,7 @@ class _Test:
             runs=self.test.runs,
             measured=(a.measured, b.measured),
             failed=(a.failures(self.metric), b.failures(self.metric)),
+            left_out=self._out,
             paired=self.test.paired,
             method=self.test.method,
             ratio=interval,
@@ -164,6 +169,7 @@ class _Test:
             p_holm=judged.p_apart if judged else None,
             p_same_holm=judged.p_same if judged else None,
             smallest_detectable=detectable,
+            chance=self._chance(judged) if word == "not enough runs" else None,
             primary=self.primary,
         )
 
@@ -173,6 +179,7 @@ class _Test:
         if self.test.shift is None or judged is None:
             return self._missing()
         word, why = self._measured(judged)
+        why = "; ".join([why, *self._out_words])
         if not self._failures:
             return word, why
         a, b = self.sides
@@ -194,6 +201,16 @@ class _Test:
             return "same", f"{found}, within {_percent(same)}"
         return "not enough runs", f"{found}: {self._undecided(span, judged)}"
 
+    def _chance(self, judged: _Judged | None) -> float | None:
+        """Of a word by the last look; None without a later one."""
+        rules, runs = self.rules, min(self.test.runs)
+        more = rules.looks[-1] - rules.looked if rules.looks and rules.looked else 0
+        if self.test.shift is None or judged is None or not more:
+            return None
+        same = None if self.floor > rules.same_within else math.log1p(rules.same_within)
+        prospect = Prospect(math.log1p(self.floor), same, judged.level_apart, judged.level_same)
+        return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
+
     def _undecided(self, span: Interval, judged: _Judged) -> str:
         floor, same, members = self.floor, self.rules.same_within, judged.members
         needed = _runs_needed(self.test, floor, same, self.rules.alpha / members)
@@ -213,6 +230,19 @@ class _Test:
         sides = ((side.label, side.failure_words(self.metric)) for side in self.sides)
         return ", ".join(f"{label}: {words}" for label, words in sides if words)
 
+    @property
+    def _out(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Runs of a and of b that are left out, by why."""
+        if self.refused:
+            return {}, {}
+        a, b = (Counter(side.doubtful(kind_of(self.metric)).values()) for side in self.sides)
+        return dict(a), dict(b)
+
+    @property
+    def _out_words(self) -> list[str]:
+        counts = zip(self.sides, self._out, strict=True)
+        return [f"{side.label}: {left_out_words(out, side.measured)}" for side, out in counts if out]
+
     def _missing(self) -> tuple[Word, str]:
         if self.test.zero:
             return "not enough runs", "a value is 0: there is no ratio"
@@ -222,7 +252,7 @@ class _Test:
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
         nulls = [cell.nulls for side in self.sides for cell in side.cells]
         reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
-        return "not enough runs", "; ".join([counts, *invalid, *reasons])
+        return "not enough runs", "; ".join([counts, *self._out_words, *invalid, *reasons])
 
 
 def _level(word: Word, judged: _Judged) -> float:
@@ -246,6 +276,11 @@ def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | 
         if t_quantile(1 - alpha / 2, freedom) * spread / runs**0.5 < room:
             return runs
     return None
+
+
+def left_out_words(out: Mapping[str, int], measured: int) -> str:
+    """`1 of 4 runs left out: not steady`."""
+    return f"{sum(out.values())} of {measured} runs left out: {', '.join(out)}"
 
 
 def span_words(ratio: Interval) -> str:

@@ -19,7 +19,7 @@ def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) ->
     a figure of its own.
     """
     rows = records.requests.copy()
-    true = _true_records(records, ledger, t0_ns)
+    true = true_records(records, ledger, t0_ns)
     if true is None:
         return None
     rows["start_ns"] = rows["sent_ns"]
@@ -36,7 +36,7 @@ def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
     return ttft_ms(records.requests), event_gaps_ms(records), e2e_ms(records.requests)
 
 
-def _true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:
+def true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:
     """What a client without any error would have recorded, in the order of `records`."""
     rows = records.requests.copy()
     if len(rows) != len(ledger) or (rows["outcome"] != Outcome.OK).any():

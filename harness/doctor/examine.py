@@ -1,10 +1,12 @@
 """The examination from first to last, as one document."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness import __version__
+from harness.cluster.placement import Cluster
 from harness.doctor.cores import shared_out
 from harness.doctor.loads import Load
 from harness.doctor.machine import (
@@ -45,9 +47,10 @@ class Examination:
         )
 
 
-def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
+def examine(loads: Sequence[Load], say: Callable[[str], None], cluster: Cluster | None = None) -> Examination:
     """Loads that the limit of open files does not allow are left out; SetupError when it allows none.
 
+    `cluster`: its nodes send the load, and this machine has the server.
     A load with faults is measured once more: a limit shows again, a moment's stall of the machine does not.
     """
     machine = machine_facts()
@@ -60,14 +63,14 @@ def examine(loads: Sequence[Load], say: Callable[[str], None]) -> Examination:
             hint="raise the hard limit, e.g. `ulimit -Hn 65536` as root",
         )
     measured, repeated = [], []
-    with shared_out() as core:
+    with shared_out() if cluster is None else nullcontext() as core:
         for number, load in enumerate(fitting, 1):
             say(f"{load.title}: load {number} of {len(fitting)}")
-            one = measure(load, core)
+            one = measure(load, core, cluster)
             if any(faults(one)):
                 say(f"{load.title}: {one.verdict}, once more")
                 repeated.append(one)
-                one = measure(load, core)
+                one = measure(load, core, cluster)
             measured.append(one)
     left_out = [load for load in loads if load.connections > allowed]
     hints = machine_hints(machine)

@@ -1,11 +1,13 @@
 """One load against the scripted server, and what came of it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from harness.doctor.compare import find_errors
+from harness.cluster.placement import Cluster
+from harness.doctor.compare import find_errors, true_records
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
@@ -19,8 +21,10 @@ from harness.model import (
     CellWorkload,
     Dispersions,
     Identity,
+    LoadNode,
     MeasuredLoad,
     Minimum,
+    OnNode,
     ScriptedServer,
 )
 from harness.model import Load as CellLoad
@@ -29,16 +33,22 @@ from harness.truth import TruthServer, running
 from harness.validity import Evidence, judge
 
 
-def measure(load: Load, core: int | None) -> MeasuredLoad:
+def measure(load: Load, core: int | None, cluster: Cluster | None = None) -> MeasuredLoad:
     """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
-    with running(ttft_ms=TTFT_MS, gap_ms=load.gap_ms, chars_per_token=1, no_prefix_cache=True) as server:
+    place = {} if cluster is None else {"host": cluster.here}
+    timing = {"ttft_ms": TTFT_MS, "gap_ms": load.gap_ms, "chars_per_token": 1, "no_prefix_cache": True}
+    with running(**timing, **place) as server:
         pin(server.pid, core)
-        job = load.job(server.url)
+        job, crew = load.job(server.url), None
+        if cluster is not None:
+            job = replace(job, workers=cluster.asked.workers)
+            crew = cluster.crew(job)
         before = Usage.now(server.pid)
-        result = run_load(job)
+        result = run_load(job, crew=crew)
         after = Usage.now(server.pid)
         truth = _ask(server)
-    records, facts = result.records, _cell_facts(load, result)
+    nodes = crew.nodes() if crew is not None else ()
+    records, facts = result.records, _cell_facts(load, result, nodes)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
     validity = judge(Evidence(records, facts, ledger_agrees=errors is not None))
@@ -57,7 +67,19 @@ def measure(load: Load, core: int | None) -> MeasuredLoad:
         else None,
         other_cores=after.other_cores_since(before),
         title=load.title,
+        nodes=tuple(_of_node(node, records, ledger, result.t0_monotonic_ns) for node in nodes),
     )
+
+
+def _of_node(node: LoadNode, records: Records, ledger: list[dict[str, Any]], t0_ns: int) -> OnNode:
+    """A wrong offset puts sends after their receipt, or long before it."""
+    mine = np.isin(records.requests["worker"], node.workers)
+    true = true_records(records, ledger, t0_ns)
+    before_ms = None
+    if true is not None and mine.any():
+        way = (true.requests["sent_ns"] - records.requests["sent_ns"])[mine] / 1e6
+        before_ms = (float(way.min()), float(np.median(way)), float(way.max()))
+    return OnNode(node, int(np.count_nonzero(mine)), before_ms)
 
 
 def _ask(server: TruthServer) -> dict[str, Any]:
@@ -69,7 +91,7 @@ def _ask(server: TruthServer) -> dict[str, Any]:
         ) from error
 
 
-def _cell_facts(load: Load, result: LoadResult) -> CellFacts:
+def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...]) -> CellFacts:
     """As of a run's cell against the scripted server."""
     open_loop = load.kind == "rate"
     return CellFacts(
@@ -108,6 +130,7 @@ def _cell_facts(load: Load, result: LoadResult) -> CellFacts:
         t0_unix_ns=result.t0_unix_ns,
         server_counters=None,
         client=client_stats(result.client),
+        nodes=nodes,
         engine_exited=None,
     )
 

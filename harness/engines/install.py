@@ -103,8 +103,12 @@ def _recipe(definition: Backend) -> Install:
 
 
 def _folder(definition: Backend) -> Path:
-    recipe = dataclasses.replace(_recipe(definition), size_mb=0)  # a remark, not part of what is built
-    made_of = [dataclasses.asdict(recipe), sys.version_info[:2], platform.machine()]
+    recipe = dataclasses.asdict(_recipe(definition))
+    recipe["size_mb"] = 0  # a remark, not part of what is built
+    lock = recipe.pop("lock")
+    made_of = [recipe, sys.version_info[:2], platform.machine()]
+    if lock:
+        made_of.append(_read_lock(lock, definition.name))
     return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
 
 
@@ -136,9 +140,8 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
     if wheel:
         _install_without(pip, wheel, install, constraint)
     else:
-        pip.run(
-            f"installing {', '.join(install.requirements)}", "install", *constraint, *install.requirements
-        )
+        wanted = _locked(install.lock) if install.lock else (*constraint, *install.requirements)
+        pip.run(f"installing {', '.join(install.requirements)}", "install", *wanted)
     if install.metadata_alias:
         _alias(python, install.metadata_alias)
     packages = _packages(python)
@@ -157,6 +160,18 @@ def _log(name: str) -> Path:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     return log
+
+
+def _read_lock(name: str, backend: str) -> str:
+    path = paths.lock_file(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SpecError(f"cannot be read: {error}", where=f"{backend}: [process.install] lock") from None
+
+
+def _locked(name: str) -> tuple[str, ...]:
+    return ("--require-hashes", "--only-binary", ":all:", "--requirement", str(paths.lock_file(name)))
 
 
 def _download(pip: Pip, folder: Path, engine: str) -> Path:

@@ -31,9 +31,6 @@ class Note(msgspec.Struct, kw_only=True):
 @contextmanager
 def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
     """While the context lasts, a note says which processes, or what Compose project, are the engine's."""
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    note = folder / f"{session}.json"
     told = Note(
         label=label,
         session=session,
@@ -42,11 +39,15 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
         bench=os.getpid(),
         bench_born=born(os.getpid()),
     )
-    note.write_bytes(msgspec.json.encode(told))
+    note = _folder() / f"{session}.json"
     try:
+        with contextlib.suppress(OSError):  # the cache may be read-only: then the guard alone must do
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_bytes(msgspec.json.encode(told))
         yield
     finally:
-        note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            note.unlink(missing_ok=True)
 
 
 def stale() -> bool:

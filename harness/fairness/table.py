@@ -275,6 +275,9 @@ _HOST = (
         manifest=("host.cpu_governor",)),
     Key("client-workers", "client workers", "told", "told",
         "They take cores of the engine's machine.", "host", manifest=("options.workers",)),
+    Key("load-nodes", "load nodes", "told", "told",
+        "Load from several machines takes other ways to the server.", "host",
+        manifest=("options.load_from.nodes",)),
 )  # fmt: skip
 
 TABLE = (*_WORK, *_NUMERICS, *_RESOURCES, *_SCHEDULING, *_INTERFACE, *_BUILD, *_HOST)

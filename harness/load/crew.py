@@ -1,11 +1,12 @@
-"""The worker processes of one window, seen from the parent: started, followed, never waited for forever."""
+"""The workers of one window, seen from the parent: started, followed, never waited for forever."""
 
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from harness.child import spawn
 from harness.load.worker import READY, Facts, Pulse, Share
@@ -18,13 +19,12 @@ _KEEP_FREED_MEMORY = {
     "MALLOC_TOP_PAD_": str(16 << 20),
 }
 _SILENCE_S = 60.0  # a running worker tells something four times a second
+_START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Worker:
     share: Share
-    process: subprocess.Popen[bytes]
-    pipe: "Connection[Any, Any]"
     heard: float = field(default_factory=time.monotonic)
     ready: bool = False
     pulse: Pulse | None = None
@@ -35,37 +35,42 @@ class Worker:
         return self.facts is None and self.lost_at_ns is None
 
 
-class Crew:
+W = TypeVar("W", bound=Worker)
+
+
+class Crew(ABC, Generic[W]):
+    """Of one window. t0 is on the caller's CLOCK_MONOTONIC, wherever the workers run."""
+
     def __init__(self) -> None:
-        self.workers: list[Worker] = []
+        self.workers: list[W] = []
         self.recent_ttft_ns: deque[int] = deque(maxlen=256)
         self._recent_events: deque[tuple[float, int]] = deque(maxlen=64)  # when heard, text events
 
-    def start(self, share: Share) -> None:
-        process, here = spawn("harness.load", _KEEP_FREED_MEMORY)
-        worker = Worker(share, process, here)
-        self.workers.append(worker)
-        self._send(worker, share)
+    @abstractmethod
+    def start(self, share: Share) -> None: ...
 
-    def running(self) -> list[Worker]:
-        return [worker for worker in self.workers if worker.running()]
+    @abstractmethod
+    def begin(self) -> int:
+        """Tells all who are ready when to start; returns t0."""
 
-    def tell(self, message: object) -> None:
-        for worker in self.running():
-            self._send(worker, message)
+    @abstractmethod
+    def stop(self) -> None:
+        """What is in flight is cancelled."""
 
+    @abstractmethod
     def listen(self, timeout_s: float) -> None:
         """Takes what the workers say within the time; the silent and the dead count as lost."""
-        by_pipe = {worker.pipe: worker for worker in self.running()}
-        for pipe in wait(list(by_pipe), timeout_s):
-            worker = by_pipe[pipe]  # type: ignore[index]  # wait() returns what it was given
-            try:
-                self._take(worker, worker.pipe.recv())
-            except (EOFError, OSError):
-                self._lose(worker)
-        for worker in self.running():
-            if time.monotonic() - worker.heard > _SILENCE_S:
-                self._lose(worker)
+
+    @abstractmethod
+    def collect(self, t0: int) -> int:
+        """After the window: the records lie in the folders of the shares; returns the t0 they count from."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Kills whoever is left."""
+
+    def running(self) -> list[W]:
+        return [worker for worker in self.workers if worker.running()]
 
     def text_events_per_s(self) -> float | None:
         """Over the pulses kept, a few seconds; None before there are two."""
@@ -73,16 +78,7 @@ class Crew:
         span = rest[-1][0] - first[0] if rest else 0.0
         return sum(events for _, events in rest) / span if span > 0 else None
 
-    def close(self) -> None:
-        """Kills whoever is left."""
-        for worker in self.workers:
-            if worker.running():
-                self._lose(worker)
-            worker.process.kill()
-            worker.process.wait()
-            worker.pipe.close()
-
-    def _take(self, worker: Worker, message: object) -> None:
+    def take(self, worker: W, message: object) -> None:
         worker.heard = time.monotonic()
         if isinstance(message, Pulse):
             worker.pulse = message
@@ -93,12 +89,69 @@ class Crew:
         else:
             worker.ready = message == READY
 
-    def _send(self, worker: Worker, message: object) -> None:
+    def lose(self, worker: W) -> None:
+        worker.lost_at_ns = time.monotonic_ns()
+
+
+@dataclass(slots=True, kw_only=True)
+class Process(Worker):
+    process: subprocess.Popen[bytes]
+    pipe: "Connection[Any, Any]"
+
+
+class LocalCrew(Crew[Process]):
+    """Processes of this machine, which write into the folders of their shares."""
+
+    def start(self, share: Share) -> None:
+        process, here = spawn("harness.load", _KEEP_FREED_MEMORY)
+        worker = Process(share=share, process=process, pipe=here)
+        self.workers.append(worker)
+        self._send(worker, share)
+
+    def begin(self) -> int:
+        t0 = time.monotonic_ns() + _START_AHEAD_NS
+        self.begin_at(t0)
+        return t0
+
+    def begin_at(self, t0: int) -> None:
+        self._tell(t0)
+
+    def stop(self) -> None:
+        self._tell("stop")
+
+    def listen(self, timeout_s: float) -> None:
+        by_pipe = {worker.pipe: worker for worker in self.running()}
+        for pipe in wait(list(by_pipe), timeout_s):
+            worker = by_pipe[pipe]  # type: ignore[index]  # wait() returns what it was given
+            try:
+                self.take(worker, worker.pipe.recv())
+            except (EOFError, OSError):
+                self.lose(worker)
+        for worker in self.running():
+            if time.monotonic() - worker.heard > _SILENCE_S:
+                self.lose(worker)
+
+    def collect(self, t0: int) -> int:
+        return t0
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.running():
+                self.lose(worker)
+            worker.process.kill()
+            worker.process.wait()
+            worker.pipe.close()
+
+    def lose(self, worker: Process) -> None:
+        super().lose(worker)
+        worker.process.kill()
+
+    def _tell(self, message: object) -> None:
+        for worker in self.running():
+            self._send(worker, message)
+
+    def _send(self, worker: Process, message: object) -> None:
         try:
             worker.pipe.send(message)
         except OSError:
-            self._lose(worker)
-
-    def _lose(self, worker: Worker) -> None:
-        worker.lost_at_ns = time.monotonic_ns()
-        worker.process.kill()
+            self.lose(worker)

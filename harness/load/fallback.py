@@ -202,7 +202,8 @@ class AsyncWindow:
         """
         response = await self._transport.handle_async_request(request)
         try:
-            answer.headers = [(name.lower(), value) for name, value in response.headers.raw]
+            for name, value in response.headers.raw:
+                answer.on_header(name, value)
             answer.head_ended(response.status_code)
             answer.take_part(b"", time.monotonic_ns())  # the head
             assert isinstance(response.stream, httpx.AsyncByteStream)

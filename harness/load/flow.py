@@ -52,7 +52,7 @@ class Flow:
         self.exchange: Exchange | None = None  # set from the moment a request waits for this connection
         self.answer: Answer | None = None  # set while an answer is awaited
         self.rest: memoryview | None = None  # of the request, not yet taken by the kernel
-        self.before: TcpInfo | None = None  # as the request was about to be sent
+        self.before: TcpInfo | None = None  # as it was when the last request on it was sent or answered
         self.refused = False  # the kernel took no byte of the request: the connection was closed before
         self.deadline = 0
         self.answered = False  # a whole answer came on it
@@ -133,7 +133,7 @@ class Flow:
             exchange.out_of_order = (
                 max(exchange.out_of_order, 0) + now.out_of_order - self.before.out_of_order
             )
-        self.before = None
+        self.before = now
 
 
 def connect(way: Way, now: int, *, kernel: bool) -> Flow:

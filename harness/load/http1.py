@@ -59,7 +59,7 @@ class Answer:
         self.marks: list[int] = []  # len(parts) after each read
         self.wire_bytes = 0
         self.status = 0  # 0: the head of the answer is not complete
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.headers: dict[bytes, bytes] = {}  # by lower-case name; repeated ones joined with commas
         self.headers_read = 0  # index of the read that completed the head
         self.complete = False
         self.keep_alive = False
@@ -104,7 +104,8 @@ class Answer:
         self._wire_limit = self.wire_bytes + self._body_limit
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value))
+        key = name.lower()
+        self.headers[key] = self.headers[key] + b", " + value if key in self.headers else value
 
     def on_headers_complete(self) -> None:
         if self.complete:
@@ -128,7 +129,7 @@ class Answer:
         self._complete_parts = len(self.parts)
 
     def header(self, name: bytes) -> bytes:
-        return b", ".join(value for key, value in self.headers if key == name).strip().lower()
+        return self.headers.get(name, b"").strip().lower()
 
     def framed(self) -> bool:
         """A length or chunks tell the end of the body; otherwise the close of the connection does."""

@@ -202,7 +202,8 @@ class Window:
     def _transmit(self, flow: Flow, exchange: Exchange) -> None:
         head, body = self._wire.request(exchange.index)
         flow.exchange, flow.answer = exchange, Answer(self._limits.answer_bytes)
-        flow.before = read_tcp_info(flow.sock)
+        if flow.before is None:  # else as the answer before left it: nothing was sent since
+            flow.before = read_tcp_info(flow.sock)
         now = time.monotonic_ns()
         transmit(flow, self._pool.poller, head, body)
         if not flow.refused:
@@ -215,10 +216,10 @@ class Window:
     # -- reading -------------------------------------------------------------------------------------
 
     def _read(self, events: list[tuple[int, int]]) -> None:
-        flows, buffer, counters = self._pool.flows, self._buffer, self.counters
+        flows, buffer = self._pool.flows, self._buffer
         kernel, view, buffers = self._clock is not None, memoryview(buffer), [buffer]
         look = self._looks.current if kernel else None
-        drained = True
+        drained, reads = True, 0
         for fd, mask in events:
             flow = flows.get(fd)
             if flow is None:  # closed by an earlier event of this batch
@@ -243,13 +244,14 @@ class Window:
             if not size:
                 self._on_lost(flow, Outcome.TRUNCATED, CLOSED_EARLY)
                 continue
-            counters.reads += 1
+            reads += 1
             if size == _READ_BYTES:
                 drained = False
             if flow.tls is not None:
                 self._read_sealed(flow, flow.tls, view[:size], stamp)
             elif answer.take(view[:size], stamp, look):
                 self._answered(flow, answer)
+        self.counters.reads += reads
         if events:
             self._looks.is_read()
             if drained:

@@ -3,6 +3,8 @@
 import json
 from typing import Any, NamedTuple
 
+import msgspec
+
 from harness.record import UNKNOWN, EventKind
 
 _MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is none
@@ -31,7 +33,7 @@ class CallPart(NamedTuple):
 
 def read_json(data: bytes, *, is_error: bool = False) -> Payload:
     try:
-        document = json.loads(data.decode())
+        document = _read(data)
     except (ValueError, RecursionError) as error:
         if is_error:
             return Payload(EventKind.ERROR, error=data.decode("utf-8", "replace"))
@@ -43,6 +45,14 @@ def read_json(data: bytes, *, is_error: bool = False) -> Payload:
     if is_error or document.get("error") or document.get("object") == "error":
         return Payload(EventKind.ERROR, error=error_message(document) or "error without a message")
     return _read_answer(document)
+
+
+def _read(data: bytes) -> Any:
+    """As json.loads does, and most documents in a fifth of its time."""
+    try:
+        return msgspec.json.decode(data)
+    except ValueError:  # what json takes beyond the standard, and its words for the rest
+        return json.loads(data.decode())
 
 
 def error_message(document: Any, levels: int = 8) -> str:

@@ -3,6 +3,7 @@
 import statistics
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from harness import scratch
 from harness.load.carrier import Carrier, choose_carrier
-from harness.load.crew import Crew, Worker
+from harness.load.crew import Crew, LocalCrew, Worker
 from harness.load.job import (
     ClientFacts,
     ClosedLoop,
@@ -25,7 +26,6 @@ from harness.load.spill import merge
 from harness.load.worker import Share
 from harness.record import UNKNOWN, Outcome, Phase, Records, empty_requests
 
-_START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
 _LISTEN_S = 0.1
 _STOP_GRACE_S = 10.0
 _SOCKET_ERRORS = (Outcome.CONNECT_FAILED, Outcome.RESET, Outcome.TRUNCATED)
@@ -33,16 +33,20 @@ _LOST = "the load worker died"
 
 
 def run_load(
-    job: LoadJob, progress: ProgressSink | None = None, stop: threading.Event | None = None
+    job: LoadJob,
+    progress: ProgressSink | None = None,
+    stop: threading.Event | None = None,
+    crew: Crew[Any] | None = None,
 ) -> LoadResult:
     """Blocks until the window is closed and every request in it has ended.
 
     `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned.
-    Requests that never became due have no record; `unsent` counts them.
+    Requests that never became due have no record; `unsent` counts them. `crew`: a new one that runs the
+    workers somewhere else; None: here.
     """
     stop = stop or threading.Event()
     carrier, reason = choose_carrier(job)
-    crew = Crew()
+    crew = crew or LocalCrew()
     with scratch.folder("load") as root:
         try:
             for index, (part, seqs) in enumerate(split(job, job.workers or choose_workers(job))):
@@ -51,9 +55,10 @@ def run_load(
                 crew.start(Share(part, seqs, index, folder, carrier))
             while not stop.is_set() and not all(worker.ready for worker in crew.running()):
                 crew.listen(_LISTEN_S)
-            t0, t0_unix = time.monotonic_ns() + _START_AHEAD_NS, time.time_ns() + _START_AHEAD_NS
-            crew.tell(t0)
+            unix = time.time_ns() - time.monotonic_ns()
+            t0 = crew.begin()
             told_to_stop = _follow(crew, len(job.bodies), t0, progress, stop)
+            t0 = crew.collect(t0)
         finally:
             crew.close()
         lost = [_missing(worker, job, t0) for worker in crew.workers if worker.facts is None]
@@ -61,7 +66,7 @@ def run_load(
         records = merge(folders, np.concatenate([empty_requests(0), *lost]), _LOST)
     return LoadResult(
         t0_monotonic_ns=t0,
-        t0_unix_ns=t0_unix,
+        t0_unix_ns=t0 + unix,
         records=records,
         client=_client_facts(crew.workers, carrier, reason, records),
         interrupted=told_to_stop and any(w.facts is None or w.facts.stopped for w in crew.workers),
@@ -70,7 +75,9 @@ def run_load(
     )
 
 
-def _follow(crew: Crew, planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event) -> bool:
+def _follow(
+    crew: Crew[Any], planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event
+) -> bool:
     """Until no worker runs; True where they were told to stop before that."""
     give_up = None
     while crew.running():
@@ -79,13 +86,13 @@ def _follow(crew: Crew, planned: int, t0: int, progress: ProgressSink | None, st
             progress(_progress(crew, planned, t0))
         if stop.is_set() and give_up is None:
             give_up = time.monotonic() + _STOP_GRACE_S
-            crew.tell("stop")
+            crew.stop()
         elif give_up is not None and time.monotonic() > give_up:
             break
     return give_up is not None
 
 
-def _progress(crew: Crew, planned: int, t0: int) -> Progress:
+def _progress(crew: Crew[Any], planned: int, t0: int) -> Progress:
     pulses = [worker.pulse for worker in crew.workers if worker.pulse is not None]
     return Progress(
         elapsed_s=(time.monotonic_ns() - t0) / 1e9,
@@ -115,7 +122,7 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
     return rows[: worker.pulse.sent if worker.pulse is not None else 0]
 
 
-def _held_at_cap(workers: list[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
+def _held_at_cap(workers: Sequence[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
     """Requests that found their worker's share of the cap used up at some time between due and sent."""
     held = np.zeros(len(rows), bool)
     for worker in workers:
@@ -140,7 +147,7 @@ def _largest(values: list[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _client_facts(workers: list[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
+def _client_facts(workers: Sequence[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
     facts = [worker.facts for worker in workers if worker.facts is not None]
     schedule = next((worker.share.job.schedule for worker in workers), None)
     rows = records.requests

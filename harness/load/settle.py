@@ -49,6 +49,7 @@ class Settled:
     finish_reason: str
     error: str
     outcome: Outcome
+    generated_ns: NDArray[np.int64]  # arrivals of the events with generated text
     ttft_ns: int  # from sent; UNKNOWN without generated text
     clamped: int = 0  # reads whose stamp was impossible
 
@@ -117,7 +118,8 @@ class Settler:
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls = self.secrets.hidden(parsed.tool_calls())
         reason = self._clean(parsed.finish_reason, _REASON_CHARS)
-        return Settled(row, events, text, calls, reason, self._clean(error_text), outcome, ttft, clamped)
+        said = self._clean(error_text)
+        return Settled(row, events, text, calls, reason, said, outcome, generated, ttft, clamped)
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
         """What the server said wins over what the connection did afterwards."""

@@ -6,7 +6,7 @@ last row.
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 
 from harness.load.made import Made
 from harness.load.settle import Settled
-from harness.record import EVENT_DTYPE, REQUEST_DTYPE, Records
+from harness.record import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Records
 
 # A row also tells how many bytes the request has in each of the other files.
 _BLOBS = ("events", "texts", "calls", "reasons", "errors")
 _ROW_DTYPE = np.dtype([*REQUEST_DTYPE.descr, *((name, "<i8") for name in _BLOBS)])
+FILES = (*_BLOBS, "rows")  # of one worker's folder
+_TIMES = tuple(
+    name for name in REQUEST_DTYPE.names or () if name.endswith("_ns") and name != "connect_ns"
+)  # from t0; a wait for a connection is a length
 _FLUSH_BYTES = 1 << 20
 
 
@@ -27,7 +31,7 @@ class Spill:
     """Buffers about a megabyte, so that writing costs the window little and rarely."""
 
     def __init__(self, folder: Path) -> None:
-        self._files = [(folder / name).open("wb", buffering=0) for name in (*_BLOBS, "rows")]
+        self._files = [(folder / name).open("wb", buffering=0) for name in FILES]
         self._pending: list[tuple[bytes, ...]] = []
         self._rows: list[tuple[int, ...]] = []
         self._bytes = 0
@@ -54,6 +58,23 @@ class Spill:
         self.flush()
         for file in self._files:
             file.close()
+
+
+def move(folder: Path, by: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
+    """Moves each request of a worker in time as a whole: `by` tells how far by when it was sent."""
+    rows = _read_rows(folder).copy()
+    if not len(rows):
+        return
+    shift = by(np.where(rows["sent_ns"] == UNKNOWN, rows["intended_ns"], rows["sent_ns"]))
+    for name in _TIMES:
+        rows[name] = np.where(rows[name] == UNKNOWN, UNKNOWN, rows[name] + shift)
+    counts = rows["events"] // EVENT_DTYPE.itemsize
+    whole = int(counts.sum())
+    if whole:
+        events = np.memmap(folder / "events", EVENT_DTYPE, "r+", shape=(whole,))
+        events["stamp_ns"] += np.repeat(shift, counts)
+        events.flush()
+    (folder / "rows").write_bytes(rows.tobytes())
 
 
 class FileTexts(Made[str]):

@@ -59,6 +59,8 @@ def bounded(times: NDArray[np.int64], looks: Sequence[Look], sent: int) -> tuple
     """
     empty, floor, read = np.fromiter(chain.from_iterable(looks), np.int64, 3 * len(looks)).reshape(-1, 3).T
     early = times < np.maximum(empty, sent)
+    if not (early | (times > read)).any():
+        return times, 0
     kept = np.where(early, np.maximum(floor, sent), np.minimum(times, read))
     return kept, int(np.count_nonzero(np.abs(kept - times) > TOLERANCE_NS))
 

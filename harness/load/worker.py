@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.child import open_descriptors, peak_rss_bytes, settle
+from harness.child import in_words, open_descriptors, peak_rss_bytes, settle
 from harness.foreign import Secrets
 from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
@@ -107,9 +107,9 @@ class Tally:
         self.done += settled.outcome is Outcome.OK
         self.failed += settled.outcome is not Outcome.OK
         self.clamped += settled.clamped
-        stamps = settled.events["stamp_ns"][settled.events["text_chars"] > 0]
+        stamps = settled.generated_ns
         self.text_events += len(stamps)
-        self.shared_events += int(np.count_nonzero(np.diff(stamps) == 0))
+        self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
         if settled.ttft_ns != UNKNOWN:
             self._ttfts.append(settled.ttft_ns)
         return settled
@@ -267,5 +267,5 @@ def main() -> None:
     settle(parent)
     if sys.platform == "linux":  # sleeps end when asked, not up to 50 microseconds later
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
-    with Connection(descriptor) as pipe:
+    with in_words("load worker"), Connection(descriptor) as pipe:
         pipe.send(run_share(pipe.recv(), pipe))

@@ -37,12 +37,18 @@ class Window:
         return float(amount) / self.seconds if self.seconds > 0 else None
 
 
-def measured_window(requests: NDArray[np.void], slots: int | None, not_before_ns: int = 0) -> Window | None:
+def measured_window(
+    requests: NDArray[np.void],
+    slots: int | None,
+    not_before_ns: int = 0,
+    sessions: NDArray[np.int64] | None = None,
+) -> Window | None:
     """Where the load is at its height; None when nothing measured was answered.
 
     Closed loop of `slots`: until the first slot stays empty; not before all have begun, and one mean answer
     later where there are several, so that a common start is forgotten. Open loop: until the last send; not
-    before one mean answer after the first. `not_before_ns`: until then slots wait on purpose.
+    before one mean answer after the first. `not_before_ns`: until then slots wait on purpose. `sessions`: of
+    each request, equal numbers where they are turns of one chat, which keeps its slot between them.
     """
     sent = requests[in_flight.held(requests)]
     measured = sent["phase"] == Phase.MEASURE
@@ -60,11 +66,20 @@ def measured_window(requests: NDArray[np.void], slots: int | None, not_before_ns
     else:
         filled = in_flight.filled_ns(sent)
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
-        end = int(sent["end_ns"][sent["end_ns"] > last_send].min(initial=int(sent["end_ns"].max())))
+        own = np.arange(len(sent)) if sessions is None else sessions[in_flight.held(requests)]
+        end = _first_left_empty_ns(sent, own, slots)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
     return Window(first, int(answered["end_ns"].max()), "whole")
+
+
+def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64], slots: int) -> int:
+    """The first end of a session with none left to begin in its slot: of the last `slots` ends."""
+    found, session = np.unique(sessions, return_inverse=True)
+    ended = np.zeros(len(found), np.int64)
+    np.maximum.at(ended, session, sent["end_ns"])
+    return int(np.sort(ended)[-min(slots, len(ended))])
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:

@@ -65,6 +65,9 @@ class CellResult(Measured, frozen=True, kw_only=True):
     steady_state: Annotated[SteadyState, doc("Where the steady part lies.")]
     backlog: Annotated[Backlog | None, doc("Of an open loop.")] = None
     probe: Annotated[ProbeSize | None, doc("Of --find-capacity.")] = None
+    window_start_s: Annotated[
+        float | None, doc("Start of the measured window, s from the first due send.")
+    ] = None
     window_s: Annotated[float | None, doc("Length of the measured window, s.")]
     makespan_s: Annotated[
         float | None, doc("First measured send to the end of the last answer, s; null where one failed.")

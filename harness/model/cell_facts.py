@@ -88,6 +88,24 @@ class Workers(Record, frozen=True):
     ] = None
 
 
+class LoadNode(Record, frozen=True, kw_only=True):
+    """A machine of a cluster that sent load. Its clock is told against that of the machine that ran bench."""
+
+    name: Annotated[str, doc("Of the host.")]
+    address: Annotated[str, doc("Under which the cluster knows it.")]
+    kernel: Annotated[str, doc("Release.")]
+    cpus: Annotated[int, doc("That the load could use.")]
+    workers: Annotated[tuple[int, ...], doc("Its load processes, as the requests name them.")]
+    lost: Annotated[str | None, doc("Why it was lost in this cell; null: it was not.")]
+    clock_offset_ms: Annotated[float | None, doc("What its monotonic clock showed more; null: not known.")]
+    clock_uncertainty_ms: Annotated[float | None, doc("Of that.")]
+    drift_ppm: Annotated[float | None, doc("By which its clock ran faster.")]
+    rtt_ms: Annotated[float | None, doc("Fastest ping to it and back.")]
+    pings: Annotated[int, doc("That came back.")]
+    path_rtt_ms: Annotated[float | None, doc("Fastest connection to the server; null: it made none.")]
+    start_skew_ms: Annotated[float | None, doc("By which it started late; null: it did not start.")]
+
+
 class SampledSource(Record, frozen=True, kw_only=True):
     """How one source of telemetry fared, and what it is."""
 
@@ -162,6 +180,9 @@ class CellFacts(Record, frozen=True, kw_only=True):
     workers: Annotated[
         Workers | None, doc("How many load processes, and by what that was decided; null: not kept.")
     ] = None
+    nodes: Annotated[
+        tuple[LoadNode, ...] | UnsetType, doc("Of a cluster that sent the load; missing: this machine did.")
+    ] = UNSET
     counter_restarts: Annotated[int, doc("Counters that fell: the engine restarted.")] = 0
     server_histograms: Annotated[
         dict[str, HistogramIncrease] | None, doc("Of the engine, over the cell; null: not kept.")

@@ -41,6 +41,12 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     runs: Annotated[tuple[int, int], doc("Of a and of b, with a figure.")]
     measured: Annotated[tuple[int, int], doc("Runs of a and of b, INVALID ones included.")] = (0, 0)
     failed: Annotated[tuple[int, int], doc("Of these, runs without a figure by the engine's doing.")] = (0, 0)
+    left_out: Annotated[
+        tuple[dict[str, int], dict[str, int]],
+        doc(
+            "Of a and of b, runs that are no evidence for this metric, by why; the word holds with them too."
+        ),
+    ] = ({}, {})
     paired: Annotated[bool, doc("Runs of the same requests were compared.")] = False
     method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")] = "runs"
     verdict: Annotated[Word, doc("docs/verdicts.md.")]
@@ -52,6 +58,10 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     ] = None
     smallest_detectable: Annotated[
         float | None, doc("Relative effect that as many runs would have found in 4 of 5 experiments.")
+    ] = None
+    chance: Annotated[
+        float | None,
+        doc("That the last look planned gives a word; null with a word, or without later looks."),
     ] = None
 
     @property
@@ -154,8 +164,11 @@ class Looks(Record, frozen=True, kw_only=True):
     ]
     repeats: Annotated[int, doc("At the last look that was taken; 0: none was.")]
     reason: Annotated[
-        Literal["decided", "no-figure", "max-repeats", "budget"] | None,
-        doc("no-figure: what is not decided has no figure. null: still going on, or interrupted."),
+        Literal["decided", "no-figure", "unlikely", "max-repeats", "budget"] | None,
+        doc(
+            "no-figure: what is not decided has no figure. unlikely: the repeats allowed would hardly decide "
+            "it. null: still going on, or interrupted."
+        ),
     ]
     budget_s: Annotated[Number | None, doc("Seconds that were allowed.")]
     spent_s: Annotated[Number, doc("Seconds.")]

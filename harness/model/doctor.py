@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from harness.model.cell_facts import LoadNode
 from harness.model.client import ClientStats
 from harness.model.manifest import HostFacts
 from harness.model.record import Record, doc
@@ -61,6 +62,17 @@ class TriedLoad(Record, frozen=True):
         return f"open loop, {self.value:,}/s"
 
 
+class OnNode(Record, frozen=True):
+    """A load node of a cluster, by the server's ledger."""
+
+    node: Annotated[LoadNode, doc("The node and its clock.")]
+    requests: Annotated[int, doc("That it sent.")]
+    before_ms: Annotated[
+        tuple[float, float, float] | None,
+        doc("How far its sends lie before they were received, ms: least, median, most; null: none was."),
+    ]
+
+
 class MeasuredLoad(Record, frozen=True, kw_only=True):
     """What came of one load."""
 
@@ -77,6 +89,7 @@ class MeasuredLoad(Record, frozen=True, kw_only=True):
     arrivals: Annotated[Dispersions | None, doc("Null for a closed loop, and without errors to tell.")]
     other_cores: Annotated[float | None, doc("Kept busy by other work meanwhile.")]
     title: Annotated[str, doc("Of the load, for people.")]
+    nodes: Annotated[tuple[OnNode, ...], doc("Of a cluster that sent the load.")] = ()
 
     def exact(self, tolerance_ms: float) -> bool:
         return self.verdict == "VALID" and self.errors is not None and self.errors.p99_ms <= tolerance_ms

@@ -8,6 +8,9 @@ class IssueCode(StrEnum):
     """What may be wrong with a cell or a run: docs/validity.md."""
 
     # Of cells, in the order in which a cell lists them.
+    NODE_LOST = "node-lost"
+    NODE_CLOCK = "node-clock"
+    NODE_DIFFERS = "node-differs"
     WORKER_LOST = "worker-lost"
     CLIENT_BUSY = "client-busy"
     LOOP_LAG = "loop-lag"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.child import follow
+from harness.child import asked_to_stop, follow
 from harness.compare.history import Drift, drifts, entries
 from harness.compare.missing import Missing
 from harness.errors import ExitCode, SpecError
@@ -75,7 +75,7 @@ def spend(
     `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
     """
     # A cancelled job ends as by Ctrl-C; a shell that puts one into the background makes it deaf to that.
-    for stop in (signal.SIGINT, signal.SIGTERM):
+    for stop in asked_to_stop():
         signal.signal(stop, signal.default_int_handler)
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes
     steps: list[Step] = []

@@ -3,7 +3,7 @@
 import sys
 from multiprocessing.connection import Connection
 
-from harness.child import settle
+from harness.child import in_words, settle
 from harness.observe.sampler import run_watch, step_aside
 
 
@@ -11,7 +11,7 @@ def main() -> None:
     descriptor, parent = map(int, sys.argv[1:])
     settle(parent)
     step_aside()
-    with Connection(descriptor) as pipe:
+    with in_words("sampler"), Connection(descriptor) as pipe:
         pipe.send(run_watch(pipe.recv(), pipe))
 
 

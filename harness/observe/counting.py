@@ -13,6 +13,20 @@ from harness.telemetry import Telemetry, restarts, unbroken
 Counts = Mapping[str, float]
 
 _SETTLE_S, _LOOK_S = 1.0, 0.05  # an engine may count the last tokens after it sent them
+_IDLE_S = 15.0
+_HELD = ("running", "waiting")
+
+
+def idle(read: Callable[[], Counts | None]) -> Counts | None:
+    """Counts once the engine holds no request, by its own gauges, or those after 15 seconds.
+
+    It may go on with an answer that the client gave up: of the probe, or one past its deadline.
+    """
+    deadline, last = time.monotonic() + _IDLE_S, read()
+    while last is not None and any(last.get(name) for name in _HELD) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+        last = read()
+    return last
 
 
 def settled(read: Callable[[], Counts | None], names: frozenset[str]) -> Counts | None:

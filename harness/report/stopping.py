@@ -36,6 +36,8 @@ def _why(summary: Summary, found: Stopping) -> str:
         return "no pair is left that more repeats could decide"
     if found.reason == "no-figure":
         return f"{left}, for want of a figure that more repeats would not bring"
+    if found.reason == "unlikely":
+        return f"{left}, and the repeats allowed would hardly decide them (--max-repeats)"
     if found.reason == "max-repeats":
         return f"{left} with the most repeats allowed (--max-repeats)"
     if found.reason == "budget":

@@ -82,7 +82,8 @@ def _times(entry: PairVerdict) -> str:
 
 def runs(summary: Summary) -> str:
     """`5 runs`, or how they range; `of one start` where the engines went on between them."""
-    counts = [count for one in summary.comparison for count in one.runs]
+    compared = [one for one in summary.comparison if one.tested] or summary.comparison
+    counts = [count for one in compared for count in one.runs]
     if not counts:
         return ""
     low, high = min(counts), max(counts)
@@ -150,5 +151,5 @@ def sentence(found: Finding) -> str:
         return f"{a} is {found.word} than {b}, {found.times}"
     if found.word == "same":
         return f"{a} and {b} are the same within noise, {found.times}"
-    why = found.why if found.word == "not comparable" else found.why.rpartition(": ")[2]
+    why = found.why.partition(": ")[2] if found.times else found.why  # the interval is not said again
     return f"{a} and {b}: {found.word}, {why}"

@@ -8,6 +8,7 @@ from functools import partial
 from msgspec import structs
 
 from harness import agreement, scratch
+from harness.cluster.placement import Cluster, joined
 from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
@@ -24,7 +25,7 @@ from harness.run.probing import keep_probe, probe_engine
 from harness.run.provide import provide
 from harness.run.search import probes
 from harness.run.stopping import Stopping
-from harness.run.window import engine_version, measure
+from harness.run.window import Window, engine_version, measure
 from harness.run.workloads import Workloads, make_workloads, token_counter
 from harness.validity import notices
 
@@ -40,6 +41,7 @@ class Run(Kept):
     took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
     progress: str = ""  # of the last look
     interrupted: bool = False
+    cluster: Cluster | None = None  # that sends the load
     interrupts: Interrupts = field(default_factory=Interrupts)
 
     def execute(self) -> None:
@@ -48,7 +50,7 @@ class Run(Kept):
         scratch.clear()
         self.folder.sweep()
         try:
-            with self.interrupts:
+            with self.interrupts, joined(self.prepared.options.load_from) as self.cluster:
                 provide(self.prepared, self.ui.stage)
                 self._steps()
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
@@ -208,7 +210,8 @@ class Run(Kept):
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
         """Its summary and its facts, both stored."""
         with self.interrupts.window() as stop:
-            done = measure(self.prepared, cell, workload, engine, partial(self.ui.load, cell), stop)
+            window = Window(partial(self.ui.load, cell), stop, self.cluster)
+            done = measure(self.prepared, cell, workload, engine, window)
         records, facts = done.result.records, done.facts
         point = f"{cell.load.label}-r{cell.repeat}"
         with self.interrupts.window() as late:  # a cell that is stored is also in the summary

@@ -1,10 +1,12 @@
-"""Ctrl-C and SIGTERM: while a load runs or a cell is stored they ask to stop, elsewhere they raise."""
+"""Ctrl-C, SIGTERM, SIGHUP: while a load runs or a cell is stored they ask to stop, elsewhere they raise."""
 
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+
+from harness.child import asked_to_stop
 
 
 class Interrupts:
@@ -15,7 +17,7 @@ class Interrupts:
         self._previous: dict[int, signal.Handlers | None] = {}
 
     def __enter__(self) -> "Interrupts":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in asked_to_stop():
             self._previous[number] = signal.signal(number, self._handle)  # type: ignore[assignment]  # opaque to us
         return self
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+from harness.cluster.asked import Asked
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
 from harness.load.job import Progress
@@ -37,6 +38,7 @@ class RunOptions:
     probe_seconds: float | None = None  # least time at each load of that search; None: by device
     seed: int = 0
     workers: int | None = None
+    load_from: Asked | None = None  # nodes of a cluster; None: this machine
     http2: bool = False
     out: Path = Path("results")
     api_key_env: str | None = None
@@ -44,6 +46,11 @@ class RunOptions:
     sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
     prices: Prices | None = None
     command: tuple[str, ...] = ()  # as typed, for the manifest
+
+    @property
+    def all_workers(self) -> int | None:
+        """Load processes, of all nodes; None: not given."""
+        return self.workers if self.load_from is None else self.load_from.workers
 
 
 def stored_options(manifest: Manifest, where: str) -> RunOptions:

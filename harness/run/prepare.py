@@ -100,6 +100,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
+    _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
     probe = _probe(options, scenario, backends)
     source = source_of(scenario.prompts, most_requests(scenario, probe))
@@ -148,6 +149,19 @@ def prepare(options: RunOptions) -> Prepared:
         looks,
         between,
     )
+
+
+def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> None:
+    if options.load_from is None:
+        return
+    if options.workers is not None:
+        raise SpecError("is for one machine", where="--workers", hint="--workers-per-node with --cluster")
+    if options.load_from.nodes > 1 and any(launch.mode != "attach" for launch in launches):
+        raise SpecError(
+            "other machines do not reach an engine that bench starts: it listens on 127.0.0.1",
+            where="--load-nodes",
+            hint="start it where every node reaches it, and give its address: --backends NAME=http://ADDRESS:PORT",
+        )
 
 
 def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:

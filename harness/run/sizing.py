@@ -22,7 +22,7 @@ _COMPARED = 3  # repeats: a verdict needs as many
 
 # Seconds that a run takes beside its load.
 _REPORT_S = 10.0
-_CELL_S = 1.0
+_CELL_S = 2.5  # processes, counters, files: on two slow cores
 _PROMPT_S = 0.005  # written and counted by the server
 _COOL_DOWN_S = 2.0
 # The conformance probe: what follows one another in it.

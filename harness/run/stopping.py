@@ -86,7 +86,7 @@ class Stopping:
                 needed = found.needed
                 self._tell(found, end)
                 if not needed:
-                    self._stop("decided" if found.hopeless == 0 else "no-figure")
+                    self._stop("unlikely" if found.unlikely else "no-figure" if found.hopeless else "decided")
                     return
         self._stop("max-repeats")
 

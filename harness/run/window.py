@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness import scratch
+from harness.cluster.placement import Cluster
 from harness.engines.dialect import common_fields, exact_output_possible, unsaid
 from harness.engines.prometheus import Histogram
 from harness.engines.session import EngineSession
@@ -19,20 +20,23 @@ from harness.load import run_load
 from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.model import (
+    UNSET,
     CellFacts,
     CellRequest,
     CellWorkload,
     HistogramIncrease,
     Identity,
     Load,
+    LoadNode,
     LoadPoint,
     Minimum,
     ProbeSize,
     RateSegment,
     Sampled,
+    UnsetType,
     Workers,
 )
-from harness.observe.counting import counted, histogram_increase, settled
+from harness.observe.counting import counted, histogram_increase, idle, settled
 from harness.observe.watcher import Watcher
 from harness.plan import Cell, start_of, warmup_requests
 from harness.prompts.structured import FREE
@@ -80,26 +84,34 @@ class Measured:
     telemetry: Telemetry
 
 
+class Window(NamedTuple):
+    """How the timed part of a cell is followed and stopped, and where its load comes from."""
+
+    progress: ProgressSink
+    stop: threading.Event
+    cluster: Cluster | None  # None: this machine
+
+
 def measure(
     prepared: Prepared,
     cell: Cell,
     workload: Workload,
     engine: EngineSession,
-    progress: ProgressSink,
-    stop: threading.Event,
+    window: Window,
 ) -> Measured:
     """Nothing but the load and the sampler runs inside the window."""
     cache = bring_about(prepared, workload, engine)
-    workers = choose_workers(prepared.options.workers, cell.load)
+    workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
         scratch.folder("bodies") as room,
         Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
     ):
         job = make_job(prepared, cell, workload, engine, room, salt=cache.salt)
         job = replace(job, workers=workers.count)
-        before, shapes_before = _counters(engine), _histograms(engine)
+        before, shapes_before = idle(lambda: _counters(engine)), _histograms(engine)
         watcher.idle()
-        result = run_load(job, progress, stop)
+        crew = window.cluster.crew(job) if window.cluster else None
+        result = run_load(job, window.progress, window.stop, crew)
         engine.fresh = False
         after = settled(lambda: _counters(engine), COUNTERS)
         shapes_after = _histograms(engine) if after is not None else {}
@@ -115,6 +127,7 @@ def measure(
         histograms=histogram_increase(shapes_before, shapes_after),
         sampled=watcher.sampled,
         exited=exited,
+        nodes=crew.nodes() if crew else UNSET,
     )
     facts = _facts(prepared, cell, workload, engine, seen)
     return Measured(result, facts, telemetry)
@@ -219,6 +232,7 @@ class _Seen(NamedTuple):
     histograms: dict[str, HistogramIncrease]
     sampled: Sampled
     exited: str | None
+    nodes: tuple[LoadNode, ...] | UnsetType
 
 
 def _facts(
@@ -250,6 +264,7 @@ def _facts(
         engine_log=engine.facts.get("log"),
         client=client_stats(seen.result.client),
         workers=seen.workers,
+        nodes=seen.nodes,
         counter_restarts=seen.restarts,
         server_histograms=seen.histograms,
         telemetry=seen.sampled,

@@ -105,6 +105,7 @@ class Install:
     without: tuple[str, ...] = ()  # what the first requirement's wheel asks for and does not get
     metadata_alias: str = ""  # NAME==VERSION under which the engine looks up its own distribution
     version_of: str = ""  # distribution whose version is the engine's
+    lock: str = ""  # in backends/locks: all of it with versions and hashes, and pip installs nothing else
     size_mb: int = 0  # of the finished environment, measured
 
 

@@ -42,7 +42,7 @@ def pinned(install: Install) -> str | None:
 
 
 def _install(install: Install, version: str) -> Install:
-    """Also renames the distribution under which the engine looks itself up."""
+    """Also renames the distribution under which the engine looks itself up. The lock is of the pinned one."""
     engine = pinned(install)
     assert engine is not None  # parse_backend has seen to it
     name, _, was = engine.partition("==")
@@ -50,6 +50,7 @@ def _install(install: Install, version: str) -> Install:
         install,
         requirements=tuple(f"{name}=={version}" if one == engine else one for one in install.requirements),
         metadata_alias=install.metadata_alias.replace(was, version),
+        lock="",
     )
 
 

@@ -5,6 +5,7 @@ same work, else compared by Welch. No interval below two runs.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -89,6 +90,49 @@ class Shift:
         bias = math.sqrt(1 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
         reach = t_quantile(1 - alpha / 2, self.freedom) + t_quantile(power, self.freedom)
         return reach * self.error / bias
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One difference, estimated in several ways of which one is right: what is said holds for each of them.
+
+    The first is the estimate. p values are the largest (an intersection-union test: Berger 1982).
+    """
+
+    ways: tuple[Shift, ...]
+
+    @property
+    def estimate(self) -> float:
+        return self.ways[0].estimate
+
+    @property
+    def error(self) -> float:
+        return max(way.error for way in self.ways)
+
+    @property
+    def freedom(self) -> float:
+        return min(way.freedom for way in self.ways)
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        return hull([way.interval(confidence) for way in self.ways])
+
+    def p_beyond(self, below: float, above: float) -> float:
+        """Beyond the same end in each: a difference to either side is none."""
+        if min(way.estimate for way in self.ways) < 0 < max(way.estimate for way in self.ways):
+            return 1.0
+        return max(way.p_beyond(below, above) for way in self.ways)
+
+    def p_outside(self, below: float, above: float) -> float:
+        return max(way.p_outside(below, above) for way in self.ways)
+
+    def detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
+        return max(way.detectable(power, alpha) for way in self.ways)
+
+
+def hull(intervals: Sequence[Interval]) -> Interval:
+    """From the lowest end to the highest, with the first one's estimate."""
+    low, high = min(one.low for one in intervals), max(one.high for one in intervals)
+    return Interval(low, intervals[0].estimate, high)
 
 
 def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:

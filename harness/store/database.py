@@ -25,6 +25,7 @@ _CELLS = {
     "load_kind": ("varchar", "load.kind"),
     "load_value": ("double", "load.value"),
     "repeat": ("integer", "repeat"),
+    "started_unix_ns": ("bigint", "started_unix_ns"),
     "validity": ("varchar", "validity.verdict"),
     "requests_ok": ("bigint", "requests.ok"),
     "requests_failed": ("bigint", "requests.failed"),

@@ -4,6 +4,7 @@ A file is entered before it appears, beside what it replaces: whenever a run is 
 entered. Folders of before 0.2 have no checksums, and are read unchecked.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -19,6 +20,7 @@ from harness.store import atomic
 
 FILE = "checksums.json"
 _SCHEMA = 1
+_NO_FILE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 _HINT = "copy the run folder again, or measure anew; `bench verify` checks every file"
 
 Sums = dict[str, list[str]]  # path in the folder → sha256 of what may lie there: the newest first
@@ -103,11 +105,15 @@ def _fault(folder: Path, name: str, sums: Sums, data: bytes | None) -> str | Non
 
 
 def _digest(path: Path) -> str | None:
-    """None where there is no such file."""
+    """None where there is no such file, or there can be none of this name."""
     try:
         return sha256_of_file(path)
-    except FileNotFoundError:
+    except ValueError:
         return None
+    except OSError as error:
+        if error.errno in _NO_FILE:
+            return None
+        raise
 
 
 def _data_files(folder: Path) -> Iterator[str]:

@@ -20,14 +20,18 @@ MAX_LAG_SHARE = 0.05
 RATE_TOLERANCE = 0.05
 
 
+def lag_limit_ms(cell: Evidence) -> float:
+    ttft = ttft_ms(cell.records.requests)
+    median = float(np.median(ttft)) if len(ttft) else float("inf")
+    return max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
+
+
 def _schedule_lag(cell: Evidence) -> Iterator[Found]:
     """In a closed loop nobody intended a time, and an idle slot is told by `slot-idle`."""
     if cell.load.slots is not None:
         return
     percentile, lag_ms = tail(cell.client.send_lag_ms)
-    ttft = ttft_ms(cell.records.requests)
-    median = float(np.median(ttft)) if len(ttft) else float("inf")
-    limit_ms = max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
+    limit_ms = lag_limit_ms(cell)
     if lag_ms is not None and lag_ms > limit_ms:
         yield Found(f"{percentile} {lag_ms:.1f} ms", f"{limit_ms:.1f} ms")
 

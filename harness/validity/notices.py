@@ -1,6 +1,6 @@
 """Warnings of a whole run, in summary.json and manifest.json: what a reader must know beside the figures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -121,6 +121,11 @@ ANSWERS_DIFFER = Notice(
 def of_cell(error: Exception) -> Notice:
     """For what kept a cell from being read."""
     return CELL_DAMAGED if isinstance(error, DamagedError) else CELL_UNREADABLE
+
+
+def left_out(warnings: Iterable[RunWarning]) -> list[RunWarning]:
+    """Those of cells that could not be read, so that figures are of fewer."""
+    return [one for one in warnings if one.code in (IssueCode.CELL_DAMAGED, IssueCode.CELL_UNREADABLE)]
 
 
 NOTICES: Mapping[IssueCode, Notice] = MappingProxyType(

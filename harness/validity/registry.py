@@ -15,6 +15,7 @@ from harness.validity import (
     conservation,
     engine,
     machine,
+    nodes,
     requests,
     slots,
     steady,
@@ -26,6 +27,7 @@ from harness.validity.rule import Cause, Evidence, Rule
 # Each has a docstring that names it, and RULES.
 FAMILIES: tuple[ModuleType, ...] = (
     client,
+    nodes,
     arrivals,
     slots,
     requests,

@@ -1,8 +1,8 @@
 """How often words are wrong, and what they cost, where a run stops once all pairs are decided.
 
 As `bench run --repeats auto` does it: after each look only the engines and load points of undecided pairs go
-on. `repeats` is the mean number of cells per engine and load point; `fixed: as many` is the fixed number of
-repeats that decides as large a share of the pairs.
+on. `repeats` is the mean number of cells per engine and load point, `starts` that of starts per engine;
+`fixed: as many` is the fixed number of repeats that decides as large a share of the pairs.
 """
 
 import math
@@ -39,6 +39,12 @@ ROWS = (
     Row("2 × 2, 5 % apart", (1.05, 1.0), points=2),
     Row("2 × 2, 10 % apart", (1.1, 1.0), points=2),
     Row("2 × 2, 30 % apart", (1.3, 1.0), points=2),
+    Row("5 × 3, 2 % apart, slow runs of one not steady", (1.0, 1.02, 1.0, 1.02, 1.0), unsteady=0.3),
+    Row("2 × 2, 2 % apart, slow runs of the faster not steady", (1.0, 1.02), points=2, unsteady=0.3),
+    Row("2 × 2, 2 % apart, odd runs of one not steady", (1.0, 1.02), points=2, unsteady=0.3, by="odd"),
+    Row("2 × 2, 2 % apart, not steady by chance, 10 % off", (1.0, 1.02), 2, unsteady=0.3, by="any", off=0.9),
+    Row("2 × 2, 5 % apart, slow runs of the slower not steady", (1.05, 1.0), points=2, unsteady=0.3),
+    Row("2 × 2, 30 % apart, not steady by chance", (1.3, 1.0), points=2, unsteady=0.2, by="any"),
 )
 
 
@@ -47,6 +53,7 @@ class Tally:
     false_primary: int = 0
     false_others: int = 0
     cells: int = 0
+    starts: int = 0
     words: Counter[str] = field(default_factory=Counter)  # of primary pairs
     stops: Counter[int] = field(default_factory=Counter)  # repeats at the last look
 
@@ -100,6 +107,7 @@ def study(row: Row, variation: float, times: int) -> Tally:
         tally.false_primary += wrong[True]
         tally.false_others += wrong[False]
         tally.cells += len(cells)
+        tally.starts += len({(cell.label, cell.repeat) for cell in cells})
         tally.stops[repeats] += 1
     return tally
 
@@ -134,10 +142,10 @@ def report(times: int, rows: Sequence[Row]) -> list[str]:
 def print_head(times: int) -> None:
     print(f"{times} experiments a row, looks after {', '.join(map(str, LOOKS))} repeats")
     print(
-        "| truth | variation | any false: primary | others | decided | repeats "
+        "| truth | variation | any false: primary | others | decided | repeats | starts "
         "| fixed 5 decides | fixed: as many |"
     )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
 
 
 def _line(row: Row, variation: float, times: int) -> Iterator[str]:
@@ -145,10 +153,11 @@ def _line(row: Row, variation: float, times: int) -> Iterator[str]:
     primary, others = tally.false_primary / times, tally.false_others / times
     share = sum(tally.words[word] for word in DECIDED) / tally.words.total()
     repeats = tally.cells / times / row.points / len(row.speeds)
+    starts = tally.starts / times / len(row.speeds)
     fixed, needed = decided_by(row, variation, FIXED, times), as_many(row, variation, share)
     print(
-        f"| {row.name} | {variation:.0%} | {primary:.1%} | {others:.1%} | {share:.0%} | {repeats:.2f} "
-        f"| {fixed:.0%} | {needed} |",
+        f"| {row.name} | {variation:.0%} | {primary:.1%} | {others:.1%} | {share:.0%} "
+        f"| {repeats:.2f} | {starts:.2f} | {fixed:.0%} | {needed} |",
         flush=True,
     )
     if max(primary, others) > FALSE_LIMIT + 2 * math.sqrt(FALSE_LIMIT * (1 - FALSE_LIMIT) / times):

@@ -42,6 +42,7 @@ RULES = Rules(primary=DECLARED.primary, metrics=DECLARED.metrics)
 FALSE_LIMIT = 0.05
 VARIATIONS = (0.01, 0.02, 0.05, 0.1)
 _FAILED = Validity.of([Reason("failed-requests", "INVALID", "", "", "")])
+_UNSTEADY = Validity.of([Reason("not-steady", "SUSPECT", "", "", "")])
 _BLANK = made(CellResult, state="saturated")
 
 
@@ -54,6 +55,9 @@ class Row:
     points: int = 3
     shared: float = 0.5
     failing: float = 0.0  # of the slowest runs of the first engine, the share that fails
+    unsteady: float = 0.0  # of its runs, the share that is not steady
+    by: str = "slow"  # which: slow or odd ones by its own doing, or any by chance
+    off: float = 1.0  # by what the figure of such a run is wrong
 
 
 FIVE = (1.0,) * 5
@@ -71,6 +75,10 @@ ROWS = (
     Row("2, 5 % apart", (1.05, 1.0), points=1),
     Row("2, 10 % apart", (1.1, 1.0), points=1),
     Row("2, 20 % apart", (1.2, 1.0), points=1),
+    Row("2, 2 % apart, slow runs of the faster not steady", (1.0, 1.02), points=1, unsteady=0.3),
+    Row("2, 2 % apart, odd runs of one not steady", (1.0, 1.02), points=1, unsteady=0.3, by="odd"),
+    Row("2, 2 % apart, runs not steady by chance, 10 % off", (1.0, 1.02), 1, unsteady=0.3, by="any", off=0.9),
+    Row("2, 5 % apart, slow runs of the slower not steady", (1.05, 1.0), points=1, unsteady=0.3),
 )
 
 
@@ -84,24 +92,37 @@ def experiment(random: np.random.Generator, row: Row, variation: float, repeats:
     common = random.normal(size=(repeats, row.points, 1, 1))
     noise = math.sqrt(row.shared) * common + math.sqrt(1 - row.shared) * disturbed * own
     slow = np.array(row.speeds)[None, None, :, None] * np.exp(variation * noise)
-    failing = _failing(slow[:, :, 0, 0], row.failing)
+    failing = _largest(slow[:, :, 0, 0], row.failing)
+    unsteady = _largest(_reason(random, row, (disturbed * own)[:, :, 0, 0]), row.unsteady)
+    slow[:, :, 0][unsteady] *= row.off
+
+    def validity(repeat: int, point: int, engine: int) -> Validity:
+        if engine == 0 and failing[repeat, point]:
+            return _FAILED
+        return _UNSTEADY if engine == 0 and unsteady[repeat, point] else _BLANK.validity
+
     return [
-        _cell(
-            (engine, point, repeat), slow[repeat, point, engine], bool(failing[repeat, point]) and engine == 0
-        )
+        _cell((engine, point, repeat), slow[repeat, point, engine], validity(repeat, point, engine))
         for repeat in range(repeats)
         for point in range(row.points)
         for engine in (range(engines) if repeat % 2 else reversed(range(engines)))
     ]
 
 
-def _failing(slow: np.ndarray, share: float) -> np.ndarray:
-    """An engine that fails when it is slow: what is left of it looks fast."""
-    count = round(share * len(slow))
-    return np.argsort(np.argsort(-slow, axis=0), axis=0) < count
+def _largest(values: np.ndarray, share: float) -> np.ndarray:
+    """Which runs of a load point. An engine that fails when it is slow: what is left of it looks fast."""
+    count = round(share * len(values))
+    return np.argsort(np.argsort(-values, axis=0), axis=0) < count
 
 
-def _cell(place: tuple[int, int, int], slow: np.ndarray, failed: bool) -> CellResult:
+def _reason(random: np.random.Generator, row: Row, own: np.ndarray) -> np.ndarray:
+    """What makes a run not steady: the larger, the rather."""
+    if row.by == "any":
+        return random.random(own.shape)
+    return np.abs(own) if row.by == "odd" else own
+
+
+def _cell(place: tuple[int, int, int], slow: np.ndarray, validity: Validity) -> CellResult:
     engine, point, repeat = place
     figures: dict[str, Any] = {}
     for metric, value in zip(RULES.metrics, slow, strict=True):
@@ -117,7 +138,7 @@ def _cell(place: tuple[int, int, int], slow: np.ndarray, failed: bool) -> CellRe
         load=Load(kind="concurrency", value=4**point),
         workload_sha256=f"{point}-{repeat}",
         started_unix_ns=100 * repeat + (engine if repeat % 2 else -engine),
-        validity=_FAILED if failed else _BLANK.validity,
+        validity=validity,
         **figures,
     )
 
@@ -141,14 +162,14 @@ def study(row: Row, variation: float, repeats: int, times: int) -> Tally:
         for one in find({load: series(cells, load, {}) for load in loads(cells)}, RULES):
             wrong[one.primary] |= is_false(row, one)
             if one.primary:
-                (tally.equal if _distance(row, one) <= _FLOOR else tally.apart)[one.verdict] += 1
+                (tally.equal if _distance(row, one) <= FLOOR else tally.apart)[one.verdict] += 1
         tally.false_primary += wrong[True]
         tally.false_others += wrong[False]
     return tally
 
 
-_FLOOR = math.log1p(RULES.floor) + 1e-9
-_MARGIN = math.log1p(RULES.same_within) - 1e-9
+FLOOR = math.log1p(RULES.floor) + 1e-9
+MARGIN = math.log1p(RULES.same_within) - 1e-9
 
 
 def _distance(row: Row, one: PairVerdict) -> float:
@@ -163,13 +184,18 @@ def is_false(row: Row, one: PairVerdict) -> bool:
     if row.failing and one.verdict in ("same", "faster" if one.a == "e0" else "slower"):
         return "e0" in (one.a, one.b)  # a failed run ranks worst
     if one.verdict in ("faster", "slower"):
-        return distance <= _FLOOR or one.verdict != ("faster" if a < b else "slower")
-    return one.verdict == "same" and distance >= _MARGIN
+        return distance <= FLOOR or one.verdict != ("faster" if a < b else "slower")
+    return one.verdict == "same" and distance >= MARGIN
 
 
 def _plant_survivors() -> list[Any]:
     """A failed run is left out as if it had not been."""
     return [mock.patch("harness.compare.observed.blame", return_value=None)]
+
+
+def _plant_only_steady() -> list[Any]:
+    """What the steady runs say is enough, however the others were."""
+    return [mock.patch("harness.compare.ratio.Either", lambda ways: ways[0])]
 
 
 def _plant_one_pair() -> list[Any]:
@@ -227,6 +253,7 @@ def _plant_every_look() -> list[Any]:
 PLANTS: MappingProxyType[str, Callable[[], list[Any]]] = MappingProxyType(
     {
         "survivors": _plant_survivors,
+        "only-steady": _plant_only_steady,
         "one-pair-families": _plant_one_pair,
         "wide-same": _plant_wide_same,
         "pairing": _plant_pairing,

@@ -47,6 +47,21 @@ def test_a_declared_burst_is_a_label(here):
     assert 'bursts of 8, as declared (start = "together"): calm c8 r0' in " ".join(done.stdout.split())
 
 
+def test_rates_end_where_no_chat_is_left_for_an_empty_slot(here):
+    """Three chats of four answers in two slots: for a third of the time the last of them is alone."""
+    define("calm", ttft_ms=390, gap_ms=10)
+    bench(
+        "run", "--scenario", "shared-prefix", "--backends", "calm", "--no-probe", "--no-report",
+        "--requests", "12", "--concurrency", "2", "--output-tokens", "8", *NOT_WARMED_UP,
+        "--set", "prompts.turns=4", "--set", "prompts.prefix_tokens=64", "--set", "load.think_time_s=0",
+    )  # fmt: skip
+    (cell,) = summary()["cells"]
+    assert cell["window_kind"] == "steady"
+    assert cell["in_flight_mean"] == pytest.approx(2, rel=0.06)
+    assert cell["requests_per_s"] == pytest.approx(2 / (cell["e2e_ms"]["mean"] / 1e3), rel=0.06)
+    assert "does-not-add-up" not in reasons(cell)
+
+
 def test_events_that_are_written_together_are_one_arrival(here):
     """A token every 20 ms, written in pairs."""
     define("pairs", "--events-per-write", "2", ttft_ms=100, gap_ms=20)

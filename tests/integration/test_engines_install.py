@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from wheels import make_wheel, no_network, only_these
+from wheels import make_wheel, no_network, only_these, sha256
 
 from harness.engines.install import install_engine, installed
 from harness.errors import SetupError, SpecError
@@ -41,6 +41,25 @@ def test_an_environment_is_built_and_found_again(tmp_path, monkeypatch):
     other = backend(Install(("tinyengine==1.5", "tinydep"), version_of="tinyengine", size_mb=12))
     assert installed(other) is None
     assert installed(backend(Install(("tinyengine==1.5",), version_of="tinyengine", size_mb=13))) == made
+
+
+def test_a_lock_lets_nothing_else_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wheel = make_wheel(tmp_path / "wheels", "tinyengine", "1.5")
+    only_these(monkeypatch, tmp_path / "wheels")
+    lock = tmp_path / "backends" / "locks" / "tiny.txt"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"tinyengine==1.5 --hash=sha256:{sha256(wheel.read_bytes())}\n", encoding="utf-8")
+    definition = backend(Install(("tinyengine==1.5",), version_of="tinyengine", lock="tiny.txt"))
+    made = install_engine(definition, lambda line: None)
+    assert made.version == "1.5"
+    lock.write_text(f"tinyengine==1.5 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
+    assert installed(definition) is None
+    with pytest.raises(SetupError, match="DO NOT MATCH THE HASHES"):
+        install_engine(definition, lambda line: None)
+    lock.unlink()
+    with pytest.raises(SpecError, match="lock: cannot be read"):
+        installed(definition)
 
 
 def test_requirements_left_out_and_the_alias(tmp_path, monkeypatch):

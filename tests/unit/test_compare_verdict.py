@@ -293,10 +293,72 @@ def test_times_of_a_server_that_fell_behind_are_of_the_length_of_the_test():
     assert why == "a did not keep up with the load: each second of sending adds 0.3 s to the answers"
 
 
-def test_cells_that_are_not_steady_decide_nothing():
+def test_so_many_cells_that_are_not_steady_decide_nothing():
     drifting = verdict("SUSPECT", "not-steady", "E2E changes by +43% over it", "20%", "")
-    found = words_of(struck(rated("a", 499), 2, validity=drifting), rated("b", 382))
+    found = words_of(struck(rated("a", 499), 1, 2, validity=drifting), rated("b", 382))
     assert found == [("not comparable", "not steady: a: E2E changes by +43% over it")] * 2
+
+
+UNSTEADY = verdict("SUSPECT", "not-steady", "e2e_ms changes by -22% over it", "20%", "")
+
+
+def test_a_run_that_is_not_steady_is_left_out_and_said():
+    a = struck(cells("a", 100), 2, validity=UNSTEADY)
+    found = compare([*a, *cells("b", 120)], ONE)
+    one = only(found)
+    assert (one.verdict, one.runs, one.left_out) == ("faster", (4, 4), ({"not steady": 1}, {}))
+    assert one.why.endswith("; a: 1 of 5 runs left out: not steady")
+    assert found.rankings[0].line == "a > b (a: 1 of 5 runs left out: not steady)"
+
+
+def test_so_many_runs_out_are_too_many():
+    """Of five two are more than a third; of six they are not."""
+    a, b = cells("a", 100), cells("b", 120)
+    wordless = verdict("SUSPECT", "not-steady", "", "", "")
+    refused = judged(struck(a, 1, 3, validity=wordless), b)
+    assert (refused.verdict, refused.left_out) == ("not comparable", ({}, {}))
+    noise = [*NOISE, 0.1]
+    six = cells("a", 100, noise=noise, repeats=6), cells("b", 120, noise=noise, repeats=6)
+    assert judged(struck(six[0], 1, 3, validity=UNSTEADY), six[1]).verdict == "faster"
+
+
+def test_a_word_has_to_hold_with_the_runs_that_are_left_out():
+    """What is left of a is faster; with its third run it is not: it may be steady only when fast."""
+    a = struck(cells("a", 100, noise=[0.1, -0.1, 60, 0.2, -0.2]), 2, validity=UNSTEADY)
+    b = cells("b", 108)
+    one = judged(a, b)
+    assert (one.verdict, one.runs) == ("not enough runs", (4, 4))
+    assert one.ratio.low < 0.94 < 1.1 < one.ratio.high
+    assert judged([made for made in a if made.repeat != 2], b).verdict == "faster"
+    same = struck(cells("a", 100, noise=[0.1, -0.1, 60, 0.2, -0.2]), 2, validity=UNSTEADY)
+    assert judged(same, cells("b", 100)).verdict == "not enough runs"
+
+
+def test_too_few_steady_runs_are_not_enough_and_more_would_help():
+    a, b = (cells(label, p50, repeats=3) for label, p50 in (("a", 100), ("b", 120)))
+    one = judged(struck(a, 1, validity=UNSTEADY), b)
+    assert (one.verdict, one.left_out) == ("not enough runs", ({"not steady": 1}, {}))
+    assert one.why == "2 and 2 runs, 3 are needed; a: 1 of 3 runs left out: not steady"
+
+
+@pytest.mark.parametrize(
+    ("state", "rate_out", "times_out"), [("under load", 1, 0), (None, 1, 0), ("unstable", 0, 1)]
+)
+def test_one_run_of_another_state_is_left_out_where_it_matters(state, rate_out, times_out):
+    a = [changed(made, state=state) if made.repeat == 2 else made for made in rated("a", 499)]
+    found = compare([*a, *rated("b", 382)], RATE).comparison
+    assert [sum(one.left_out[0].values()) for one in found] == [rate_out, times_out]
+    assert [one.verdict for one in found] == ["faster", "same"]
+
+
+def test_pooled_requests_of_a_run_that_is_not_steady_are_left_out():
+    random = np.random.default_rng(6)
+    made = [changed(one, ttft_ms={"p99": None}) for one in [*cells("a", 100), *cells("b", 100)]]
+    made = [changed(one, validity=UNSTEADY) if one.cell == made[1].cell else one for one in made]
+    samples = {one.cell: {"ttft_ms": np.sort(np.exp(random.normal(4, 0.2, 100)))} for one in made}
+    rules = Rules(primary="ttft_ms.p99", metrics=("ttft_ms.p99",))
+    (one,) = compare(made, rules, samples).comparison
+    assert (one.method, one.runs, one.left_out) == ("pooled", (4, 4), ({"not steady": 1}, {}))
 
 
 def test_unlike_windows_are_not_compared_in_rates():

@@ -6,7 +6,7 @@ from harness.cli.doctor import as_text
 from harness.doctor.examine import Examination
 from harness.doctor.machine import MachineFacts
 from harness.doctor.verdict import conclude
-from harness.model import Dispersions, ScriptedServer
+from harness.model import Dispersions, LoadNode, OnNode, ScriptedServer
 from tests.unit import filled
 
 MACHINE = {
@@ -44,6 +44,16 @@ def test_table_machine_verdict_and_hints():
     assert "workers  one carries about 16 streams, 400 arrivals/s in half a core" in shown
     assert shown.splitlines()[-2].startswith("exact to ±0.1 ms up to 8 streams")
     assert shown.endswith("hint: a hint")
+
+
+def test_nodes_of_a_cluster_have_a_line_each():
+    known = {"name": "a", "address": "10.0.0.1", "clock_offset_ms": 3e6, "clock_uncertainty_ms": 0.016}
+    told = filled.made(LoadNode, known | {"drift_ppm": 0.0, "start_skew_ms": None})
+    shown = text([streams(8, nodes=(OnNode(told, 160, (0.02, 0.05, 0.9)), OnNode(told, 0, None)))], core=None)
+    first, second = (line for line in shown.splitlines() if "10.0.0.1" in line)
+    assert "160 requests, 0.020/0.050/0.900 ms; clock +3,000,000.000 ± 0.016 ms" in first
+    assert "0 requests, n/a ms" in second
+    assert second.endswith("start n/a ms")
 
 
 def test_what_is_not_known_is_not_zero():

@@ -25,6 +25,7 @@ def settled(seq: int, words: list[str]) -> Settled:
         f"reason {seq}",
         f"error {seq}",
         Outcome.OK,
+        made.generated_ns,
         0,
     )
 

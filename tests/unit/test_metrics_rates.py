@@ -45,6 +45,30 @@ def test_a_closed_loop_is_steady_from_one_answer_after_its_start_until_a_slot_st
     assert (window.start_ns, window.end_ns, window.kind) == (100 * MS, 400 * MS, "steady")
 
 
+def chats(turns, slots):
+    """Sessions of so many turns of 100 ms each, one slot after another; and the session of each request."""
+    free, rows, sessions = [0] * slots, [], []
+    for session, count in enumerate(turns):
+        slot = free.index(min(free))
+        for _ in range(count):
+            rows.append({"sent": free[slot], "texts": [free[slot] + 100]})
+            sessions.append(session)
+            free[slot] += 100
+    return records(*rows).requests, np.array(sessions)
+
+
+def test_a_slot_stays_empty_when_no_chat_is_left_to_begin_though_others_go_on():
+    requests, sessions = chats([1, 1, 2, 6], 2)
+    window = measured_window(requests, 2, sessions=sessions)
+    assert (window.start_ns, window.end_ns, window.kind) == (100 * MS, 300 * MS, "steady")
+    assert measured_window(requests, 2).end_ns == 600 * MS, "as if any turn could take the empty slot"
+
+
+def test_chats_of_one_turn_are_requests():
+    requests, sessions = chats([1] * 32, 8)
+    assert measured_window(requests, 8, sessions=sessions) == measured_window(requests, 8)
+
+
 def test_slots_that_begin_one_after_another_have_all_begun_before_the_window():
     rows = [
         {"sent": 10 * slot + 80 * wave, "texts": [10 * slot + 80 * wave + 79]}

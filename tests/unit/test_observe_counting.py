@@ -8,7 +8,7 @@ import psutil
 
 from harness.model import HistogramIncrease
 from harness.observe import host
-from harness.observe.counting import counted, histogram_increase, settled
+from harness.observe.counting import counted, histogram_increase, idle, settled
 from harness.observe.sources.visible import visible
 from harness.telemetry import Samples, Telemetry
 
@@ -40,6 +40,17 @@ def test_counts_are_read_until_they_rest():
     answers = iter([{"output_tokens": 5.0}, {"output_tokens": 8.0}, {"output_tokens": 8.0}, None])
     assert settled(lambda: next(answers), NAMES) == {"output_tokens": 8.0}
     assert next(answers) is None, "and not once more"
+
+
+def test_a_cell_begins_when_the_engine_holds_no_request():
+    busy = [{"running": 1.0, "output_tokens": 5.0}, {"running": 0.0, "waiting": 1.0, "output_tokens": 6.0}]
+    answers = iter([*busy, {"running": 0.0, "waiting": 0.0, "output_tokens": 9.0}, None])
+    assert idle(lambda: next(answers))["output_tokens"] == 9.0
+    assert next(answers) is None, "and not once more"
+    assert idle(lambda: {"output_tokens": 5.0}) == {"output_tokens": 5.0}, (
+        "one without gauges is not waited for"
+    )
+    assert idle(lambda: None) is None
 
 
 def test_an_engine_that_dies_meanwhile_has_its_last_counts():

@@ -55,8 +55,10 @@ ALLOWED = {
     "stats": {"model"},
     "compare": {"dotted", "errors", "fairness", "metrics", "model", "spec", "stats", "validity"},
     "facts": {"load", "model"},
+    "cluster": {"__version__", "child", "errors", "load", "model", "paths", "scratch"},
     "doctor": {
         "__version__",
+        "cluster",
         "errors",
         "facts",
         "foreign",
@@ -72,6 +74,7 @@ ALLOWED = {
         "validity",
     },
     "peers": {"metrics", "model", "record"},
+    "trackers": {"errors", "model"},
     "claims": {"errors", "model", "spec"},
     "summary": {
         "agreement",
@@ -104,6 +107,8 @@ ALLOWED = {
         "agreement",
         "asked",
         "build",
+        "child",
+        "cluster",
         "compare",
         "doctor",
         "engines",
@@ -134,6 +139,7 @@ ALLOWED = {
         "build",
         "claims",
         "client",
+        "cluster",
         "compare",
         "doctor",
         "dotted",
@@ -155,6 +161,7 @@ ALLOWED = {
         "store",
         "summary",
         "traces",
+        "trackers",
         "tune",
         "validity",
     },
@@ -285,6 +292,7 @@ def test_files_stay_small():
         ["doctor", "--help"],
         ["probe", "--help"],
         ["query", "--help"],
+        ["cluster", "--help"],
     ],
 )
 def test_help_loads_nothing_heavy(command):
@@ -304,6 +312,7 @@ def test_help_loads_nothing_heavy(command):
         "duckdb",
         "uvloop",
         "psutil",
+        "ray",
     ):
         assert f"'{heavy}'" not in loaded
 

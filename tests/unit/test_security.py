@@ -43,6 +43,23 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
+LOCKED = [one for one in IMAGES if one.process and one.process.install and one.process.install.lock]
+
+
+@pytest.mark.parametrize("definition", LOCKED, ids=lambda one: one.name)
+def test_a_locked_environment_has_a_hash_for_everything_it_asks_for(definition):
+    install = definition.process.install
+    text = paths.lock_file(install.lock).read_text(encoding="utf-8")
+    entries = [entry for entry in re.split(r"\n(?=\S)", text) if not entry.startswith("#")]
+    assert all(re.match(r"[\w.-]+==\S+", entry) and "--hash=sha256:" in entry for entry in entries)
+    assert {entry.split(" ")[0] for entry in entries} >= set(install.requirements)
+    assert "://" not in text
+
+
+def test_llamacpp_is_locked():
+    assert "llamacpp" in [definition.name for definition in LOCKED]
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_a_run_folder_is_the_users_alone_and_the_umask_holds_below(tmp_path, umask):
     before = os.umask(umask)

@@ -13,6 +13,7 @@ from tests.unit.filled import changed
 from tests.unit.report_summaries import cell, verdict
 
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), looks=(3, 4, 5, 7, 10))
+UNSTEADY = verdict("SUSPECT", "not-steady", "e2e_ms changes by -22% over it", "20%", "")
 DIED = verdict("INVALID", "engine-died", "", "", "")
 
 
@@ -62,12 +63,35 @@ def test_far_apart_is_decided_at_the_first_look():
 
 
 def test_only_what_an_undecided_pair_needs_goes_on():
-    """a and b cannot be told apart at c4; c is far from both."""
-    a, b = cells("a", 100, WILD), cells("b", 100, [-one for one in WILD])
+    """a and b are not told apart yet; c is far from both."""
+    noise = [one / 4 for one in WILD]
+    a, b = cells("a", 100, noise), cells("b", 100, [-one for one in noise])
     found = stand(*after(3, a, b, cells("c", 300, CALM)))
     assert found.decided == 2
     assert {label for label, _ in found.needed} == {"a", "b"}
     assert found.words == "decided 2 of 3 pairs"
+
+
+def test_what_the_repeats_allowed_would_hardly_decide_is_given_up():
+    a, b = cells("a", 100, WILD), cells("b", 100, [-one for one in WILD])
+    found = stand(*after(4, a, b))
+    assert (found.undecided, found.needed, found.unlikely) == ((), set(), 1)
+    assert found.words == "decided 0 of 1 pairs, 1 given up"
+    (one,) = find_by_looks(*after(4, a, b))
+    assert 0 < one.chance < 0.2
+    longer = replace(RULES, looks=looks_between(3, 112))
+    assert stand(*after(4, a, b, rules=longer)).unlikely == 0
+
+
+def test_a_pair_goes_on_after_a_run_that_is_not_steady():
+    """One of three leaves too few; then 1 of 4 are left out. Two of three are too many."""
+    a, b = cells("a", 100, CALM), cells("b", 150, CALM[::-1])
+    a[1] = changed(a[1], validity=UNSTEADY)
+    assert stand(*after(3, a, b)).needed == {(label, a[0].point) for label in ("a", "b")}
+    (one,) = find_by_looks(*after(4, a, b))
+    assert (one.verdict, one.left_out) == ("faster", ({"not steady": 1}, {}))
+    a[2] = changed(a[2], validity=UNSTEADY)
+    assert stand(*after(3, a, b)).not_comparable == 1
 
 
 def test_a_decided_word_stays_with_the_interval_of_its_look():

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats.runs import Shift, geometric_interval, holm, holm_levels, mean_interval
+from harness.stats.runs import Either, Shift, geometric_interval, holm, holm_levels, mean_interval
 from harness.stats.student import t_cdf, t_quantile
 
 
@@ -97,3 +97,19 @@ def test_the_levels_of_holm_give_its_words():
     assert levels == pytest.approx([0.05 / 4, 0.05 / 2, 0.05 / 3, 0.05 / 2])
     assert [p < level for p, level in zip(values, levels, strict=True)] == [p < 0.05 for p in holm(values)]
     assert holm_levels([], 0.05) == []
+
+
+def test_either_way_is_said_only_what_holds_in_both():
+    near, far = Shift(0.04, 0.001, 4), Shift(0.08, 0.004, 6)
+    both = Either((near, far))
+    assert (both.estimate, both.error, both.freedom) == (0.04, 0.004, 4)
+    assert both.p_beyond(-0.02, 0.02) == max(one.p_beyond(-0.02, 0.02) for one in (near, far))
+    assert both.p_outside(-0.05, 0.05) == far.p_outside(-0.05, 0.05) == 1
+    assert (both.interval().low, both.interval().high) == (near.interval().low, far.interval().high)
+    assert both.detectable() == far.detectable()
+
+
+def test_beyond_opposite_ends_is_no_difference():
+    apart = Either((Shift(0.1, 0.001, 4), Shift(-0.1, 0.001, 4)))
+    assert apart.p_beyond(-0.02, 0.02) == 1
+    assert apart.p_outside(-0.05, 0.05) == 1

@@ -105,6 +105,10 @@ def test_pairs_without_a_figure_end_a_run_with_another_reason():
     assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 1)])[1].reason == "no-figure"
 
 
+def test_pairs_that_are_given_up_end_a_run_with_another_reason():
+    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 0, 1)])[1]["reason"] == "unlikely"
+
+
 # By the costs: 88 s to the first look (8 cells, 4 pauses), then 24 s a repeat of the one load that is open.
 @pytest.mark.parametrize(
     ("budget_s", "steps", "repeats"), [(87.0, 1, 0), (89.0, 6, 10), (60.0, 1, 0), (23.0, 1, 0)]
@@ -203,6 +207,7 @@ LEFT = {
         ("max-repeats", "1 of 1 pairs not decided with the most repeats allowed (--max-repeats)"),
         ("budget", "1 of 1 pairs not decided, and more repeats would exceed the budget of 90 s; looks"),
         ("no-figure", "for want of a figure that more repeats would not bring"),
+        ("unlikely", "1 of 1 pairs not decided, and the repeats allowed would hardly decide them"),
         (None, "the run did not come to its end"),
     ],
 )

@@ -14,6 +14,7 @@ from harness.asked import NUMBERS, Asked
 from harness.cli.main import main
 from harness.errors import DamagedError, ExitCode
 from harness.store import RunFolder, atomic, seal
+from harness.store.history import history_path
 from harness.summary import summarise_folder
 from harness.telemetry import Samples, Telemetry
 
@@ -132,6 +133,19 @@ def test_a_report_of_a_damaged_cell_names_it(run):
     assert list(problems(run)) == [f"cells/{CELLS[0]}/requests.parquet"]  # the new summary.json is entered
 
 
+def test_claims_of_a_damaged_run_say_so(run, capsys):
+    (run.cell_path(CELLS[0]) / "requests.parquet").write_bytes(b"torn")
+    assert main(["claims", str(run.path)]) == ExitCode.OK
+    assert f"{CELLS[0]}/requests.parquet" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_not_added_to_the_history(run, capsys):
+    (run.cell_path(CELLS[0]) / "requests.parquet").write_bytes(b"torn")
+    assert main(["history", str(run.path), "--out", str(run.path.parent)]) == ExitCode.USAGE
+    assert f"{CELLS[0]}/requests.parquet" in capsys.readouterr().err
+    assert not history_path(run.path.parent).exists()
+
+
 def test_telemetry_and_workload_are_checked_too(folder):
     place = folder.write_asked("c1-r0", Asked.of([([4] * len(NUMBERS), "", ())], []))
     workload = facts(workload__file=place).workload
@@ -213,3 +227,12 @@ def test_a_folder_of_before_is_read_unchecked(folder, capsys):
     assert folder.read_json("manifest.json")["a"] == 2
     assert main(["verify", str(folder.path)]) == ExitCode.USAGE
     assert "checksums.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "cells", "manifest.json/x", "x" * 5000])
+def test_a_name_that_is_no_file_is_missing(folder, name):
+    sums = {name: ["0" * 64]}
+    seal._write(folder.path, sums)
+    assert [(fault.path, fault.what) for fault in seal.faults(folder.path)[1] if fault.path == name] == [
+        (name, "is missing")
+    ]

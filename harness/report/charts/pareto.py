@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby
 from operator import mul
 
-from harness.compare.comparable import state_of
+from harness.compare.evidence import state_of
 from harness.model import LoadPoint
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series

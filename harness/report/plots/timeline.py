@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from harness.metrics.throughput import Window, measured_window
 from harness.model import CellResult
 from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
@@ -43,8 +42,7 @@ def draw(
         _rate(tokens, records, end_s)
         for axes, panel in zip(rest, below, strict=True):
             _panel(axes, panel)
-        window = measured_window(requests, cell.load.slots, cell.client.spread_over_ns)
-        _shade((lanes, tokens, *rest), bars, window, end_s)
+        _shade((lanes, tokens, *rest), bars, cell, end_s)
         lanes.set_ylabel("requests\nin flight")
         lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         lanes.grid(False, axis="y")
@@ -106,8 +104,8 @@ def _rate(axes: Axes, records: Records, end_s: float) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=3, min_n_ticks=2))
 
 
-def _shade(rows: Sequence[Axes], bars: NDArray[np.void], window: Window | None, end_s: float) -> None:
-    for start, stop, name, side in _aside(bars, window, end_s):
+def _shade(rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s: float) -> None:
+    for start, stop, name, side in _aside(bars, cell, end_s):
         for axes in rows:
             axes.axvspan(start, stop, color=GRID, alpha=0.55, zorder=0, linewidth=0)
         rows[0].annotate(name, (start if side == "left" else stop, 1.0), xycoords=("data", "axes fraction"),
@@ -115,13 +113,16 @@ def _shade(rows: Sequence[Axes], bars: NDArray[np.void], window: Window | None, 
 
 
 def _aside(
-    bars: NDArray[np.void], window: Window | None, end_s: float
+    bars: NDArray[np.void], cell: CellResult, end_s: float
 ) -> Iterator[tuple[float, float, str, Literal["left", "right"]]]:
     """What no rate is made of: before the first measured send, and after the last one."""
-    if window is not None and (bars["phase"] == Phase.WARMUP).any():
-        yield 0.0, window.start_ns / 1e9, "warm-up", "left"
-    if window is not None and window.kind == "steady" and window.end_ns / 1e9 < end_s:
-        yield window.end_ns / 1e9, end_s, "drain", "right"
+    if cell.window_start_s is None or cell.window_s is None:
+        return
+    window_end_s = cell.window_start_s + cell.window_s
+    if (bars["phase"] == Phase.WARMUP).any():
+        yield 0.0, cell.window_start_s, "warm-up", "left"
+    if cell.window_kind == "steady" and window_end_s < end_s:
+        yield window_end_s, end_s, "drain", "right"
 
 
 def _description(bars: NDArray[np.void], end_s: float, below: Sequence[Panel]) -> str:

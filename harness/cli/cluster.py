@@ -1,0 +1,64 @@
+"""`bench cluster`: a Ray cluster on this machine, for load from several."""
+
+import argparse
+import os
+
+from harness.errors import ExitCode, SetupError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("up", "down", "status"), help="start, stop or show it")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="of this machine, for the nodes (default: 127.0.0.1)",
+    )
+    parser.add_argument("--port", type=int, default=6379, metavar="N", help="of the head (default: 6379)")
+    parser.add_argument(
+        "--cpus", type=int, metavar="N", help="CPUs that load may take here (default: every second one)"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cluster.placement import require_ray
+
+    require_ray()
+    return {"up": _up, "down": _down, "status": _status}[arguments.action](arguments)
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from harness.cluster import local
+
+    cpus = arguments.cpus or max((os.cpu_count() or 1) // 2, 1)
+    head = local.up(arguments.host, arguments.port, cpus)
+    print(f"a cluster of this machine alone is up at {head.address}, {cpus} CPU(s) for load")
+    if head.host == "127.0.0.1":
+        print("for a second machine: bench cluster down, then up --host ADDRESS")
+    else:
+        print("on a second machine, with the same Python, Ray and llm-servebench:")
+        print(f"  scp {head.host}:{local.ensure_token()} ~/.ray/auth_token")
+        print(f"  RAY_AUTH_MODE=token ray start --address={head.address} --num-cpus=N")
+    print(f"measure from it:  bench run … --cluster {head.address} --load-nodes 1")
+    return ExitCode.OK
+
+
+def _down(_arguments: argparse.Namespace) -> int:
+    from harness.cluster import local
+
+    head = local.down()
+    print("no cluster is up" if head is None else f"{head.address}: stopped")
+    return ExitCode.OK
+
+
+def _status(_arguments: argparse.Namespace) -> int:
+    from harness.cluster import local
+    from harness.cluster.placement import members
+
+    head = local.running()
+    if head is None:
+        raise SetupError("no cluster of `bench cluster up` is running", where="bench cluster")
+    for node in members(head.address):
+        cpus = node["Resources"].get("CPU", 0)
+        print(f"{node['NodeManagerAddress']:<16} {'up' if node['Alive'] else 'lost':<5} {cpus:g} CPU(s)")
+    return ExitCode.OK

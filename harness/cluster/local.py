@@ -1,0 +1,121 @@
+"""The head of a cluster on this machine: started by `bench cluster up`, stopped by its pid."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from harness import paths
+from harness.child import without_credentials
+from harness.errors import SetupError
+
+_UP_S = 60.0
+_DOWN_S = 20.0
+_OBJECT_STORE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    host: str
+    port: int
+    pid: int
+    started: float  # of that process, so that no other one with its number is stopped
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def up(host: str, port: int, cpus: int) -> Head:
+    """Raises SetupError where one runs already, or does not come up."""
+    if head := running():
+        raise SetupError("is up already", where=head.address, hint="`bench cluster down` stops it")
+    with suppress(OSError):
+        socket.create_connection((host, port), 1.0).close()
+        raise SetupError(f"port {port} is taken", where=host, hint="another --port, or stop what uses it")
+    state = _state()
+    state.parent.mkdir(parents=True, exist_ok=True)
+    token = ensure_token()
+    log = state.with_suffix(".log")
+    command = [
+        *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block"),
+        *(f"--node-ip-address={host}", f"--port={port}", f"--num-cpus={cpus}"),
+        *(f"--object-store-memory={_OBJECT_STORE_BYTES}", "--include-dashboard=false"),
+        "--disable-usage-stats",
+    ]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=_environment(token),
+            start_new_session=True,  # it outlives this command
+        )
+    head = Head(host, port, process.pid, psutil.Process(process.pid).create_time())
+    state.write_text(json.dumps(asdict(head)), encoding="utf-8")
+    _wait(process, head, log)
+    return head
+
+
+def down() -> Head | None:
+    """What was stopped, with all of its processes; None where none was up."""
+    head = running()
+    if head is not None:
+        whole = psutil.Process(head.pid)
+        family = [*whole.children(recursive=True), whole]
+        whole.terminate()  # `ray start --block` ends what it has started
+        for one in psutil.wait_procs(family, _DOWN_S)[1]:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+    _state().unlink(missing_ok=True)
+    return head
+
+
+def running() -> Head | None:
+    try:
+        head = Head(**json.loads(_state().read_text(encoding="utf-8")))
+        process = psutil.Process(head.pid)
+        same = process.create_time() == head.started and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, TypeError, psutil.NoSuchProcess):
+        return None
+    return head if same else None
+
+
+def ensure_token() -> Path:
+    """Where Ray looks for it. Every process that joins must have the same."""
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+    if not token.exists():
+        token.parent.mkdir(parents=True, exist_ok=True)
+        token.touch(mode=0o600)
+        token.write_text(secrets.token_hex(32), encoding="ascii")
+    return token
+
+
+def _environment(token: Path) -> dict[str, str]:
+    kept = without_credentials(os.environ)
+    return {**kept, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+
+
+def _state() -> Path:
+    return paths.cache_dir() / "cluster.json"
+
+
+def _wait(process: "subprocess.Popen[bytes]", head: Head, log: Path) -> None:
+    give_up = time.monotonic() + _UP_S
+    while time.monotonic() < give_up and process.poll() is None:
+        with suppress(OSError):
+            socket.create_connection((head.host, head.port), 1.0).close()
+            return
+        time.sleep(0.2)
+    down()
+    tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+    raise SetupError("the cluster did not come up", where=head.address, below=tail)

@@ -1,0 +1,205 @@
+"""What runs on a load node, inside a Ray actor: a crew of this machine, told what to do from elsewhere."""
+
+import os
+import platform
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from harness import __version__, scratch
+from harness.cluster.pings import ClockServer
+from harness.load.bodies import write_bodies
+from harness.load.carrier import Carrier, choose_carrier
+from harness.load.crew import LocalCrew, Process
+from harness.load.job import LoadJob
+from harness.load.spill import FILES
+from harness.load.worker import Share
+
+_LISTEN_S = 0.02  # an order from the coordinator waits so long at most
+_REACH_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Of one node: who it is, and where its clock can be asked for."""
+
+    address: str
+    hostname: str
+    version: str  # of this package
+    kernel: str
+    cpus: int
+    pid: int  # of the actor
+    clock_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    carrier: Carrier
+    trouble: str = ""
+
+
+class Lost:
+    """In place of a worker's message: it died."""
+
+
+Said = tuple[int, object]  # number of the worker, and its message
+
+
+class _ToldCrew(LocalCrew):
+    """Keeps what the workers say for the coordinator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: deque[Said] = deque()
+
+    def take(self, worker: Process, message: object) -> None:
+        super().take(worker, message)
+        self.said.append((worker.share.worker, message))
+
+    def lose(self, worker: Process) -> None:
+        super().lose(worker)
+        self.said.append((worker.share.worker, Lost()))
+
+
+class Node:
+    """Called from threads of Ray. The crew has one of its own, since its workers end with it."""
+
+    def __init__(self, address: str, token: bytes) -> None:
+        scratch.clear()
+        self._clock = ClockServer(address, token)
+        self._about = About(
+            address=address,
+            hostname=socket.gethostname(),
+            version=__version__,
+            kernel=platform.release(),
+            cpus=len(os.sched_getaffinity(0)),
+            pid=os.getpid(),
+            clock_port=self._clock.port,
+        )
+        self._window: _Window | None = None
+
+    def about(self) -> About:
+        return self._about
+
+    def way(self, job: LoadJob) -> Way:
+        """How such a job, whose bodies are not looked at, would leave this node."""
+        address = urlsplit(job.url)
+        port = address.port or (443 if address.scheme == "https" else 80)
+        try:
+            socket.create_connection((address.hostname or "", port), _REACH_S).close()
+        except OSError as error:
+            return Way(choose_carrier(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
+        return Way(choose_carrier(job)[0])
+
+    def open(self) -> None:
+        """A new window; what was of the one before is gone."""
+        self.close()
+        self._window = _Window()
+
+    def start(self, share: Share, bodies: Sequence[bytes]) -> None:
+        self._now().start(share, bodies)
+
+    def begin(self, t0: int) -> None:
+        self._now().begin_at = t0
+
+    def stop(self) -> None:
+        self._now().stopping.set()
+
+    def hear(self, wait_s: float) -> list[Said]:
+        """What the workers said since the last time; waits for it, not longer than that."""
+        return self._now().hear(wait_s)
+
+    def end(self) -> None:
+        """Kills whoever still runs. The records stay until the window is closed."""
+        self._now().end()
+
+    def read(self, worker: int, name: str, offset: int, most: int) -> bytes:
+        """Of one of `FILES` of a worker."""
+        return self._now().read(worker, name, offset, most)
+
+    def close(self) -> None:
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+    def _now(self) -> "_Window":
+        if self._window is None:
+            raise RuntimeError("no window is open")
+        return self._window
+
+
+class _Window:
+    def __init__(self) -> None:
+        self._shares: deque[tuple[Share, Sequence[bytes]]] = deque()
+        self.begin_at: int | None = None
+        self.stopping, self._ending, self._closing = (threading.Event() for _ in range(3))
+        self._crew = _ToldCrew()
+        self._folder: Path | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def start(self, share: Share, bodies: Sequence[bytes]) -> None:
+        self._shares.append((share, bodies))
+
+    def hear(self, wait_s: float) -> list[Said]:
+        give_up = time.monotonic() + wait_s
+        while not self._crew.said and time.monotonic() < give_up:
+            time.sleep(_LISTEN_S)
+        return [self._crew.said.popleft() for _ in range(len(self._crew.said))]
+
+    def end(self) -> None:
+        self._ending.set()
+        self._ended.wait()
+
+    def read(self, worker: int, name: str, offset: int, most: int) -> bytes:
+        if name not in FILES or self._folder is None:
+            raise ValueError(name)
+        try:
+            with (self._folder / str(worker) / name).open("rb") as file:
+                file.seek(offset)
+                return file.read(most)
+        except FileNotFoundError:  # it died before its window opened
+            return b""
+
+    def close(self) -> None:
+        self._ending.set()
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with scratch.folder("load") as self._folder:
+            try:
+                self._lead(self._folder)
+            finally:
+                self._crew.close()
+                self._ended.set()
+            self._closing.wait()
+
+    def _lead(self, folder: Path) -> None:
+        crew, told_t0, told_stop = self._crew, False, False
+        while not self._ending.is_set():
+            while self._shares:
+                crew.start(_here(*self._shares.popleft(), folder))
+            if self.begin_at is not None and not told_t0:
+                crew.begin_at(self.begin_at)
+                told_t0 = True
+            if self.stopping.is_set() and not told_stop:
+                crew.stop()
+                told_stop = True
+            if crew.running():
+                crew.listen(_LISTEN_S)
+            else:
+                self._ending.wait(_LISTEN_S)
+
+
+def _here(share: Share, bodies: Sequence[bytes], folder: Path) -> Share:
+    """The same share with its files on this machine."""
+    own = folder / str(share.worker)
+    own.mkdir()
+    return replace(share, folder=own, job=replace(share.job, bodies=write_bodies(own / "bodies", bodies)))

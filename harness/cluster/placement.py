@@ -1,0 +1,253 @@
+"""Ray: joins a cluster, or starts one of this machine alone, and puts one actor on each load node."""
+
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness import __version__
+from harness.cluster.asked import Asked
+from harness.cluster.crew import Call, ClusterCrew, Place, reason_of
+from harness.cluster.node import About, Node, Way
+from harness.cluster.pings import TOKEN_BYTES, Clock
+from harness.cluster.trouble import cannot_join, cannot_place
+from harness.errors import SetupError, SpecError
+from harness.load.carrier import choose_carrier
+from harness.load.job import ClosedLoop, LoadJob
+
+_REACH_S = 5.0
+_PLACE_S = 30.0
+_START_S = 60.0
+_OBJECT_STORE_BYTES = 256 << 20
+_THREADS = 4  # of an actor: one hears the workers, the others take orders meanwhile
+
+
+class Cluster:
+    """Load nodes for one window after another."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked = asked
+        self._places: list[Place] = []
+        self._actors: list[Any] = []
+        self._group: Any = None
+
+    @property
+    def here(self) -> str:
+        """Of this machine, as the nodes reach it."""
+        import ray
+
+        return str(ray.util.get_node_ip_address())
+
+    def crew(self, job: LoadJob) -> ClusterCrew:
+        """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
+        if not self._places or any(place.lost for place in self._places):
+            self.leave()
+            try:
+                self._place()
+            except BaseException:
+                self.leave()  # a part of the nodes is not what was asked for
+                raise
+        self._try_out(job)
+        return ClusterCrew(self._places)
+
+    def leave(self) -> None:
+        """The actors end with their workers."""
+        import ray
+
+        for place in self._places:
+            place.clock.close()
+        for actor in self._actors:
+            with suppress(ray.exceptions.RayError):
+                ray.kill(actor)
+        if self._group is not None:
+            with suppress(ray.exceptions.RayError):
+                ray.util.remove_placement_group(self._group)
+        self._places, self._actors, self._group = [], [], None
+
+    def _place(self) -> None:
+        import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        bundle = {"CPU": self.asked.workers_per_node}
+        self._group = ray.util.placement_group([bundle] * self.asked.nodes, strategy="STRICT_SPREAD")
+        if not self._group.wait(_PLACE_S):
+            raise cannot_place(self.asked, [node for node in ray.nodes() if node["Alive"]])
+        for index, address in enumerate(self._addresses()):
+            token = secrets.token_bytes(TOKEN_BYTES)
+            where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index)
+            actor = (
+                ray.remote(Node)
+                .options(
+                    num_cpus=self.asked.workers_per_node,
+                    max_concurrency=_THREADS,
+                    scheduling_strategy=where,
+                )
+                .remote(address, token)
+            )
+            self._actors.append(actor)
+            call = _caller(actor)
+            about = self._about(address, call)
+            self._places.append(Place(about, call, Clock(address, about.clock_port, token)))
+
+    def _addresses(self) -> list[str]:
+        """Of the nodes of the bundles, in their order."""
+        import ray
+
+        named = {node["NodeID"]: str(node["NodeManagerAddress"]) for node in ray.nodes()}
+        bundles = ray.util.placement_group_table(self._group)["bundles_to_node_id"]
+        return [named[bundles[index]] for index in sorted(bundles)]
+
+    def _about(self, address: str, call: Call) -> About:
+        try:
+            about: About = call("about").result(_START_S)
+        except Exception as error:  # Ray's, or of an import on the node
+            raise SetupError(
+                f"the load node did not start: {reason_of(error)}",
+                where=address,
+                hint=f"install llm-servebench {__version__} with the extra [ray] on every node",
+            ) from error
+        if about.version != __version__:
+            raise SetupError(
+                f"has llm-servebench {about.version}, this machine {__version__}",
+                where=address,
+                hint="install the same version on every node",
+            )
+        return about
+
+    def _try_out(self, job: LoadJob) -> None:
+        """Whether every node can send this job, and as exactly as this machine would."""
+        here = self.here
+        host = urlsplit(job.url).hostname or ""
+        bare = replace(job, bodies=(), sessions=None, schedule=ClosedLoop(1))
+        for place in self._places:
+            if _loopback(host) and place.about.address != here:
+                raise SpecError(
+                    f"is another server on every node: {host}",
+                    where=job.url,
+                    hint="give the address under which all nodes reach the server",
+                )
+            way = _way(place, bare)
+            if way.trouble:
+                raise SetupError(way.trouble, where=place.name, hint="its firewall, or the server's address")
+            if way.carrier is not choose_carrier(job)[0]:
+                raise SetupError(
+                    f"stamps arrivals in another way: {way.carrier.name}",
+                    where=place.name,
+                    hint="nodes need the same kind of system, and the same proxy in their environment",
+                )
+
+
+def _way(place: Place, job: LoadJob) -> Way:
+    try:
+        way: Way = place.call("way", job).result(_START_S)
+    except Exception as error:  # whatever a remote call says, the node is not there
+        place.lost = reason_of(error)
+        raise SetupError(f"was lost: {place.lost}", where=place.name, hint="`ray status` shows it") from error
+    return way
+
+
+def _caller(actor: Any) -> Call:
+    return lambda method, *arguments: getattr(actor, method).remote(*arguments).future()
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@contextmanager
+def joined(asked: Asked | None) -> Iterator[Cluster | None]:
+    """Raises SetupError for all that keeps this process out of the cluster."""
+    if asked is None:
+        yield None
+        return
+    _join(asked)
+    cluster = Cluster(asked)
+    try:
+        yield cluster
+    finally:
+        import ray
+
+        cluster.leave()
+        ray.shutdown()
+
+
+def members(address: str) -> list[Mapping[str, Any]]:
+    """The nodes of a cluster, as Ray lists them. Raises SetupError."""
+    import ray
+
+    _join(Asked(address, 1))
+    try:
+        nodes: list[Mapping[str, Any]] = ray.nodes()
+    finally:
+        ray.shutdown()
+    return nodes
+
+
+def require_ray() -> None:
+    if find_spec("ray") is None:
+        raise SetupError("Ray is not installed", where="cluster", hint="pip install 'llm-servebench[ray]'")
+
+
+def _join(asked: Asked) -> None:
+    require_ray()
+    _check_address(asked.address)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        _init(asked)
+    except Exception as error:
+        raise cannot_join(asked.address, error) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)  # Ray takes it
+
+
+def _init(asked: Asked) -> None:
+    """ "auto" is a cluster that this machine belongs to, else one of its own."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    try:
+        ray.init(address=asked.address, **quiet)
+    except ConnectionError:
+        if asked.address != "auto":
+            raise
+        ray.init(
+            address="local",
+            num_cpus=asked.workers_per_node,
+            include_dashboard=False,
+            object_store_memory=_OBJECT_STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            **quiet,
+        )
+
+
+def _check_address(address: str) -> None:
+    """Ray would try for a minute."""
+    if address == "auto":
+        return
+    parts = urlsplit(address if "://" in address else f"//{address}")
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or not port:
+        raise SpecError(f"is not auto, HOST:PORT or ray://HOST:PORT: {address}", where="--cluster")
+    try:
+        socket.create_connection((host, port), _REACH_S).close()
+    except OSError as error:
+        raise SetupError(
+            f"no cluster answers: {error}",
+            where=f"--cluster {address}",
+            hint="`bench cluster up` starts one; `bench cluster status` shows it",
+        ) from error

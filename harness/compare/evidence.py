@@ -1,0 +1,46 @@
+"""Of which figures a run that was measured is no evidence: the load or a drift made them, not the server."""
+
+from collections.abc import Iterator
+
+from harness.model import UNSET, CellResult, IssueCode, State, known
+
+ALL = "*"
+RATES = "rates"
+TIMES = "times"
+
+# Money and energy are of a time, so they follow the rate.
+_RATE_PREFIXES = ("cost_", "joules_")
+_NO_RATE: dict[State | None, str] = {"under load": "under load", None: "state not known"}
+
+
+def kind_of(metric: str) -> str | None:
+    """RATES: says what a server can do only where the server set the pace. TIMES: only where it kept up."""
+    name = metric.partition(".")[0]
+    if name.endswith("_ms") or name.startswith("goodput_"):
+        return TIMES
+    return RATES if name.endswith("_per_s") or name.startswith(_RATE_PREFIXES) else None
+
+
+def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
+    """ALL, RATES or TIMES, and why in two or three words."""
+    if drift(cell) is not None:
+        yield ALL, "not steady"
+    state = state_of(cell)
+    if state == "unstable":
+        yield TIMES, state
+    if state in _NO_RATE:
+        yield RATES, _NO_RATE[state]
+
+
+def drift(cell: CellResult) -> str | None:
+    """What changed over the measured part of it."""
+    found = (reason for reason in cell.validity.reasons if reason.code == IssueCode.NOT_STEADY)
+    return next((reason.measured for reason in found), None)
+
+
+def state_of(cell: CellResult) -> State | None:
+    """As the cell says. Cells of earlier versions do not: their closed loops kept every slot in use."""
+    if cell.state is not UNSET:
+        return cell.state
+    closed = cell.load.kind == "concurrency" and not known(cell.load.think_time_s)
+    return "saturated" if closed else None

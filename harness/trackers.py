@@ -1,0 +1,98 @@
+"""Runs in an experiment tracker: one entry per backend and load point, with its estimates over the repeats.
+
+MLflow and W&B are extras of this package, imported when they are asked for.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.errors import SetupError, SpecError
+from harness.model import CellResult, LoadPoint, Summary
+
+
+class Entry(NamedTuple):
+    name: str
+    settings: dict[str, str | float | bool]
+    figures: dict[str, float]  # by dotted path; with .low and .high, the ends of the 95 % interval
+
+
+def entries(summary: Summary) -> Iterator[Entry]:
+    """Cells without an estimate have none."""
+    for label, point in dict.fromkeys((one.label, one.load) for one in summary.estimates):
+        figures: dict[str, float] = {}
+        for one in summary.estimates:
+            if (one.label, one.load) == (label, point):
+                named = zip(
+                    (f"{one.metric}.low", one.metric, f"{one.metric}.high"), one.interval, strict=True
+                )
+                figures |= {name: value for name, value in named if value is not None}
+        cells = [cell for cell in summary.cells if cell.label == label and cell.point == point]
+        yield Entry(
+            f"{summary.run} {label} {point.kind} {point.value:g}", _settings(summary, cells, point), figures
+        )
+
+
+def _settings(
+    summary: Summary, cells: Sequence[CellResult], point: LoadPoint
+) -> dict[str, str | float | bool]:
+    first = cells[0]
+    told: dict[str, str | float | bool | None] = {
+        "run": summary.run,
+        "scenario": summary.scenario,
+        "model": summary.model.name if summary.model else None,
+        "backend": first.label,
+        "engine_version": first.engine_version,
+        "load_kind": point.kind,
+        "load_value": point.value,
+        "repeats": len(cells),
+        "validity": ", ".join(sorted({cell.validity.verdict for cell in cells})),
+        "simulated": first.simulated,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def to_mlflow(made: Sequence[Entry], files: Sequence[Path], place: str | None, project: str) -> None:
+    """`place`: a tracking URI; None: what MLFLOW_TRACKING_URI says."""
+    mlflow = _extra("mlflow")
+    try:
+        if place:
+            mlflow.set_tracking_uri(place)
+        mlflow.set_experiment(project)
+        for entry in made:
+            with mlflow.start_run(run_name=entry.name):
+                mlflow.log_params(entry.settings)
+                mlflow.log_metrics(entry.figures)
+                for file in files:
+                    mlflow.log_artifact(str(file))
+    except mlflow.exceptions.MlflowException as error:
+        raise SetupError(str(error), where="mlflow") from None
+
+
+def to_wandb(made: Sequence[Entry], files: Sequence[Path], place: str | None, project: str) -> None:
+    """`place`: the folder of its local files; None: ./wandb. WANDB_MODE=offline sends nothing."""
+    wandb = _extra("wandb")
+    try:
+        for entry in made:
+            with wandb.init(
+                project=project, name=entry.name, config=entry.settings, dir=place, settings={"silent": True}
+            ) as run:
+                run.summary.update(entry.figures)
+                for file in files:
+                    run.save(str(file), base_path=str(file.parent), policy="now")
+    except wandb.Error as error:
+        raise SetupError(str(error), where="wandb") from None
+
+
+TRACKERS: dict[str, Callable[[Sequence[Entry], Sequence[Path], str | None, str], None]] = {
+    "mlflow": to_mlflow,
+    "wandb": to_wandb,
+}
+
+
+def _extra(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise SpecError(f"{name} is not installed", hint=f"pip install 'llm-servebench[{name}]'") from None

@@ -1,0 +1,92 @@
+"""Load nodes: whether several machines sent one load, on one clock."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.metrics.latency import Floats, ttft_service_ms
+from harness.model import IssueCode, LoadNode, known
+from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
+from harness.validity.rule import Evidence, Found, Rule
+
+_LEAST_ANSWERS = 30  # of a node, for a median with an interval
+_NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
+
+
+def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
+    return known(cell.facts.nodes) or ()
+
+
+def _lost(cell: Evidence) -> Iterator[Found]:
+    lost = [f"{node.name} ({node.address}): {node.lost}" for node in _nodes(cell) if node.lost]
+    if lost:
+        yield Found("; ".join(lost))
+
+
+def _clock(cell: Evidence) -> Iterator[Found]:
+    """How far apart two nodes' times may be: what is known of their starts, and what is not."""
+    started = [node for node in _nodes(cell) if node.start_skew_ms is not None]
+    if not started:
+        return
+    skews = [node.start_skew_ms or 0.0 for node in started]
+    skew_ms = max(skews) - min(skews)
+    worst = max(started, key=lambda node: node.clock_uncertainty_ms or 0.0)
+    uncertainty_ms, limit_ms = worst.clock_uncertainty_ms or 0.0, lag_limit_ms(cell)
+    if skew_ms + uncertainty_ms > limit_ms:
+        yield Found(
+            f"starts {skew_ms:.2f} ms apart, clock of {worst.name} known to {uncertainty_ms:.2f} ms",
+            f"{limit_ms:.1f} ms",
+        )
+
+
+def _differs(cell: Evidence) -> Iterator[Found]:
+    requests, nodes = cell.records.requests, _nodes(cell)
+    for node in nodes:
+        own = np.isin(requests["worker"], node.workers)
+        here, there = (_finite(ttft_service_ms(requests[mask])) for mask in (own, ~own))
+        if min(len(here), len(there)) < _LEAST_ANSWERS:
+            continue
+        apart_ms = float(np.median(here) - np.median(there))
+        limit_ms = (node.path_rtt_ms or 0.0) + _NOISE_ERRORS * float(np.hypot(_error(here), _error(there)))
+        if abs(apart_ms) > limit_ms:
+            yield Found(f"{node.name} ({node.address}): {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
+
+
+def _finite(values: Floats) -> Floats:
+    return values[np.isfinite(values)]
+
+
+def _error(values: Floats) -> float:
+    """Standard error of the median, its spread from the quartiles."""
+    low, high = np.quantile(values, (0.25, 0.75))
+    return 1.2533 * float(high - low) / 1.349 / float(np.sqrt(len(values)))
+
+
+RULES = (
+    Rule(
+        code=IssueCode.NODE_LOST,
+        find=_lost,
+        measures="load nodes that were lost during the cell",
+        limit="0",
+        verdicts=("INVALID",),
+        hint="what that node sent is missing; the other nodes' records are kept",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.NODE_CLOCK,
+        find=_clock,
+        measures="how far apart the load nodes started, and how well their clocks are known",
+        limit=f"{MAX_LAG_MS:g} ms, or {MAX_LAG_SHARE:.0%} of the median TTFT if that is more",
+        verdicts=("INVALID",),
+        hint="the way to that node is slow or loses packets: put load nodes and bench into one network",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.NODE_DIFFERS,
+        find=_differs,
+        measures="median TTFT from the send on one load node, less that on the others",
+        limit="the round trip from that node to the server, and 3.5 standard errors",
+        hint="one node is slower or farther away: look at its CPU and its way to the server",
+        cause="client",
+    ),
+)

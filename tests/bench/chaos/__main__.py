@@ -1,0 +1,57 @@
+"""What `make chaos` tries.
+
+    python -m tests.bench.chaos parsers [--count 100000] [--seed 0] [--part 1/4]
+    python -m tests.bench.chaos processes
+    python -m tests.bench.chaos flips [--count 50] [--seed 0]
+    python -m tests.bench.chaos writes
+    python -m tests.bench.chaos places
+
+parsers: foreign data of drawn shapes through every parser. processes: processes of a run struck by signals at
+every stage. flips: flipped bits in every file of a run folder. writes: a full disk at each kind of write of a
+run. places: folders, streams, locales and limits that lack something.
+
+Each takes [--seconds 1200] [--only NAME] and prints a Markdown table; with --page it goes into
+docs/reliability.md, where what was not tried now stays. Exits 1 where anything failed: a traceback, with the
+case that brings it, or a broken promise.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[2] / "unit"))
+sys.path.append(str(Path(__file__).parents[2] / "integration"))
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.bench.chaos.flips import flips
+from tests.bench.chaos.parsers import parsers, part
+from tests.bench.chaos.places import places
+from tests.bench.chaos.processes import processes
+from tests.bench.chaos.writes import writes
+
+_COUNTS = {parsers: 100_000, flips: 50}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    kinds = parser.add_subparsers(required=True)
+    for work in (parsers, processes, flips, writes, places):
+        one = kinds.add_parser(work.__name__)
+        one.set_defaults(work=work)
+        one.add_argument("--seconds", type=float, default=1200)
+        one.add_argument("--only", default="", metavar="NAME")
+        one.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
+        if work in _COUNTS:
+            one.add_argument("--count", type=int, default=_COUNTS[work])
+            one.add_argument("--seed", type=int, default=0)
+        if work is parsers:
+            one.add_argument(
+                "--part", type=part, default=(1, 1), metavar="K/N", help="every Nth parser from K on"
+            )
+    arguments = parser.parse_args()
+    return int(arguments.work(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""A long load on a simulated engine: memory and descriptors of every process of bench, second by second.
+
+    python -m tests.bench.soak [--minutes 120] [--rate 200]
+
+From the second minute of the load to its end no process may grow by 1 MB a minute or more, nor hold more
+descriptors at the end. Prints a Markdown table and what a request takes on the disk; exits 1 where one does.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import chdir, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "integration"))
+from attacked import MARKS, Attacked
+
+WARM_UP_S = 120.0
+MOST_MB_PER_MINUTE = 1.0
+_EVERY_S = 1.0
+_END_S = 600.0  # for the summary, after the load
+
+
+@dataclass(frozen=True)
+class Sample:
+    at_s: float
+    rss_mb: float
+    descriptors: int
+
+
+class Soak(Attacked):
+    def __init__(self, room: Path, minutes: float, rate: float) -> None:
+        super().__init__(room)
+        self.minutes, self.rate = minutes, rate
+        self.samples: dict[str, list[Sample]] = defaultdict(list)  # by process
+        self.requests = 0
+
+    def measure(self) -> int:
+        """The exit code of the run."""
+        words = (
+            *("run", "--scenario", "fixed-length", "--backends", "first", "--rate", f"{self.rate:g}"),
+            *("--duration", f"{60 * self.minutes:g}", "--requests", f"{60 * self.minutes * self.rate:.0f}"),
+            *("--output-tokens", "8", "--no-probe", "--no-report"),
+        )
+        bench = self.begin(*words)
+        try:
+            until = time.monotonic() + 60 * self.minutes + _END_S
+            while bench.poll() is None and time.monotonic() < until:
+                self._sample(bench.pid)
+                time.sleep(_EVERY_S)
+        finally:
+            code = self.finish(bench)
+        assert code in (0, 4), f"exit code {code}: {self.said[-2000:]}"
+        self.requests = self.summary()["cells"][0]["requests"]["sent"]
+        return code
+
+    def _sample(self, pid: int) -> None:
+        """While there is a load."""
+        if not self.processes("load worker"):
+            return
+        for name in ("bench", *MARKS):
+            for number, one in enumerate([pid] if name == "bench" else self.processes(name)):
+                with suppress(OSError):
+                    self.samples[f"{name} {number}" if number else name].append(_sample_of(one))
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.run().path.rglob("*") if path.is_file())
+
+
+def _sample_of(pid: int) -> Sample:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    open_now = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return Sample(time.monotonic(), pages * os.sysconf("SC_PAGESIZE") / 1e6, open_now)
+
+
+def slope_mb_per_minute(samples: list[Sample]) -> float:
+    minutes = np.array([one.at_s / 60 for one in samples])
+    return float(np.polyfit(minutes - minutes[0], [one.rss_mb for one in samples], 1)[0])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=120)
+    parser.add_argument("--rate", type=float, default=200)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="soak-") as room, chdir(room):
+        soak = Soak(Path(room), arguments.minutes, arguments.rate)
+        soak.measure()
+        disk = soak.disk_bytes / soak.requests
+    print("| process | RSS, MB | slope, MB/min | descriptors | result |\n|---|--:|--:|--:|---|")
+    wrong = 0
+    for name, samples in soak.samples.items():
+        steady = [one for one in samples if one.at_s - samples[0].at_s >= WARM_UP_S]
+        if len(steady) < 60:
+            wrong += 1
+            print(f"| {name} | | | | {len(steady)} samples after {WARM_UP_S:g} s: too few |")
+            continue
+        slope, first, last = slope_mb_per_minute(steady), steady[0], steady[-1]
+        grows = slope >= MOST_MB_PER_MINUTE or last.descriptors > first.descriptors + 2
+        wrong += grows
+        print(
+            f"| {name} | {first.rss_mb:.0f} to {last.rss_mb:.0f} | {slope:+.3f} "
+            f"| {first.descriptors} to {last.descriptors} | {'**grows**' if grows else 'flat'} |"
+        )
+    print(
+        f"\n{soak.requests:,} requests in {arguments.minutes:g} minutes, {disk:,.0f} bytes on the disk each."
+    )
+    return 1 if wrong or not soak.samples else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

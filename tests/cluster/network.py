@@ -1,0 +1,155 @@
+"""Two machines on one: network namespaces joined by a cable, each node with a monotonic clock of its own.
+
+Needs root. Everything is stopped by its pid, and the namespaces are removed, whatever happens.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+BIN = Path(sys.executable).parent
+HEAD, OTHER = "10.201.7.1", "10.201.7.2"
+GCS_PORT, TRUTH_PORT = 6399, 8399
+AHEAD_S, BEHIND_S = 3000, -7  # of the nodes' clocks against that of the machine
+CLOCKS = {HEAD: AHEAD_S, OTHER: BEHIND_S}
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, timeout=10, capture_output=True)
+
+
+class Machines:
+    """Two namespaces and a cable. `HEAD` also has the server and bench, on the machine's own clock."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="bc", dir="/tmp"))  # short: Ray puts sockets below it
+        self._spaces = {HEAD: f"bench{os.getpid()}a", OTHER: f"bench{os.getpid()}b"}
+        self._started = []
+        token = self.folder / "token"
+        token.write_text(secrets.token_hex(32))
+        self.env = os.environ | {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            "RAY_TMPDIR": str(self.folder / "ray"),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "BENCH_CACHE": str(self.folder / "cache"),
+        }
+        self.delayed = False
+
+    def join(self):
+        ends = {HEAD: "benchva", OTHER: "benchvb"}
+        for space in self._spaces.values():
+            ip("netns", "add", space)
+        first, second = self._spaces[HEAD], self._spaces[OTHER]
+        ip(
+            *("link", "add", "benchva", "netns", first, "type", "veth"),
+            *("peer", "name", "benchvb", "netns", second),
+        )
+        for address, space in self._spaces.items():
+            ip("-n", space, "addr", "add", f"{address}/24", "dev", ends[address])
+            ip("-n", space, "link", "set", "lo", "up")
+            ip("-n", space, "link", "set", ends[address], "up")
+        delay = ["tc", "-n", second, "qdisc", "add", "dev", "benchvb", "root", "netem", "delay", "2ms"]
+        # Not every kernel has it; then the cable is as fast as it is.
+        self.delayed = subprocess.run(delay, capture_output=True, timeout=10).returncode == 0
+
+    def inside(self, address, *command, clock=0):
+        time_space = ["unshare", "-T", "--monotonic", str(clock), "--fork", "--kill-child"] if clock else []
+        return ["ip", "netns", "exec", self._spaces[address], *time_space, *map(str, command)]
+
+    def start(self, name, address, *command, clock=0):
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                self.inside(address, *command, clock=clock),
+                env=self.env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self._started.append(process)
+        return psutil.Process(process.pid)
+
+    def node(self, address):
+        """A node of the cluster with one CPU, on its own clock."""
+        place = ["--head", f"--port={GCS_PORT}"] if address == HEAD else [f"--address={HEAD}:{GCS_PORT}"]
+        command = [BIN / "ray", "start", *place, f"--node-ip-address={address}", "--num-cpus=1", "--block"]
+        small = ["--object-store-memory=100000000", "--disable-usage-stats", "--include-dashboard=false"]
+        head = small if address == HEAD else small[:1]
+        return self.start(f"node-{address}", address, *command, *head, clock=CLOCKS[address])
+
+    def run(self, *command, timeout=120, **env):
+        """bench, on the head's machine."""
+        return subprocess.run(
+            self.inside(HEAD, BIN / "bench", *command),
+            env=self.env | env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.folder,
+        )
+
+    def ledger(self, reset=False):
+        """Of the scripted server."""
+        method = "POST" if reset else "GET"
+        code = (
+            "import sys,urllib.request as u;"
+            f"print(u.urlopen(u.Request(sys.argv[1], method='{method}'), timeout=30).read().decode())"
+        )
+        url = f"http://{HEAD}:{TRUTH_PORT}/truth" + ("/reset" if reset else "")
+        done = subprocess.run(
+            self.inside(HEAD, sys.executable, "-c", code, url), capture_output=True, text=True, timeout=60
+        )
+        return json.loads(done.stdout)
+
+    def wait_for(self, port, seconds=60):
+        code = f"import socket; socket.create_connection(('{HEAD}', {port}), 1)"
+        give_up = time.monotonic() + seconds
+        while time.monotonic() < give_up:
+            if (
+                subprocess.run(self.inside(HEAD, sys.executable, "-c", code), capture_output=True).returncode
+                == 0
+            ):
+                return
+            time.sleep(0.3)
+        raise TimeoutError(self.logs())
+
+    def logs(self):
+        return "\n".join(f"== {path.name}\n{path.read_text()[-2000:]}" for path in self.folder.glob("*.log"))
+
+    def stop(self, process):
+        """A node: `ray start --block` ends what it has started; what is left is killed."""
+        family = [*process.children(recursive=True), process]
+        blocks = [one for one in family if _is_ray_start(one)] or [process]
+        for one in blocks:
+            with suppress(psutil.NoSuchProcess):
+                one.terminate()
+        for one in psutil.wait_procs(family, 20)[1]:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        return family
+
+    def close(self):
+        family = []
+        for process in reversed(self._started):
+            with suppress(psutil.NoSuchProcess):
+                family += self.stop(psutil.Process(process.pid))
+            process.wait(10)
+        for space in self._spaces.values():
+            subprocess.run(["ip", "netns", "del", space], capture_output=True, timeout=10)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def _is_ray_start(process):
+    with suppress(psutil.NoSuchProcess):
+        words = process.cmdline()
+        return "start" in words and "unshare" not in words[0] and any(word.endswith("/ray") for word in words)
+    return False

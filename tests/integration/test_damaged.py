@@ -1,0 +1,29 @@
+"""A file of a whole run is damaged later: `bench resume` measures its cell again, and the run is whole."""
+
+import json
+from pathlib import Path
+
+from scripted import SMALL, bench, define, run_folder
+
+from harness.errors import ExitCode
+from harness.store import RunFolder
+
+
+def test_a_damaged_cell_of_a_whole_run_is_measured_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("backends").mkdir()
+    define("one", ttft_ms=100, gap_ms=5)
+    measured = (ExitCode.OK, ExitCode.INVALID)
+    bench("run", "--scenario", "fixed-length", "--backends", "one", *SMALL, code=measured)
+    run = RunFolder(run_folder())
+    (cell,) = run.cells()
+    events = run.cell_path(cell) / "events.parquet"
+    data = bytearray(events.read_bytes())
+    data[len(data) // 2] ^= 1
+    events.write_bytes(data)
+    assert "nothing is missing" not in bench("resume", str(run.path), "--no-report", code=measured).stderr
+    (told,) = bench("verify", str(run.path), code=ExitCode.LIMIT_FAILED).stdout.splitlines()
+    assert f"set-aside/{cell}.1/events.parquet is damaged" in told
+    assert (run.path / "set-aside" / f"{cell}.1" / "events.parquet").read_bytes() == data
+    assert json.loads((run.path / "summary.json").read_text())["state"] != "interrupted"
+    assert run.cells() == [cell]
