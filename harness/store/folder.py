@@ -183,6 +183,7 @@ class RunFolder:
             KeyError,
             TypeError,
             StopIteration,
+            OverflowError,
             zlib.error,
             RecursionError,
         ) as error:
