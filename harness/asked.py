@@ -88,7 +88,7 @@ class Asked:
     # Lines of a file: that they are not so is an error where a value is used.
     @classmethod
     def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "Asked":
-        """Of `as_json`. Raises KeyError, TypeError, ValueError or StopIteration for anything else."""
+        """Of `as_json`. Raises KeyError, TypeError, ValueError, OverflowError or StopIteration otherwise."""
         rest = iter(lines)
         expectations = [Expected(**expected) for expected in dict(next(rest))["expectations"]]
         rows = (

@@ -20,14 +20,12 @@ class Entry(NamedTuple):
 
 def entries(summary: Summary) -> Iterator[Entry]:
     """Cells without an estimate have none."""
-    for label, point in dict.fromkeys((one.label, one.load) for one in summary.estimates):
-        figures: dict[str, float] = {}
-        for one in summary.estimates:
-            if (one.label, one.load) == (label, point):
-                named = zip(
-                    (f"{one.metric}.low", one.metric, f"{one.metric}.high"), one.interval, strict=True
-                )
-                figures |= {name: value for name, value in named if value is not None}
+    found: dict[tuple[str, LoadPoint], dict[str, float]] = {}
+    for one in summary.estimates:
+        named = zip((f"{one.metric}.low", one.metric, f"{one.metric}.high"), one.interval, strict=True)
+        known = {name: value for name, value in named if value is not None}
+        found.setdefault((one.label, one.load), {}).update(known)
+    for (label, point), figures in found.items():
         cells = [cell for cell in summary.cells if cell.label == label and cell.point == point]
         yield Entry(
             f"{summary.run} {label} {point.kind} {point.value:g}", _settings(summary, cells, point), figures

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.claims.book import Book, Claim
 from harness.claims.place import Place, place_of
-from harness.model import ClaimFinding, ClaimResult, ClaimWord, LoadPoint, Manifest, Summary
+from harness.model import ClaimFinding, ClaimResult, ClaimWord, LoadPoint, Manifest, PairVerdict, Summary
 
 OPEN: ClaimWord = "not decidable here"
 
@@ -95,17 +95,19 @@ def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[ClaimFinding
         if a is None or b is None:
             continue
         about, finding = f"{a} / {b}", place.finding(a, b, load, claim.measure)
-        if finding and finding.verdict == "not comparable":
-            yield _finding(about, load, (low, high), None, OPEN, f"not comparable: {finding.why}")
-            continue
-        if finding and finding.ratio is None and any(finding.left_out):  # estimates are of all runs
-            yield _finding(about, load, (low, high), None, OPEN, f"not enough runs: {finding.why}")
+        if finding and _says_nothing(finding):
+            yield _finding(about, load, (low, high), None, OPEN, f"{finding.verdict}: {finding.why}")
             continue
         measured = place.gain(a, b, load, claim.measure)
         if finding and finding.verdict == "same" and (low, high) == (1.0, math.inf):
             yield _finding(about, load, (low, high), measured, "contradicted", "the same within the noise")
             continue
         yield _one(about, load, (low, high), measured)
+
+
+def _says_nothing(finding: PairVerdict) -> bool:
+    """And the estimates, which are of all runs, cannot speak for it."""
+    return finding.verdict == "not comparable" or (finding.ratio is None and any(finding.left_out))
 
 
 def _one(

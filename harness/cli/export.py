@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--what", choices=_WHAT, help="rows to export (default: cells; of otlp always requests)"
     )
     parser.add_argument(
-        "--format", choices=(*_FORMATS, "otlp"), default="csv", help="format of the rows (default: csv)"
+        "--format", choices=tuple(_FORMATS), default="csv", help="format of the rows (default: csv)"
     )
     parser.add_argument(
         "--to",
@@ -62,11 +62,8 @@ def main(arguments: argparse.Namespace) -> int:
             names, rows = selected(connected, otlp.QUERY if as_spans else f"select * from {what}")
             if as_spans and arguments.to.startswith(("http://", "https://")):
                 _send(otlp.messages(names, rows), arguments.to)
-                return ExitCode.OK
-            with _opened(arguments.to) as stream:
-                if as_spans:
-                    stream.writelines(json.dumps(message) + "\n" for message in otlp.messages(names, rows))
-                else:
+            else:
+                with _opened(arguments.to) as stream:
                     _FORMATS[arguments.format](names, rows, stream)
         except duckdb.Error as error:
             raise SpecError(str(error).strip(), where=what) from None
@@ -100,7 +97,14 @@ def _write_jsonl(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> N
         stream.write(json_row(names, row) + "\n")
 
 
+def _write_spans(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
+    from harness.report.otlp import messages
+
+    stream.writelines(json.dumps(message) + "\n" for message in messages(names, rows))
+
+
 _FORMATS: dict[str, Callable[[Sequence[str], Iterator[Row], TextIO], None]] = {
     "csv": write_csv,
     "jsonl": _write_jsonl,
+    "otlp": _write_spans,
 }

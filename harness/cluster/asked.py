@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from harness.errors import SpecError
 
+OBJECT_STORE_BYTES = 256 << 20  # of a cluster that bench starts: Ray would take a third of the memory
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -15,11 +15,11 @@ import psutil
 
 from harness import paths
 from harness.child import without_credentials
+from harness.cluster.asked import OBJECT_STORE_BYTES
 from harness.errors import SetupError
 
 _UP_S = 60.0
 _DOWN_S = 20.0
-_OBJECT_STORE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def up(host: str, port: int, cpus: int) -> Head:
     command = [
         *(str(Path(sys.executable).with_name("ray")), "start", "--head", "--block"),
         *(f"--node-ip-address={host}", f"--port={port}", f"--num-cpus={cpus}"),
-        *(f"--object-store-memory={_OBJECT_STORE_BYTES}", "--include-dashboard=false"),
+        *(f"--object-store-memory={OBJECT_STORE_BYTES}", "--include-dashboard=false"),
         "--disable-usage-stats",
     ]
     with log.open("wb") as output:

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness import __version__
-from harness.cluster.asked import Asked
+from harness.cluster.asked import OBJECT_STORE_BYTES, Asked
 from harness.cluster.crew import Call, ClusterCrew, Place, reason_of
 from harness.cluster.node import About, Node, Way
 from harness.cluster.pings import TOKEN_BYTES, Clock
@@ -26,7 +26,6 @@ from harness.load.job import ClosedLoop, LoadJob
 _REACH_S = 5.0
 _PLACE_S = 30.0
 _START_S = 60.0
-_OBJECT_STORE_BYTES = 256 << 20
 _THREADS = 4  # of an actor: one hears the workers, the others take orders meanwhile
 
 
@@ -226,7 +225,7 @@ def _init(asked: Asked) -> None:
             address="local",
             num_cpus=asked.workers_per_node,
             include_dashboard=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
+            object_store_memory=OBJECT_STORE_BYTES,
             _node_ip_address="127.0.0.1",
             **quiet,
         )

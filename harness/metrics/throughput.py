@@ -50,7 +50,8 @@ def measured_window(
     before one mean answer after the first. `not_before_ns`: until then slots wait on purpose. `sessions`: of
     each request, equal numbers where they are turns of one chat, which keeps its slot between them.
     """
-    sent = requests[in_flight.held(requests)]
+    held = in_flight.held(requests)
+    sent = requests[held]
     measured = sent["phase"] == Phase.MEASURE
     answered = sent[measured & (sent["outcome"] == Outcome.OK)]
     if not len(answered):
@@ -66,7 +67,7 @@ def measured_window(
     else:
         filled = in_flight.filled_ns(sent)
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
-        own = np.arange(len(sent)) if sessions is None else sessions[in_flight.held(requests)]
+        own = np.arange(len(sent)) if sessions is None else sessions[held]
         end = _first_left_empty_ns(sent, own, slots)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:

@@ -187,6 +187,7 @@ class RunFolder:
             KeyError,
             TypeError,
             StopIteration,
+            OverflowError,
             zlib.error,
             RecursionError,
         ) as error:
