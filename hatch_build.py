@@ -8,7 +8,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PLACE = "harness/_commit"  # read by harness/build.py
+PLACE = "harness/_commit"  # read by harness/host/installation.py
 
 
 class CommitHook(BuildHookInterface[Any]):

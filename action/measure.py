@@ -13,8 +13,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from harness import paths
 from harness.errors import SpecError
+from harness.host import paths
 from harness.spec.backend_refs import load_backend
 
 SIDES = ("base", "head")

@@ -8,8 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from harness import agreement, claims, fairness
-from harness.asked import Asked
+from harness import agreement, claims, comparability
 from harness.compare import compare, rules_of
 from harness.compare.capacity import capacity
 from harness.compare.comparison import rows_of
@@ -21,12 +20,12 @@ from harness.metrics import (
     cache,
     classes,
     conservation,
-    enough,
     in_flight,
     latency,
     lengths,
     prefix,
     quality,
+    sample_size,
     throughput,
     usage,
 )
@@ -57,9 +56,10 @@ from harness.model import (
     Synchrony,
     WorkloadCard,
 )
-from harness.record import UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import UNKNOWN, Outcome, Phase, Records
+from harness.records.request_table import RequestTable
+from harness.records.series import Telemetry
 from harness.store import RunFolder
-from harness.telemetry import Telemetry
 from harness.validity import Evidence, judge, notices
 from harness.validity.steady import ramp_warnings
 from harness.validity.telemetry import gaps
@@ -79,12 +79,15 @@ class Beside(NamedTuple):
 
 
 def summarise_cell(
-    records: Records, facts: CellFacts, asked: Asked | None, telemetry: Telemetry = NO_TELEMETRY
+    records: Records,
+    facts: CellFacts,
+    requested: RequestTable | None,
+    telemetry: Telemetry = NO_TELEMETRY,
 ) -> CellResult:
     requests, steady, load = records.requests, _steady(records, facts), facts.load
     queue = backlog(requests, load)
     hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
-    facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, asked, hit_source)))
+    facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, requested, hit_source)))
     nulls: dict[str, str] = {}
 
     def statistics(name: str, values: NDArray[np.float64]) -> LatencyStats:
@@ -98,7 +101,7 @@ def summarise_cell(
     if counts.resent is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
     slots = load.slots
-    sessions = asked.sessions()[requests["seq"]] if asked is not None else None
+    sessions = requested.sessions()[requests["seq"]] if requested is not None else None
     window = throughput.measured_window(requests, slots, facts.client.spread_over_ns, sessions)
     shares = np.zeros(len(requests))
     rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
@@ -122,7 +125,7 @@ def summarise_cell(
     state = cell_state(requests, load)
     if state.state is None:
         nulls["state"] = state.why
-    answered = quality.quality(records, asked, unsaid=facts.request.unsaid)
+    answered = quality.quality(records, requested, unsaid=facts.request.unsaid)
     # By metric: a latency has statistics, a rate a number.
     figures: dict[str, Any] = {
         **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
@@ -133,9 +136,11 @@ def summarise_cell(
         load=load,
         started_unix_ns=facts.t0_unix_ns,
         workload_sha256=facts.workload.sha256,
-        validity=judge(Evidence(records, facts, hit_rate, asked, watched, steady, answered.answers, laws)),
+        validity=judge(
+            Evidence(records, facts, hit_rate, requested, watched, steady, answered.answers, laws)
+        ),
         requests=counts,
-        arrivals=arrivals.compare_cell(requests, load, asked),
+        arrivals=arrivals.compare_cell(requests, load, requested),
         **figures,
         goodput_requests_per_s=good.requests_per_s,
         **course._asdict(),
@@ -151,21 +156,21 @@ def summarise_cell(
         makespan_s=throughput.makespan_s(requests),
         window_kind=window.kind if window else None,
         **_loop(requests, facts, nulls)._asdict(),
-        sample=enough.amount(requests, facts.minimum).sample,
+        sample=sample_size.amount(requests, facts.minimum).sample,
         output_tokens=_output_tokens(records),
         events_per_arrival=bundling.merged_gaps(records)[1],
         prefix_cache_hit_rate=hit_rate,
         prefix_cache_source=hit_source,
         prefix_cache_ideal=facts.workload.ideal_hit_rate,
-        prefix_cache_ideal_by_block=None if asked is None else prefix.ideals(requests, asked),
+        prefix_cache_ideal_by_block=None if requested is None else prefix.ideals(requests, requested),
         **answered._asdict(),
         start=facts.start,
-        template_tokens=lengths.template_tokens(requests, asked),
-        by_kind=classes.by_kind(records, asked),
-        by_turn=classes.by_turn(records, asked),
+        template_tokens=lengths.template_tokens(requests, requested),
+        by_kind=classes.by_kind(records, requested),
+        by_turn=classes.by_turn(records, requested),
         **watched._asdict(),
         client=facts.client,
-        conditions=fairness.conditions(records, facts, hit_rate, asked),
+        conditions=comparability.conditions(records, facts, hit_rate, requested),
         nulls=nulls,
     )
 
@@ -200,17 +205,19 @@ def _course(
     return found, {"effective_concurrency": "an open loop has no slots"}
 
 
-def _reuse(requests: NDArray[np.void], asked: Asked | None, hit_source: str | None) -> dict[str, float]:
+def _reuse(
+    requests: NDArray[np.void], requested: RequestTable | None, hit_source: str | None
+) -> dict[str, float]:
     """What cell.json says of the whole workload, of the requests that the hit rate is about."""
     measured = requests["seq"][latency.answered(requests)]
-    if asked is None or not len(measured):
+    if requested is None or not len(measured):
         return {}
     counted = slice(None) if hit_source == "counters" else measured
-    shared, content = prefix.reusable(asked)
+    shared, content = prefix.reusable(requested)
     return {
         "content_tokens_mean": float(content[measured].mean()),
         "ideal_hit_rate": prefix.share(shared, content, counted),
-        "shared_share": prefix.ideal_hit_rate(asked, counted, warm=True),
+        "shared_share": prefix.ideal_hit_rate(requested, counted, warm=True),
     }
 
 
@@ -295,7 +302,7 @@ def summarise_run(
 ) -> Summary:
     """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
     others = others or Beside()
-    cells = fairness.with_manifest(cells, manifest, others.agreement)
+    cells = comparability.with_manifest(cells, manifest, others.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
     summary = Summary(
         run=manifest.run,
@@ -307,7 +314,7 @@ def summarise_run(
         simulated=any(cell.simulated for cell in cells),
         cells=cells,
         scaling=scaling(cells),
-        unequal=fairness.unequal(cells),
+        unequal=comparability.unequal(cells),
         **compare(cells, rules_of(manifest), pooled)._asdict(),
         stopping=_stopping(manifest),
         capacity=capacity(cells, manifest.repeats) if manifest.find_capacity else None,
@@ -326,7 +333,7 @@ def standing(
     others: Beside,
 ) -> Stand:
     """What is decided after the last look that the manifest says was taken; arguments of `summarise_run`."""
-    cells = fairness.with_manifest(cells, manifest, others.agreement)
+    cells = comparability.with_manifest(cells, manifest, others.agreement)
     return stand(rows_of(cells, pooled), rules_of(manifest))
 
 
@@ -355,8 +362,8 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
 
 
 def beside(folder: RunFolder, manifest: Manifest) -> Beside:
-    questions, asked = folder.read_answers()
-    in_order = {label: asked[label] for label in manifest.backends if label in asked}
+    questions, requested = folder.read_answers()
+    in_order = {label: requested[label] for label in manifest.backends if label in requested}
     return Beside(
         folder.read_cards().cards if folder.has("workload.json") else None,
         agreement.compare(agreement.from_json(questions), in_order) if questions else None,
@@ -374,8 +381,8 @@ def summarise_folder(folder: RunFolder, prices: Prices | None = None) -> Summary
         try:
             records, facts = folder.read_cell(name)
             facts = replace(facts, prices=prices or facts.prices)
-            asked, telemetry = folder.read_asked(facts.workload), folder.read_telemetry(name)
-            cells.append(summarise_cell(records, facts, asked, telemetry))
+            requested, telemetry = folder.read_requested(facts.workload), folder.read_telemetry(name)
+            cells.append(summarise_cell(records, facts, requested, telemetry))
             pooled[name] = samples(records)
         except SpecError as error:
             unreadable.append(notices.of_cell(error).warning(str(error)))

@@ -10,10 +10,10 @@ from random import Random
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.prompts.request import Message
-from harness.prompts.text import TextMaker
 from harness.spec.files import fingerprint
 from harness.spec.strict import build
+from harness.workload.prompts.request import Message
+from harness.workload.prompts.text import TextMaker
 
 Kind = Literal["arithmetic", "facts", "format", "copying", "memory", "retrieval"]
 

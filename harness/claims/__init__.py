@@ -3,7 +3,7 @@
 Pure but for one data file.
 """
 
-from harness.claims.book import Book, Claim, load_book
+from harness.claims.catalog import Catalog, Claim, load_book
 from harness.claims.judge import judge
 
-__all__ = ["Book", "Claim", "judge", "load_book"]
+__all__ = ["Catalog", "Claim", "judge", "load_book"]

@@ -7,14 +7,14 @@ else decides nothing. So does hardware of another kind than the claim's.
 import math
 from collections.abc import Iterator, Sequence
 
-from harness.claims.book import Book, Claim
-from harness.claims.place import Place, place_of
+from harness.claims.catalog import Catalog, Claim
+from harness.claims.run_context import RunContext, place_of
 from harness.model import ClaimFinding, ClaimResult, ClaimWord, LoadPoint, Manifest, PairVerdict, Summary
 
 OPEN: ClaimWord = "not decidable here"
 
 
-def judge(summary: Summary, manifest: Manifest, book: Book) -> list[ClaimResult]:
+def judge(summary: Summary, manifest: Manifest, book: Catalog) -> list[ClaimResult]:
     """The `claims` of summary.json; `summary` needs its cells, estimates and comparison.
 
     Simulated engines reproduce nothing and are not looked at.
@@ -23,7 +23,7 @@ def judge(summary: Summary, manifest: Manifest, book: Book) -> list[ClaimResult]
     return [entry for claim in book.claims if (entry := _entry(claim, place, book))]
 
 
-def _entry(claim: Claim, place: Place, book: Book) -> ClaimResult | None:
+def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None:
     """None where the run is not about it."""
     if claim.needs is not None or claim.measure is None or not place.is_about(claim):
         return None
@@ -70,7 +70,7 @@ def _places(found: Sequence[ClaimFinding], word: ClaimWord) -> str:
     return f"{word}: " + ", ".join(f"{about} at {' '.join(loads)}" for about, loads in mine.items())
 
 
-def _found(claim: Claim, place: Place) -> Iterator[ClaimFinding]:
+def _found(claim: Claim, place: RunContext) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
     for load in place.loads:
         if not claim.takes(load.kind, load.value):
@@ -88,7 +88,7 @@ def _found(claim: Claim, place: Place) -> Iterator[ClaimFinding]:
         yield _one(label, load, claim.limits, measured)
 
 
-def _pairs(claim: Claim, place: Place, load: LoadPoint) -> Iterator[ClaimFinding]:
+def _pairs(claim: Claim, place: RunContext, load: LoadPoint) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
     for better, worse, low, high in claim.pairs(place.present):
         a, b = place.label(better), place.label(worse)

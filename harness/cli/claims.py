@@ -11,7 +11,7 @@ from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
-    from harness.claims import Book, Claim
+    from harness.claims import Catalog, Claim
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
     print(json.dumps(as_json(entries), indent=1) if arguments.json else terminal(entries, width), end="")
 
 
-def _list(book: "Book", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
+def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([_plain(claim) for claim in chosen], indent=1))
         return

@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.runs import opened
-    from harness.compare.across import compare_runs, not_allowed, refused, regressions
+    from harness.compare.baseline import compare_runs, not_allowed, refused, regressions
     from harness.model import as_json
-    from harness.report import compared
+    from harness.report import baseline
 
     runs = opened(arguments.runs, arguments.out)
     floor = None if arguments.floor is None else arguments.floor / 100
@@ -61,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(as_json(document), indent=1))
     else:
-        print((compared.markdown if arguments.markdown else compared.terminal)(document))
+        print((baseline.markdown if arguments.markdown else baseline.terminal)(document))
     slower = bool(regressions(document)) if arguments.fail_on else False
     failed = slower or refused(document) or bool(not_allowed(document))
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK

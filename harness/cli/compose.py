@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness import paths
     from harness.engines.containers.files import MAIN, compose_files
+    from harness.host import paths
     from harness.spec.backend_refs import load_backend
 
     names = arguments.names or sorted(set(paths.definitions("backends")) - {"models"})

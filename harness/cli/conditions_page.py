@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.fairness import TABLE, Key
+from harness.comparability import TABLE, Key
 
 AREAS = {
     "work": "What is asked",

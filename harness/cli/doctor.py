@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import progress_display
-    from harness.cluster.asked import asked
+    from harness.cluster.options import asked
     from harness.cluster.placement import joined
     from harness.doctor.examine import examine
     from harness.doctor.loads import LOADS, QUICK

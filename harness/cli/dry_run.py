@@ -24,7 +24,7 @@ from harness.plan import MOST_LONGER, Cell, all_requests
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder, stored_runs
-from harness.traces import Trace, window
+from harness.workload.traces import Trace, window
 
 
 @dataclass(frozen=True, slots=True)

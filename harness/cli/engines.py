@@ -80,8 +80,8 @@ def _list() -> int:
 
 
 def _installable() -> "list[Backend]":
-    from harness import paths
     from harness.engines.install import needs_install
+    from harness.host import paths
     from harness.spec.backend_refs import load_backend
 
     names = sorted(set(paths.definitions("backends")) - {"models"})

@@ -4,8 +4,8 @@ import argparse
 import re
 from pathlib import Path
 
-from harness import paths
 from harness.errors import ExitCode, SpecError, StorageError
+from harness.host import paths
 
 EPILOG = """A scenario goes to ./workloads/NAME.toml, a backend to ./backends/NAME.toml: bench run in this
 directory finds them by name. Nothing is overwritten."""

@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness import paths
 from harness.cli import options
 from harness.errors import ExitCode, SpecError
+from harness.host import paths
 
 if TYPE_CHECKING:
     from harness.spec.backend import Backend

@@ -37,7 +37,7 @@ COMMANDS = {
     "probe": ("harness.cli.probe", "check a running engine against its definition"),
     "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
     "cluster": ("harness.cli.cluster", "start, stop or show a Ray cluster that sends load"),
-    "truth": ("harness.truth.cli", "run a scripted server with known timing"),
+    "truth": ("harness.mockserver.cli", "run a scripted server with known timing"),
     "completion": ("harness.cli.completion", "print a shell's completion script"),
 }
 
@@ -69,7 +69,7 @@ class _Parser(argparse.ArgumentParser):
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> NoReturn:
-        from harness.build import version_text
+        from harness.host.installation import version_text
 
         print(f"bench {version_text()}")
         sys.exit(ExitCode.OK)

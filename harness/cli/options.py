@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from harness.cli import amounts
+from harness.cli import argument_types
 from harness.errors import SpecError
-from harness.foreign import BadDocumentError, read_tables
+from harness.untrusted import BadDocumentError, read_tables
 
 RESULTS = Path("results")
 LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
@@ -42,7 +42,7 @@ def add_run_output(parser: argparse._ActionsContainer) -> None:
     )
     parser.add_argument(
         "--metrics-port",
-        type=amounts.address,
+        type=argument_types.address,
         metavar="[HOST:]PORT",
         help="serve the progress to Prometheus at /metrics (HOST default: 127.0.0.1)",
     )

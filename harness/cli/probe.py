@@ -75,7 +75,6 @@ def main(arguments: argparse.Namespace) -> int:
 def _engine(
     ref: "BackendRef", arguments: argparse.Namespace, say: "Say"
 ) -> "AbstractContextManager[EngineSession]":
-    from harness import paths
     from harness.engines.launch import resolve_launch
     from harness.engines.machine import Machine
     from harness.engines.models import find_model
@@ -83,6 +82,7 @@ def _engine(
     from harness.engines.request import EngineRequest
     from harness.engines.session import open_engine
     from harness.engines.simulate import simulated
+    from harness.host import paths
 
     choice = resolve_launch(ref, arguments.launch)
     if choice.mode == "simulate":

@@ -15,7 +15,7 @@ _FILES = ("report.html", "summary.json", "table.md")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from harness.trackers import TRACKERS
+    from harness.report.trackers import TRACKERS
 
     parser.epilog = EPILOG
     options.add_runs(parser)
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness.report.trackers import TRACKERS, entries
     from harness.store import open_run
-    from harness.trackers import TRACKERS, entries
 
     for name in arguments.runs:
         folder = open_run(name, arguments.out)

@@ -60,8 +60,8 @@ def _rebuild(folder: "RunFolder", width: int, priced: "Prices | None", *, as_jso
 
 def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:
     """Nothing is written: the folder says what we measured."""
-    from harness.peers import TOOLS as KNOWN
-    from harness.peers import recompute
+    from harness.metrics.peers import TOOLS as KNOWN
+    from harness.metrics.peers import recompute
     from harness.report import peers
 
     summary, tool = folder.read_summary(), KNOWN[name]

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.conduct import conduct
+    from harness.cli.run_session import conduct
     from harness.run.execute import Run
     from harness.run.options import stored_options
     from harness.run.prepare import prepare

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.cli import amounts, options, prices
+from harness.cli import argument_types, options, prices
 from harness.errors import ExitCode, SpecError
-from harness.observe.job import DEFAULT_HZ
+from harness.sampling.job import DEFAULT_HZ
 
 if TYPE_CHECKING:
     from harness.model import Summary
@@ -96,7 +96,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
 def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
     repeats.add_argument(
         "--repeats",
-        type=amounts.repeats,
+        type=argument_types.repeats,
         metavar="auto|N",
         help="runs per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
         "(default: auto for several backends, 1 for one)",
@@ -104,7 +104,7 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
     repeats.add_argument("--max-repeats", type=int, metavar="N", help="limit of --repeats auto (default: 10)")
     repeats.add_argument(
         "--budget",
-        type=amounts.duration_s,
+        type=argument_types.duration_s,
         metavar="TIME",
         help="--repeats auto starts no repeat that would end later, such as 2h, 45m, 90s",
     )
@@ -181,14 +181,14 @@ def measure(
         )
         return ExitCode.OK
 
-    from harness.cli.conduct import conduct
+    from harness.cli.run_session import conduct
     from harness.run.execute import Run
 
     return conduct(prepared, partial(Run.start, prepared), arguments, more)
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
-    from harness.cluster.asked import asked
+    from harness.cluster.options import asked
     from harness.run.options import RunOptions
 
     return RunOptions(

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.compare.across import Run
-from harness.compare.observed import Samples
-from harness.dotted import number_at
+from harness.compare.baseline import Run
+from harness.compare.run_values import Samples
 from harness.errors import SpecError
 from harness.model import Summary
+from harness.model.json_path import number_at
 from harness.store import RunFolder, open_run
 from harness.summary import folder_samples
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli import options
-from harness.cli.amounts import duration_s
+from harness.cli.argument_types import duration_s
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness import paths
     from harness.cli.output import progress_display
     from harness.engines.launch import resolve_launch
     from harness.engines.machine import Machine
@@ -34,6 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.preflight import Planned, require
     from harness.engines.request import EngineRequest
     from harness.engines.session import open_engine
+    from harness.host import paths
     from harness.run.interrupts import Interrupts
     from harness.spec.backend_refs import parse_backend_list
 

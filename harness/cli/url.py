@@ -100,7 +100,7 @@ def _urls(given: Sequence[str]) -> list[str]:
 
 
 def _find(url: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
-    from harness.engines.recognise import recognise
+    from harness.engines.detect import recognise
     from harness.engines.server import Server, api_key
     from harness.probe import look
     from harness.spec.backend_refs import load_backend

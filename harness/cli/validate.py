@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness import paths
+    from harness.host import paths
 
     files = arguments.files or [
         path for kind in ("workloads", "backends") for path in paths.definitions(kind).values()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.foreign import BadDocumentError, Secrets, inert, one_line, read_document
+from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
 
 _SHOWN_CHARS = 300
 REFUSALS = (401, 403)  # of a key

@@ -12,7 +12,7 @@ from harness.client.answer import Answer
 from harness.client.limits import CONNECT_S, Account, LimitError, Limits
 from harness.client.transport import Transport, accounted
 from harness.errors import SetupError
-from harness.foreign import Secrets, one_line
+from harness.untrusted import Secrets, one_line
 
 _DEFAULT = Limits()
 _NO_ANSWER = (

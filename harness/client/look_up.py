@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from harness.client.answer import Answer
 from harness.client.limits import Account, LimitError, Limits
 from harness.errors import SetupError
-from harness.foreign import Secrets, one_line
+from harness.untrusted import Secrets, one_line
 
 
 class LookUp:

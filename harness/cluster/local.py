@@ -13,10 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from harness import paths
-from harness.child import without_credentials
-from harness.cluster.asked import OBJECT_STORE_BYTES
+from harness.cluster.options import OBJECT_STORE_BYTES
 from harness.errors import SetupError
+from harness.host import paths
+from harness.host.helper_process import without_credentials
 
 _UP_S = 60.0
 _DOWN_S = 20.0

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from harness import __version__, scratch
+from harness import __version__
 from harness.cluster.pings import ClockServer
+from harness.host import scratch
 from harness.load.bodies import write_bodies
-from harness.load.carrier import Carrier, choose_carrier
-from harness.load.crew import LocalCrew, Process
 from harness.load.job import LoadJob
 from harness.load.spill import FILES
+from harness.load.transport import Transport, choose_transport
 from harness.load.worker import Share
+from harness.load.worker_pool import LocalWorkerPool, Process
 
 _LISTEN_S = 0.02  # an order from the coordinator waits so long at most
 _REACH_S = 5.0
@@ -39,7 +40,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    carrier: Carrier
+    transport: Transport
     trouble: str = ""
 
 
@@ -50,7 +51,7 @@ class Lost:
 Said = tuple[int, object]  # number of the worker, and its message
 
 
-class _ToldCrew(LocalCrew):
+class _ToldCrew(LocalWorkerPool):
     """Keeps what the workers say for the coordinator."""
 
     def __init__(self) -> None:
@@ -93,8 +94,8 @@ class Node:
         try:
             socket.create_connection((address.hostname or "", port), _REACH_S).close()
         except OSError as error:
-            return Way(choose_carrier(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
-        return Way(choose_carrier(job)[0])
+            return Way(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
+        return Way(choose_transport(job)[0])
 
     def open(self) -> None:
         """A new window; what was of the one before is gone."""
@@ -138,7 +139,7 @@ class _Window:
         self._shares: deque[tuple[Share, Sequence[bytes]]] = deque()
         self.begin_at: int | None = None
         self.stopping, self._ending, self._closing = (threading.Event() for _ in range(3))
-        self._crew = _ToldCrew()
+        self._worker_pool = _ToldCrew()
         self._folder: Path | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -149,9 +150,9 @@ class _Window:
 
     def hear(self, wait_s: float) -> list[Said]:
         give_up = time.monotonic() + wait_s
-        while not self._crew.said and time.monotonic() < give_up:
+        while not self._worker_pool.said and time.monotonic() < give_up:
             time.sleep(_LISTEN_S)
-        return [self._crew.said.popleft() for _ in range(len(self._crew.said))]
+        return [self._worker_pool.said.popleft() for _ in range(len(self._worker_pool.said))]
 
     def end(self) -> None:
         self._ending.set()
@@ -177,23 +178,23 @@ class _Window:
             try:
                 self._lead(self._folder)
             finally:
-                self._crew.close()
+                self._worker_pool.close()
                 self._ended.set()
             self._closing.wait()
 
     def _lead(self, folder: Path) -> None:
-        crew, told_t0, told_stop = self._crew, False, False
+        worker_pool, told_t0, told_stop = self._worker_pool, False, False
         while not self._ending.is_set():
             while self._shares:
-                crew.start(_here(*self._shares.popleft(), folder))
+                worker_pool.start(_here(*self._shares.popleft(), folder))
             if self.begin_at is not None and not told_t0:
-                crew.begin_at(self.begin_at)
+                worker_pool.begin_at(self.begin_at)
                 told_t0 = True
             if self.stopping.is_set() and not told_stop:
-                crew.stop()
+                worker_pool.stop()
                 told_stop = True
-            if crew.running():
-                crew.listen(_LISTEN_S)
+            if worker_pool.running():
+                worker_pool.listen(_LISTEN_S)
             else:
                 self._ending.wait(_LISTEN_S)
 

@@ -14,14 +14,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness import __version__
-from harness.cluster.asked import OBJECT_STORE_BYTES, Asked
-from harness.cluster.crew import Call, ClusterCrew, Place, reason_of
 from harness.cluster.node import About, Node, Way
+from harness.cluster.options import OBJECT_STORE_BYTES, ClusterOptions
 from harness.cluster.pings import TOKEN_BYTES, Clock
-from harness.cluster.trouble import cannot_join, cannot_place
+from harness.cluster.refusals import cannot_join, cannot_place
+from harness.cluster.worker_pool import Call, ClusterWorkerPool, Place, reason_of
 from harness.errors import SetupError, SpecError
-from harness.load.carrier import choose_carrier
 from harness.load.job import ClosedLoop, LoadJob
+from harness.load.transport import choose_transport
 
 _REACH_S = 5.0
 _PLACE_S = 30.0
@@ -32,7 +32,7 @@ _THREADS = 4  # of an actor: one hears the workers, the others take orders meanw
 class Cluster:
     """Load nodes for one window after another."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ClusterOptions) -> None:
         self.asked = asked
         self._places: list[Place] = []
         self._actors: list[Any] = []
@@ -45,7 +45,7 @@ class Cluster:
 
         return str(ray.util.get_node_ip_address())
 
-    def crew(self, job: LoadJob) -> ClusterCrew:
+    def worker_pool(self, job: LoadJob) -> ClusterWorkerPool:
         """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
         if not self._places or any(place.lost for place in self._places):
             self.leave()
@@ -55,7 +55,7 @@ class Cluster:
                 self.leave()  # a part of the nodes is not what was asked for
                 raise
         self._try_out(job)
-        return ClusterCrew(self._places)
+        return ClusterWorkerPool(self._places)
 
     def leave(self) -> None:
         """The actors end with their workers."""
@@ -136,9 +136,9 @@ class Cluster:
             way = _way(place, bare)
             if way.trouble:
                 raise SetupError(way.trouble, where=place.name, hint="its firewall, or the server's address")
-            if way.carrier is not choose_carrier(job)[0]:
+            if way.transport is not choose_transport(job)[0]:
                 raise SetupError(
-                    f"stamps arrivals in another way: {way.carrier.name}",
+                    f"stamps arrivals in another way: {way.transport.name}",
                     where=place.name,
                     hint="nodes need the same kind of system, and the same proxy in their environment",
                 )
@@ -165,7 +165,7 @@ def _loopback(host: str) -> bool:
 
 
 @contextmanager
-def joined(asked: Asked | None) -> Iterator[Cluster | None]:
+def joined(asked: ClusterOptions | None) -> Iterator[Cluster | None]:
     """Raises SetupError for all that keeps this process out of the cluster."""
     if asked is None:
         yield None
@@ -185,7 +185,7 @@ def members(address: str) -> list[Mapping[str, Any]]:
     """The nodes of a cluster, as Ray lists them. Raises SetupError."""
     import ray
 
-    _join(Asked(address, 1))
+    _join(ClusterOptions(address, 1))
     try:
         nodes: list[Mapping[str, Any]] = ray.nodes()
     finally:
@@ -198,7 +198,7 @@ def require_ray() -> None:
         raise SetupError("Ray is not installed", where="cluster", hint="pip install 'llm-servebench[ray]'")
 
 
-def _join(asked: Asked) -> None:
+def _join(asked: ClusterOptions) -> None:
     require_ray()
     _check_address(asked.address)
     before = signal.getsignal(signal.SIGTERM)
@@ -210,7 +210,7 @@ def _join(asked: Asked) -> None:
         signal.signal(signal.SIGTERM, before)  # Ray takes it
 
 
-def _init(asked: Asked) -> None:
+def _init(asked: ClusterOptions) -> None:
     """ "auto" is a cluster that this machine belongs to, else one of its own."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     import ray

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from harness.compare.kept import queue_reasons, why_not_kept
-from harness.compare.observed import labels
+from harness.compare.run_values import labels
+from harness.compare.slo_check import queue_reasons, why_not_kept
 from harness.model import Capacity, CellResult, TestedLoad
 
 # A queue a little above the capacity takes longer than any probe to show: the answer of an open loop is a

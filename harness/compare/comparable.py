@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from harness.comparability import unequal
 from harness.compare.evidence import ALL, RATES, TIMES, drift, kind_of, state_of
-from harness.compare.observed import Series
 from harness.compare.rules import Rules
-from harness.fairness import unequal
+from harness.compare.run_values import Series
 from harness.model import CellResult
 
 

@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.compare.noise import noise
-from harness.compare.observed import Samples, Series, loads, series
 from harness.compare.ranking import rank, weights_of
 from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
+from harness.compare.run_values import Samples, Series, loads, series
 from harness.compare.sequential import find_by_looks
 from harness.model import (
     VERDICT_METRICS,

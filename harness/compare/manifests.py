@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from harness.fairness import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
+from harness.comparability import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
 from harness.model import BackendEntry, Difference, Manifest, known
 
 NOT_GIVEN = "not given"

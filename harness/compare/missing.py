@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.compare.observed import Series, loads, series
-from harness.dotted import number_at
+from harness.compare.run_values import Series, loads, series
 from harness.errors import SpecError
 from harness.model import CellResult, LoadPoint, Manifest, MissingFigure
+from harness.model.json_path import number_at
 from harness.spec.strict import nearest
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.compare.observed import Series, aligned
+from harness.compare.run_values import Series, aligned
 from harness.metrics.distribution import samples_needed
 from harness.model import Interval, Method
 from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio

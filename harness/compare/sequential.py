@@ -9,9 +9,9 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.compare.observed import Series
-from harness.compare.prospect import LEAST_CHANCE
+from harness.compare.futility import LEAST_CHANCE
 from harness.compare.rules import Rules
+from harness.compare.run_values import Series
 from harness.compare.verdict import find
 from harness.model import LoadPoint, PairVerdict
 

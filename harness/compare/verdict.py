@@ -8,10 +8,10 @@ from itertools import combinations
 
 from harness.compare.comparable import refusal, refusals
 from harness.compare.evidence import kind_of
-from harness.compare.observed import Series
-from harness.compare.prospect import Prospect
+from harness.compare.futility import Prospect
 from harness.compare.ratio import Ratio, ratio
 from harness.compare.rules import Rules
+from harness.compare.run_values import Series
 from harness.model import VERDICT_METRICS, Interval, LoadPoint, PairVerdict, Word
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.student import t_quantile

@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.metrics.latency import Floats, e2e_ms, event_gaps_ms, ttft_ms
 from harness.model import ClientErrors, ErrorSpread
-from harness.record import GENERATED, Outcome, Records
+from harness.records.layout import GENERATED, Outcome, Records
 
 LedgerRecord = Mapping[str, object]  # one of `records` in the server's /truth
 

@@ -10,7 +10,7 @@ from typing import Self
 
 import psutil
 
-from harness.observe.sources.system import busy_s
+from harness.sampling.sources.system import busy_s
 
 
 @contextmanager

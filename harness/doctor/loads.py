@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.model import TriedLoad
-from harness.schedule import arrivals
+from harness.workload.arrivals import arrivals
 
 PATH = "/v1/chat/completions"
 SEED = 1

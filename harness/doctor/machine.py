@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.load.stamps import StampClock, kernel_stamps_work
 from harness.model import ClockFacts, HostFacts, LimitFacts, Record
-from harness.observe.host import host_facts
+from harness.sampling.machine import host_facts
 
 SPARE_DESCRIPTORS = 64  # of a process, beside its connections
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -11,11 +11,12 @@ from harness.doctor.compare import find_errors, true_records
 from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import TTFT_MS, Load
 from harness.errors import SetupError
-from harness.facts import client_stats
 from harness.load import run_load
+from harness.load.client_stats import client_stats
 from harness.load.job import LoadResult
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import measured_window, rates, work_shares
+from harness.mockserver import MockServer, running
 from harness.model import (
     CellFacts,
     CellWorkload,
@@ -28,8 +29,7 @@ from harness.model import (
     ScriptedServer,
 )
 from harness.model import Load as CellLoad
-from harness.record import Records
-from harness.truth import TruthServer, running
+from harness.records.layout import Records
 from harness.validity import Evidence, judge
 
 
@@ -39,15 +39,15 @@ def measure(load: Load, core: int | None, cluster: Cluster | None = None) -> Mea
     timing = {"ttft_ms": TTFT_MS, "gap_ms": load.gap_ms, "chars_per_token": 1, "no_prefix_cache": True}
     with running(**timing, **place) as server:
         pin(server.pid, core)
-        job, crew = load.job(server.url), None
+        job, worker_pool = load.job(server.url), None
         if cluster is not None:
             job = replace(job, workers=cluster.asked.workers)
-            crew = cluster.crew(job)
+            worker_pool = cluster.worker_pool(job)
         before = Usage.now(server.pid)
-        result = run_load(job, crew=crew)
+        result = run_load(job, worker_pool=worker_pool)
         after = Usage.now(server.pid)
         truth = _ask(server)
-    nodes = crew.nodes() if crew is not None else ()
+    nodes = worker_pool.nodes() if worker_pool is not None else ()
     records, facts = result.records, _cell_facts(load, result, nodes)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
@@ -82,7 +82,7 @@ def _of_node(node: LoadNode, records: Records, ledger: list[dict[str, Any]], t0_
     return OnNode(node, int(np.count_nonzero(mine)), before_ms)
 
 
-def _ask(server: TruthServer) -> dict[str, Any]:
+def _ask(server: MockServer) -> dict[str, Any]:
     try:
         return server.truth()
     except OSError as error:

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from harness import paths
 from harness.doctor.loads import Kind
 from harness.doctor.verdict import MIN_STREAMS
 from harness.errors import StorageError
-from harness.foreign import read_document
+from harness.host import paths
 from harness.model import DoctorResult, HostFacts, Record, as_json, from_json
 from harness.store.atomic import storage_error, write_json
+from harness.untrusted import read_document
 
 SCHEMA = 1
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import paths
-from harness.child import CREDENTIAL, without_credentials
 from harness.engines.install import EngineEnv
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
+from harness.host import paths
+from harness.host.helper_process import CREDENTIAL, without_credentials
 from harness.spec.backend import Backend, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest

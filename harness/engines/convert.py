@@ -4,12 +4,12 @@ from pathlib import Path
 
 import msgspec
 
-from harness import paths
 from harness.engines.cache import Say, built
 from harness.engines.install import EngineEnv
 from harness.engines.watch import run_logged, tail
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
+from harness.host import paths
 from harness.spec.files import fingerprint
 from harness.spec.models import Track
 

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.prompts.request import Constraint
 from harness.spec.backend import Backend
 from harness.spec.dialect import Dialect
 from harness.spec.scenario import Request
 from harness.spec.template import fill
+from harness.workload.prompts.request import Constraint
 
 Message = Mapping[str, object]  # role, content; those of tools have more
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from harness import paths
-from harness.child import without_credentials
 from harness.engines.cache import Say, built, completed
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.engines.watch import run_logged, tail
 from harness.errors import SetupError, SpecError
+from harness.host import paths
+from harness.host.helper_process import without_credentials
 from harness.spec.backend import Backend, Install
 from harness.spec.files import fingerprint
 from harness.spec.versions import pinned

@@ -7,8 +7,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from harness import paths
-from harness.engines import leftovers
+from harness.engines import orphans
 from harness.engines.cache import Say
 from harness.engines.command import HOST
 from harness.engines.containers.compose_tool import find_compose
@@ -19,6 +18,7 @@ from harness.engines.install import installed
 from harness.engines.launch import DEVICE_FILES
 from harness.engines.ports import check_port
 from harness.engines.server import Server, api_key
+from harness.host import paths
 from harness.spec.backend import Backend
 
 
@@ -60,7 +60,7 @@ class Machine:
         return gpu_count()
 
     def check_gpus_free(self, gpus: Sequence[str]) -> None:
-        if leftovers.stale():  # stopped before the first engine starts
+        if orphans.stale():  # stopped before the first engine starts
             return
         if self._say:
             await_free(gpus, self._gpu_wait_s, self._say)
@@ -68,7 +68,7 @@ class Machine:
             raise in_use(gpus, uses)
 
     def check_port(self, port: int) -> None:
-        if not leftovers.stale():
+        if not orphans.stale():
             check_port(HOST, port)
 
     def check_server(self, definition: Backend, url: str) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from harness import paths
 from harness.engines.cache import Say, built
 from harness.engines.convert import converted
 from harness.engines.install import EngineEnv
 from harness.engines.pip import Pip
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
-from harness.foreign import read_document
+from harness.host import paths
 from harness.spec.models import Model, Track, choose_model
+from harness.untrusted import read_document
 
 
 class _Fetched(msgspec.Struct):

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import scratch
-from harness.engines import leftovers
+from harness.engines import orphans
 from harness.engines.cache import Say
 from harness.engines.command import HOST, build_command
+from harness.engines.engine_files import write_files
 from harness.engines.install import EngineEnv, install_engine, needs_install
 from harness.engines.process import EngineProcess
-from harness.engines.scratch import write_files
 from harness.engines.started import EngineFacts, Started
 from harness.engines.weights import Weights
+from harness.host import scratch
 from harness.spec.backend import Backend
 
 
@@ -48,6 +48,6 @@ def start_process(
                 "torch_source": env.torch_source if env else None,
             }
 
-        with leftovers.noted(label, process.pid, log), process:
+        with orphans.noted(label, process.pid, log), process:
             timeout_s = definition.server.startup_timeout_s
             yield Started(process, f"http://{HOST}:{port}", weights, facts, timeout_s, began)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
-from harness.dotted import number_at
+from harness.model.json_path import number_at
 
 # Ratios: one engine per label set, and their mean is the whole's.
 _RATIOS = ("kv_use", "cache_hit_rate")

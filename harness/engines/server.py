@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from harness.child import withhold
 from harness.client import Answer, Client, Limits
-from harness.dotted import value_at
 from harness.engines.dialect import Message
 from harness.engines.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError, SpecError
-from harness.foreign import BadDocumentError, one_line
+from harness.host.helper_process import withhold
+from harness.model.json_path import value_at
 from harness.spec.backend import Backend, Probe, Step
 from harness.spec.template import fill
+from harness.untrusted import BadDocumentError, one_line
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
 KEY_HINT = (

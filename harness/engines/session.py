@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
-from harness.engines import leftovers
+from harness.engines import orphans
 from harness.engines.cache import Say
 from harness.engines.command import HOST, SERVED_NAME, configured
 from harness.engines.containers.launch import start_container
@@ -16,12 +16,12 @@ from harness.engines.known import known
 from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
-from harness.engines.prepare import first_name, hello, named_hello, prepare
 from harness.engines.process_launch import start_process
 from harness.engines.ready import failure, wait_ready
 from harness.engines.request import EngineRequest
 from harness.engines.server import Server, api_key
-from harness.engines.started import EngineFacts, Life
+from harness.engines.smoke_test import first_name, hello, named_hello, prepare
+from harness.engines.started import EngineFacts, ProcessHandle
 from harness.engines.watch import tail
 from harness.engines.weights import Weights
 from harness.errors import SetupError, SpecError
@@ -38,7 +38,7 @@ class EngineSession(Server):
         base_url: str,
         served_name: str,
         key: str = "",
-        life: Life | None = None,
+        life: ProcessHandle | None = None,
         log: Path | None = None,
     ) -> None:
         super().__init__(definition, base_url, served_name, key)
@@ -85,7 +85,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     model_name, model = request.model_name, request.model
     serves_weights = ref.definition.backend.weights != "none"
     definition = configured(ref.definition, model if serves_weights else None, request.values)
-    remarks = leftovers.clear(say)
+    remarks = orphans.clear(say)
     port = _port(definition)
 
     def weights_for(env: EngineEnv | None) -> Weights | None:

@@ -7,10 +7,10 @@ import dataclasses
 from collections.abc import Sequence
 
 from harness.errors import SpecError
+from harness.mockserver.dialects import DIALECTS
+from harness.mockserver.faults import Fault
 from harness.spec.backend import BackendRef, Engine, Process
 from harness.spec.strict import nearest
-from harness.truth.dialects import DIALECTS
-from harness.truth.faults import Fault
 
 TIMING = ("--ttft-ms", "20", "--gap-ms", "5", "--prefill-us-per-token", "50", "--loading-s", "0.2")
 

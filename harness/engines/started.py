@@ -69,7 +69,7 @@ class EngineFacts(TypedDict, total=False):
     remarks: list[str]
 
 
-class Life(Protocol):
+class ProcessHandle(Protocol):
     """Of an engine that was started here."""
 
     def exited(self) -> str | None:
@@ -80,7 +80,7 @@ class Life(Protocol):
 class Started:
     """An engine that was told to start and may still be loading."""
 
-    life: Life
+    life: ProcessHandle
     base_url: str
     weights: Weights | None  # None: it brings its own
     facts: Callable[[], EngineFacts]  # for the record, once it serves: plain JSON, nothing secret

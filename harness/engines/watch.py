@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.child import without_credentials
 from harness.engines.cache import Say
+from harness.host.helper_process import without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.made import Made
+from harness.load.lazy_sequence import LazySequence
 
 
-class BodyFile(Made[bytes]):
+class BodyFile(LazySequence[bytes]):
     """Those of `spans` (start and end per body) in the file at `path`, which outlives every use.
 
     A copy for another process is the path and the spans.

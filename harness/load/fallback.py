@@ -12,23 +12,23 @@ import httpx
 import uvloop
 from asyncio_throttle.throttler import Throttler
 
-from harness.load.ends import AT_CAP, DRAIN_OVER, LATE, NEVER_SENT, NO_CONNECTION, STOPPED
-from harness.load.flow import failure_of
+from harness.load.connection import failure_of
+from harness.load.dispatcher import Dispatcher
+from harness.load.event_loop import CHORE_NS, Counters, Limits
+from harness.load.failures import AT_CAP, DRAIN_OVER, LATE, NEVER_SENT, NO_CONNECTION, STOPPED
+from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
-from harness.load.loop import CHORE_NS, Counters, Limits
-from harness.load.settle import Exchange
-from harness.load.way import proxy_for
+from harness.load.route import proxy_for
 from harness.load.wire import build_request
-from harness.load.work import Work
-from harness.record import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome
 
 _SENDS = 4  # requests between two looks at the sockets
 _OPENINGS_PER_S = 2_000  # a listen backlog overflows silently and costs a second per connection
 _OPENING_S = 10.0
 
 
-class AsyncWindow:
+class FallbackLoop:
     """Same conduct as `loop.Window`, one task per request in flight."""
 
     def __init__(self, job: LoadJob, bodies: Sequence[bytes], seqs: list[int], limits: Limits) -> None:
@@ -49,8 +49,10 @@ class AsyncWindow:
     def open_ahead(self, count: int) -> str:
         return self._runner.run(self._open_ahead(count))
 
-    def run(self, work: Work, settle: Callable[[Exchange], object], chore: Callable[[], bool]) -> bool:
-        return self._runner.run(self._drive(work, settle, chore))
+    def run(
+        self, dispatcher: Dispatcher, finalize: Callable[[Exchange], object], chore: Callable[[], bool]
+    ) -> bool:
+        return self._runner.run(self._drive(dispatcher, finalize, chore))
 
     def close(self) -> None:
         self._runner.run(self._transport.aclose())
@@ -84,7 +86,7 @@ class AsyncWindow:
         return problem and f"{opened} of {wanted} connections opened ahead: {problem}"
 
     async def _drive(
-        self, work: Work, settle: Callable[[Exchange], object], chore: Callable[[], bool]
+        self, dispatcher: Dispatcher, finalize: Callable[[Exchange], object], chore: Callable[[], bool]
     ) -> bool:
         counters, changed = self.counters, asyncio.Event()
         finished: deque[Exchange] = deque()
@@ -94,10 +96,10 @@ class AsyncWindow:
         async def carry(exchange: Exchange) -> None:
             await self._carry(exchange)
             counters.in_flight -= 1
-            if work.waits_for_answers:
-                settle(exchange)
+            if dispatcher.waits_for_answers:
+                finalize(exchange)
             else:
-                work.freed(exchange.index, exchange.sent, exchange.end)
+                dispatcher.freed(exchange.index, exchange.sent, exchange.end)
                 finished.append(exchange)
             changed.set()
 
@@ -109,7 +111,7 @@ class AsyncWindow:
                     self._stopped = True
                     break  # before a task is made: one cancelled ahead of its first step runs nothing
             for _ in range(_SENDS):
-                request = work.take(now, counters.in_flight)
+                request = dispatcher.take(now, counters.in_flight)
                 if request is None:
                     break
                 counters.in_flight += 1
@@ -118,17 +120,17 @@ class AsyncWindow:
                 task = asyncio.create_task(carry(Exchange(self._seqs[request[1]], *request)))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
-            self._give_up(work.dropped, Outcome.DROPPED, AT_CAP, settle)
-            work.dropped.clear()
-            if not work.left(now, counters.in_flight) and (
+            self._give_up(dispatcher.dropped, Outcome.DROPPED, AT_CAP, finalize)
+            dispatcher.dropped.clear()
+            if not dispatcher.left(now, counters.in_flight) and (
                 not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
             ):
                 break
-            wake = min(next_chore, work.next_due(counters.in_flight))
+            wake = min(next_chore, dispatcher.next_due(counters.in_flight))
             changed.clear()
             if finished or wake <= now:  # one step, then what arrived meanwhile is read
                 if finished:
-                    settle(finished.popleft())
+                    finalize(finished.popleft())
                 await asyncio.sleep(0)
                 continue
             try:
@@ -140,9 +142,9 @@ class AsyncWindow:
             task.cancel()
         await asyncio.gather(*self._tasks)
         for exchange in finished:
-            settle(exchange)
+            finalize(exchange)
         unsent = (Outcome.CANCELLED, STOPPED) if self._stopped else (Outcome.DROPPED, NEVER_SENT)
-        self._give_up(work.overdue(time.monotonic_ns()), *unsent, settle)
+        self._give_up(dispatcher.overdue(time.monotonic_ns()), *unsent, finalize)
         return self._stopped
 
     def _give_up(
@@ -150,12 +152,12 @@ class AsyncWindow:
         requests: list[tuple[int, int]],
         outcome: Outcome,
         error: str,
-        settle: Callable[[Exchange], object],
+        finalize: Callable[[Exchange], object],
     ) -> None:
         for intended, index in requests:
             exchange = Exchange(self._seqs[index], intended, index, end=time.monotonic_ns())
             exchange.failure, exchange.error = outcome, error
-            settle(exchange)
+            finalize(exchange)
 
     async def _carry(self, exchange: Exchange) -> None:
         """One request to its end, however it ends; only a bug raises."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.bounds import UNTOLD_BYTES
-from harness.record import Records
+from harness.records.layout import Records
 
 StampSource = Literal["kernel", "user"]
 

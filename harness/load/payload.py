@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.record import UNKNOWN, EventKind
+from harness.records.layout import UNKNOWN, EventKind
 
 _MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is none
 

@@ -9,9 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from harness import scratch
-from harness.load.carrier import Carrier, choose_carrier
-from harness.load.crew import Crew, LocalCrew, Worker
+from harness.host import scratch
 from harness.load.job import (
     ClientFacts,
     ClosedLoop,
@@ -21,10 +19,12 @@ from harness.load.job import (
     Progress,
     ProgressSink,
 )
-from harness.load.share import choose_workers, split
+from harness.load.sharding import choose_workers, split
 from harness.load.spill import merge
+from harness.load.transport import Transport, choose_transport
 from harness.load.worker import Share
-from harness.record import UNKNOWN, Outcome, Phase, Records, empty_requests
+from harness.load.worker_pool import LocalWorkerPool, Worker, WorkerPool
+from harness.records.layout import UNKNOWN, Outcome, Phase, Records, empty_requests
 
 _LISTEN_S = 0.1
 _STOP_GRACE_S = 10.0
@@ -36,7 +36,7 @@ def run_load(
     job: LoadJob,
     progress: ProgressSink | None = None,
     stop: threading.Event | None = None,
-    crew: Crew[Any] | None = None,
+    worker_pool: WorkerPool[Any] | None = None,
 ) -> LoadResult:
     """Blocks until the window is closed and every request in it has ended.
 
@@ -45,55 +45,55 @@ def run_load(
     workers somewhere else; None: here.
     """
     stop = stop or threading.Event()
-    carrier, reason = choose_carrier(job)
-    crew = crew or LocalCrew()
+    transport, reason = choose_transport(job)
+    worker_pool = worker_pool or LocalWorkerPool()
     with scratch.folder("load") as root:
         try:
             for index, (part, seqs) in enumerate(split(job, job.workers or choose_workers(job))):
                 folder = root / str(index)
                 folder.mkdir()
-                crew.start(Share(part, seqs, index, folder, carrier))
-            while not stop.is_set() and not all(worker.ready for worker in crew.running()):
-                crew.listen(_LISTEN_S)
+                worker_pool.start(Share(part, seqs, index, folder, transport))
+            while not stop.is_set() and not all(worker.ready for worker in worker_pool.running()):
+                worker_pool.listen(_LISTEN_S)
             unix = time.time_ns() - time.monotonic_ns()
-            t0 = crew.begin()
-            told_to_stop = _follow(crew, len(job.bodies), t0, progress, stop)
-            t0 = crew.collect(t0)
+            t0 = worker_pool.begin()
+            told_to_stop = _follow(worker_pool, len(job.bodies), t0, progress, stop)
+            t0 = worker_pool.collect(t0)
         finally:
-            crew.close()
-        lost = [_missing(worker, job, t0) for worker in crew.workers if worker.facts is None]
-        folders = [worker.share.folder for worker in crew.workers]
+            worker_pool.close()
+        lost = [_missing(worker, job, t0) for worker in worker_pool.workers if worker.facts is None]
+        folders = [worker.share.folder for worker in worker_pool.workers]
         records = merge(folders, np.concatenate([empty_requests(0), *lost]), _LOST)
     return LoadResult(
         t0_monotonic_ns=t0,
         t0_unix_ns=t0 + unix,
         records=records,
-        client=_client_facts(crew.workers, carrier, reason, records),
-        interrupted=told_to_stop and any(w.facts is None or w.facts.stopped for w in crew.workers),
+        client=_client_facts(worker_pool.workers, transport, reason, records),
+        interrupted=told_to_stop and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
         unsent=len(job.bodies) - len(records.requests),
         planned=len(job.bodies),
     )
 
 
 def _follow(
-    crew: Crew[Any], planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event
+    worker_pool: WorkerPool[Any], planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event
 ) -> bool:
     """Until no worker runs; True where they were told to stop before that."""
     give_up = None
-    while crew.running():
-        crew.listen(_LISTEN_S)
+    while worker_pool.running():
+        worker_pool.listen(_LISTEN_S)
         if progress is not None and time.monotonic_ns() > t0:
-            progress(_progress(crew, planned, t0))
+            progress(_progress(worker_pool, planned, t0))
         if stop.is_set() and give_up is None:
             give_up = time.monotonic() + _STOP_GRACE_S
-            crew.stop()
+            worker_pool.stop()
         elif give_up is not None and time.monotonic() > give_up:
             break
     return give_up is not None
 
 
-def _progress(crew: Crew[Any], planned: int, t0: int) -> Progress:
-    pulses = [worker.pulse for worker in crew.workers if worker.pulse is not None]
+def _progress(worker_pool: WorkerPool[Any], planned: int, t0: int) -> Progress:
+    pulses = [worker.pulse for worker in worker_pool.workers if worker.pulse is not None]
     return Progress(
         elapsed_s=(time.monotonic_ns() - t0) / 1e9,
         planned=planned,
@@ -101,8 +101,10 @@ def _progress(crew: Crew[Any], planned: int, t0: int) -> Progress:
         done=sum(pulse.done for pulse in pulses),
         failed=sum(pulse.failed for pulse in pulses),
         in_flight=sum(pulse.in_flight for pulse in pulses),
-        recent_ttft_ms=statistics.median(crew.recent_ttft_ns) / 1e6 if crew.recent_ttft_ns else None,
-        recent_output_tokens_per_s=crew.text_events_per_s(),
+        recent_ttft_ms=statistics.median(worker_pool.recent_ttft_ns) / 1e6
+        if worker_pool.recent_ttft_ns
+        else None,
+        recent_output_tokens_per_s=worker_pool.text_events_per_s(),
     )
 
 
@@ -147,7 +149,9 @@ def _largest(values: list[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _client_facts(workers: Sequence[Worker], carrier: Carrier, reason: str, records: Records) -> ClientFacts:
+def _client_facts(
+    workers: Sequence[Worker], transport: Transport, reason: str, records: Records
+) -> ClientFacts:
     facts = [worker.facts for worker in workers if worker.facts is not None]
     schedule = next((worker.share.job.schedule for worker in workers), None)
     rows = records.requests
@@ -162,7 +166,7 @@ def _client_facts(workers: Sequence[Worker], carrier: Carrier, reason: str, reco
     if shared:
         notes.append(f"{shared} of {text_events} text events arrived in one read with the event before")
     return ClientFacts(
-        stamp_source="kernel" if carrier is Carrier.KERNEL_STAMPS else "user",
+        stamp_source="kernel" if transport is Transport.KERNEL_STAMPS else "user",
         stamp_uncertainty_ns=max((fact.stamp_uncertainty_ns for fact in facts), default=0),
         tick_ns=max((fact.longest_tick_ns for fact in facts), default=0),
         workers=len(workers),

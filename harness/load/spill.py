@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.made import Made
-from harness.load.settle import Settled
-from harness.record import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Records
+from harness.load.finalize import Finalized
+from harness.load.lazy_sequence import LazySequence
+from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Records
 
 # A row also tells how many bytes the request has in each of the other files.
 _BLOBS = ("events", "texts", "calls", "reasons", "errors")
@@ -36,12 +36,12 @@ class Spill:
         self._rows: list[tuple[int, ...]] = []
         self._bytes = 0
 
-    def add(self, settled: Settled) -> None:
-        strings = (settled.text, settled.tool_calls, settled.finish_reason, settled.error)
-        blobs = (settled.events.tobytes(), *(text.encode("utf-8", "replace") for text in strings))
+    def add(self, finalized: Finalized) -> None:
+        strings = (finalized.text, finalized.tool_calls, finalized.finish_reason, finalized.error)
+        blobs = (finalized.events.tobytes(), *(text.encode("utf-8", "replace") for text in strings))
         sizes = [len(blob) for blob in blobs]
         self._pending.append(blobs)
-        self._rows.append((*settled.row, *sizes))
+        self._rows.append((*finalized.row, *sizes))
         self._bytes += sum(sizes) + _ROW_DTYPE.itemsize
         if self._bytes >= _FLUSH_BYTES:
             self.flush()
@@ -77,7 +77,7 @@ def move(folder: Path, by: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> 
     (folder / "rows").write_bytes(rows.tobytes())
 
 
-class FileTexts(Made[str]):
+class FileTexts(LazySequence[str]):
     """Strings of a mapped file, decoded when asked for."""
 
     def __init__(self, blob: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:

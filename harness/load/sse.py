@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.load.payload import CallPart, Payload, read_json
-from harness.record import GENERATED, UNKNOWN, EventKind
+from harness.records.layout import GENERATED, UNKNOWN, EventKind
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")  # atomic: \r\n is one line end, never two
 _STRING = re.compile(rb'"(?:content|text|reasoning|reasoning_content)"\s*:\s*"')

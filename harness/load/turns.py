@@ -6,16 +6,16 @@ The job holds them with marks in the place of what is not known yet. A mark is a
 import json
 from collections.abc import Sequence
 
+from harness.load.finalize import Finalized
 from harness.load.job import Sessions
-from harness.load.made import Made
-from harness.load.settle import Settled
-from harness.record import Outcome, content
+from harness.load.lazy_sequence import LazySequence
+from harness.records.layout import Outcome, content
 
 ANSWER = b"\x00"  # the assistant's message: the answers of the session in their order, from its first
 TOOL = b"\x01"  # the start of a message that answers the call before it, up to its content
 
 
-class TurnBodies(Made[bytes]):
+class TurnBodies(LazySequence[bytes]):
     def __init__(self, bodies: Sequence[bytes], sessions: Sessions) -> None:
         self._bodies, self._sessions = bodies, sessions.session.tolist()
         self._answers: dict[int, list[tuple[bytes, bytes]]] = {}  # by session: what ANSWER and TOOL become
@@ -35,15 +35,15 @@ class TurnBodies(Made[bytes]):
             pieces += [message, piece.replace(TOOL, tool)]
         return b"".join(pieces)
 
-    def answered(self, index: int, settled: Settled) -> bool:
+    def answered(self, index: int, finalized: Finalized) -> bool:
         """Keeps the answer for the turns after it; False where none will come."""
         session = self._sessions[index]
         last = index + 1 == len(self._sessions) or self._sessions[index + 1] != session
-        if last or settled.outcome is not Outcome.OK:
+        if last or finalized.outcome is not Outcome.OK:
             self._answers.pop(session, None)
             return False
-        said = content(settled.events, settled.text)
-        self._answers.setdefault(session, []).append(_as_messages(said, settled.tool_calls))
+        said = content(finalized.events, finalized.text)
+        self._answers.setdefault(session, []).append(_as_messages(said, finalized.tool_calls))
         return True
 
 

@@ -6,7 +6,7 @@ from itertools import chain
 
 import httpx
 
-from harness.load.way import proxy_authorization, proxy_for
+from harness.load.route import proxy_authorization, proxy_for
 
 _LENGTH = b"content-length: "
 

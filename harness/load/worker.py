@@ -21,24 +21,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.child import in_words, open_descriptors, peak_rss_bytes, settle
-from harness.foreign import Secrets
-from harness.load.carrier import Carrier
+from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
+from harness.load.connection_pool import ConnectionPool
+from harness.load.dispatcher import (
+    NEVER,
+    ClosedLoopDispatcher,
+    Dispatcher,
+    OpenLoopDispatcher,
+    SessionDispatcher,
+)
+from harness.load.event_loop import CHORE_NS, EventLoop, Limits
+from harness.load.finalize import Exchange, Finalized, Finalizer
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
-from harness.load.loop import CHORE_NS, Limits, Window
 from harness.load.poller import PortablePoller
-from harness.load.pool import Pool
-from harness.load.settle import Exchange, Settled, Settler
+from harness.load.route import find_route
 from harness.load.spill import Spill
 from harness.load.stamps import StampClock
+from harness.load.transport import Transport
 from harness.load.turns import TurnBodies
-from harness.load.way import find_way
 from harness.load.wire import render, secrets
-from harness.load.work import NEVER, ClosedWork, OpenWork, SessionWork, Work
-from harness.record import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome
+from harness.untrusted import Secrets
 
 if TYPE_CHECKING:
-    from harness.load.fallback import AsyncWindow
+    from harness.load.fallback import FallbackLoop
 
 READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
@@ -54,7 +60,7 @@ class Share:
     seqs: NDArray[np.int32]
     worker: int
     folder: Path
-    carrier: Carrier
+    transport: Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +101,24 @@ class Facts:
 class Tally:
     """Settles exchanges into the spill and keeps the counts that the pulses tell."""
 
-    def __init__(self, settler: Settler, spill: Spill) -> None:
+    def __init__(self, finalizer: Finalizer, spill: Spill) -> None:
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = 0
-        self._settler, self._spill = settler, spill
+        self._finalizer, self._spill = finalizer, spill
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_told = 0
 
-    def settle(self, exchange: Exchange) -> Settled:
-        settled: Settled = self._settler.settle(exchange)
-        self._spill.add(settled)
-        self.done += settled.outcome is Outcome.OK
-        self.failed += settled.outcome is not Outcome.OK
-        self.clamped += settled.clamped
-        stamps = settled.generated_ns
+    def finalize(self, exchange: Exchange) -> Finalized:
+        finalized: Finalized = self._finalizer.finalize(exchange)
+        self._spill.add(finalized)
+        self.done += finalized.outcome is Outcome.OK
+        self.failed += finalized.outcome is not Outcome.OK
+        self.clamped += finalized.clamped
+        stamps = finalized.generated_ns
         self.text_events += len(stamps)
         self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
-        if settled.ttft_ns != UNKNOWN:
-            self._ttfts.append(settled.ttft_ns)
-        return settled
+        if finalized.ttft_ns != UNKNOWN:
+            self._ttfts.append(finalized.ttft_ns)
+        return finalized
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
         events, self._events_told = self.text_events - self._events_told, self.text_events
@@ -123,17 +129,17 @@ class Tally:
 
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     job = share.job
-    clock = StampClock() if share.carrier is Carrier.KERNEL_STAMPS else None
+    clock = StampClock() if share.transport is Transport.KERNEL_STAMPS else None
     limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
     turns = TurnBodies(job.bodies, job.sessions) if job.sessions is not None else None
-    window = _make_window(share, turns or job.bodies, clock, limits)
-    notes.append(window.open_ahead(_open_ahead(job)))
+    event_loop = _make_event_loop(share, turns or job.bodies, clock, limits)
+    notes.append(event_loop.open_ahead(_open_ahead(job)))
     pipe.send(READY)
     t0: int = pipe.recv()
     spill = Spill(share.folder)
     stamps_to_times = clock.to_monotonic_many if clock is not None else _as_array
-    settler = Settler(
+    finalizer = Finalizer(
         t0,
         stamps_to_times,
         Secrets(secrets(job.url, job.headers)),
@@ -142,11 +148,11 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         closed_loop=isinstance(job.schedule, ClosedLoop),
         promised=job.promised,
     )
-    tally = Tally(settler, spill)
-    work = _make_work(job, t0)
-    settle: Callable[[Exchange], object] = tally.settle
-    if turns is not None and isinstance(work, SessionWork):
-        settle = partial(_follow_up, tally, turns, work)
+    tally = Tally(finalizer, spill)
+    dispatcher = _make_dispatcher(job, t0)
+    finalize: Callable[[Exchange], object] = tally.finalize
+    if turns is not None and isinstance(dispatcher, SessionDispatcher):
+        finalize = partial(_follow_up, tally, turns, dispatcher)
     chores = 0
 
     def chore() -> bool:
@@ -154,41 +160,41 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         chores += 1
         if chores % _PULSE_EVERY == 0:
             spill.flush()
-            pipe.send(tally.pulse(window.counters.sent, window.counters.in_flight))
+            pipe.send(tally.pulse(event_loop.counters.sent, event_loop.counters.in_flight))
         return pipe.poll()
 
     gc.collect()
     gc.freeze()
-    if share.carrier is not Carrier.HTTPX:  # tasks and their exceptions do make cycles
+    if share.transport is not Transport.HTTPX:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     switches = resource.getrusage(resource.RUSAGE_SELF)
-    stopped = window.run(work, settle, chore)
+    stopped = event_loop.run(dispatcher, finalize, chore)
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
     collections = _gc_collections() - collections
     switched, descriptors = resource.getrusage(resource.RUSAGE_SELF), open_descriptors()
     gc.enable()
     spill.close()
-    window.close()
-    pipe.send(tally.pulse(window.counters.sent, 0))
+    event_loop.close()
+    pipe.send(tally.pulse(event_loop.counters.sent, 0))
     return Facts(
         stamp_uncertainty_ns=clock.uncertainty_ns() if clock is not None else 0,
-        longest_tick_ns=window.counters.longest_tick_ns,
+        longest_tick_ns=event_loop.counters.longest_tick_ns,
         cpu_s=cpu,
         busy_share=cpu / wall,
-        loop_lag_ns=np.asarray(window.counters.loop_lag_ns, np.int64),
-        connect_ns=np.asarray(window.connect_ns, np.int64),
+        loop_lag_ns=np.asarray(event_loop.counters.loop_lag_ns, np.int64),
+        connect_ns=np.asarray(event_loop.connect_ns, np.int64),
         peak_rss_bytes=peak_rss_bytes(),
         gc_collections=collections,
         waits=switched.ru_nvcsw - switches.ru_nvcsw,
         preemptions=switched.ru_nivcsw - switches.ru_nivcsw,
         open_descriptors=descriptors,
-        unstamped_reads=window.counters.unstamped_reads,
+        unstamped_reads=event_loop.counters.unstamped_reads,
         text_events=tally.text_events,
         shared_events=tally.shared_events,
         clock_step_ns=clock.step_ns if clock is not None else None,
         clamped_stamps=tally.clamped,
-        spread_over_ns=_since(t0, work.spread.over_at) if work.spread is not None else None,
+        spread_over_ns=_since(t0, dispatcher.spread.over_at) if dispatcher.spread is not None else None,
         stopped=stopped,
         notes=tuple(filter(None, notes)),
     )
@@ -198,32 +204,32 @@ def _since(t0: int, moment: int | None) -> int | None:
     return None if moment is None else moment - t0
 
 
-def _follow_up(tally: Tally, turns: TurnBodies, work: SessionWork, exchange: Exchange) -> None:
-    goes_on = turns.answered(exchange.index, tally.settle(exchange))
-    work.answered(exchange.index, exchange.sent, exchange.end, goes_on=goes_on)
+def _follow_up(tally: Tally, turns: TurnBodies, dispatcher: SessionDispatcher, exchange: Exchange) -> None:
+    goes_on = turns.answered(exchange.index, tally.finalize(exchange))
+    dispatcher.answered(exchange.index, exchange.sent, exchange.end, goes_on=goes_on)
 
 
-def _make_window(
+def _make_event_loop(
     share: Share, bodies: Sequence[bytes], clock: StampClock | None, limits: Limits
-) -> "Window | AsyncWindow":
+) -> "EventLoop | FallbackLoop":
     job, seqs = share.job, share.seqs.tolist()
-    if share.carrier is Carrier.HTTPX:
-        from harness.load.fallback import AsyncWindow  # uvloop is loaded where it is used
+    if share.transport is Transport.HTTPX:
+        from harness.load.fallback import FallbackLoop  # uvloop is loaded where it is used
 
-        return AsyncWindow(job, bodies, seqs, limits)
-    poller = PortablePoller() if share.carrier is Carrier.POLL else select.epoll()
-    wire, way = render(job.url, job.headers, bodies, seqs), find_way(job.url)
-    pool = Pool(poller, way, kernel=clock is not None, reuse=job.promised.keeps_connection)
-    return Window(wire, pool, clock, limits)
+        return FallbackLoop(job, bodies, seqs, limits)
+    poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()
+    wire, route = render(job.url, job.headers, bodies, seqs), find_route(job.url)
+    pool = ConnectionPool(poller, route, kernel=clock is not None, reuse=job.promised.keeps_connection)
+    return EventLoop(wire, pool, clock, limits)
 
 
-def _make_work(job: LoadJob, t0: int) -> Work:
+def _make_dispatcher(job: LoadJob, t0: int) -> Dispatcher:
     close_at = NEVER if job.duration_s is None else t0 + int(job.duration_s * 1e9)
     if job.sessions is not None:
-        return SessionWork(job.schedule, job.sessions, t0, close_at)
+        return SessionDispatcher(job.schedule, job.sessions, t0, close_at)
     if isinstance(job.schedule, ClosedLoop):
-        return ClosedWork(job.schedule, len(job.bodies), t0, close_at)
-    return OpenWork(job.schedule, t0, close_at)
+        return ClosedLoopDispatcher(job.schedule, len(job.bodies), t0, close_at)
+    return OpenLoopDispatcher(job.schedule, t0, close_at)
 
 
 def _as_array(stamps: Any) -> NDArray[np.int64]:
@@ -264,7 +270,7 @@ def _raise_descriptor_limit(connections: int) -> str:
 
 def main() -> None:
     descriptor, parent = map(int, sys.argv[1:])
-    settle(parent)
+    set_up(parent)
     if sys.platform == "linux":  # sleeps end when asked, not up to 50 microseconds later
         ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1)
     with in_words("load worker"), Connection(descriptor) as pipe:

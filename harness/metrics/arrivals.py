@@ -12,10 +12,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asked import Asked
 from harness.metrics.latency import Floats
 from harness.model import Arrivals, Load, known
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
+from harness.records.request_table import RequestTable
 
 Stamps = NDArray[np.int64]
 Limits = tuple[float, float]
@@ -53,7 +53,9 @@ class Statistics:
         return cls(1e9 / mean, float(gaps.std(ddof=1)) / mean, _dispersion(_counts(times_ns, times_ns)))
 
 
-def compare_cell(requests: NDArray[np.void], load: Load, asked: Asked | None = None) -> Arrivals | None:
+def compare_cell(
+    requests: NDArray[np.void], load: Load, requested: RequestTable | None = None
+) -> Arrivals | None:
     """`arrivals` of a cell; None for a closed loop, which has no schedule.
 
     Of a session only the first turn arrives by the schedule; the others follow its answers.
@@ -61,8 +63,8 @@ def compare_cell(requests: NDArray[np.void], load: Load, asked: Asked | None = N
     if load.slots is not None:
         return None
     sent = requests[requests["sent_ns"] != UNKNOWN]
-    if asked is not None:
-        sent = sent[asked.numbers["turn"][sent["seq"]] <= 0]
+    if requested is not None:
+        sent = sent[requested.numbers["turn"][sent["seq"]] <= 0]
     process = known(load.arrival)
     profile, declared = known(load.profile), known(load.burstiness)
     flat = process in ("poisson", "gamma") and not profile

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.latency import measured
 from harness.model import Backlog, Load
-from harness.record import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome
 
 MOST_SETTLING = 0.25  # of the window
 

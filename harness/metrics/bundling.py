@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import answered, event_gaps_ms, first_tokens
-from harness.record import GENERATED, UNKNOWN, Records
+from harness.records.layout import GENERATED, UNKNOWN, Records
 
 
 def merged_gaps(records: Records) -> tuple[float, float | None]:

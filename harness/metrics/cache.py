@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import answered
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 
 
 def hit_rate(

@@ -6,10 +6,10 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asked import Asked
 from harness.metrics.arrivals import Statistics
 from harness.metrics.prefix import reusable
 from harness.model import ArrivalStatistics, ChatCount, Histogram, Lengths, RequestFigures, Sharing
+from harness.records.request_table import RequestTable
 
 BLOCK_TOKENS = 16  # of a paged cache that reuses whole blocks: the default of vLLM
 _BINS = 12
@@ -17,21 +17,21 @@ _BINS = 12
 Ints = NDArray[np.int64]
 
 
-def describe(asked: Asked, warmup: int, send_ns: Ints | None) -> RequestFigures:
+def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> RequestFigures:
     """`send_ns`: when an open loop means to send; None for a closed one.
 
     Prompt lengths are those of the content: a chat template comes on top. In a later turn all of the
     conversation counts, with answers as long as they were asked for.
     """
-    shared, total = reusable(asked)
-    in_blocks, _ = reusable(asked, block=BLOCK_TOKENS)
+    shared, total = reusable(requested)
+    in_blocks, _ = reusable(requested, block=BLOCK_TOKENS)
     return RequestFigures(
-        requests=len(asked) - warmup,
+        requests=len(requested) - warmup,
         warmup_requests=warmup,
         input_tokens=_lengths(total),
-        output_tokens=_lengths(asked.numbers["max_tokens"]),
-        kinds=dict(Counter(kind for kind in asked.kinds if kind)),
-        sessions=_sessions(asked),
+        output_tokens=_lengths(requested.numbers["max_tokens"]),
+        kinds=dict(Counter(kind for kind in requested.kinds if kind)),
+        sessions=_sessions(requested),
         sharing=Sharing(
             prompt_tokens=int(total.sum()),
             unique_share=1 - _share(shared, total),
@@ -59,10 +59,10 @@ def _lengths(values: Ints) -> Lengths:
     )
 
 
-def _sessions(asked: Asked) -> ChatCount | None:
-    if not asked.has_sessions():
+def _sessions(requested: RequestTable) -> ChatCount | None:
+    if not requested.has_sessions():
         return None
-    turns = np.unique(asked.numbers["session"], return_counts=True)[1]
+    turns = np.unique(requested.numbers["session"], return_counts=True)[1]
     return ChatCount(count=len(turns), turns_mean=float(turns.mean()), turns_max=int(turns.max()))
 
 

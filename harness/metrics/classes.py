@@ -5,26 +5,26 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asked import Asked
 from harness.metrics import latency
 from harness.metrics.distribution import describe
 from harness.model import ClassStats
-from harness.record import UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Records
+from harness.records.request_table import RequestTable
 
 
-def by_kind(records: Records, asked: Asked | None) -> dict[str, ClassStats] | None:
+def by_kind(records: Records, requested: RequestTable | None) -> dict[str, ClassStats] | None:
     """None for a workload of one kind."""
-    if asked is None or len(set(asked.kinds)) < 2:
+    if requested is None or len(set(requested.kinds)) < 2:
         return None
-    kinds = np.array(asked.kinds, object)[records.requests["seq"]]
-    return _by(records, {str(kind): kinds == kind for kind in sorted(set(asked.kinds))})
+    kinds = np.array(requested.kinds, object)[records.requests["seq"]]
+    return _by(records, {str(kind): kinds == kind for kind in sorted(set(requested.kinds))})
 
 
-def by_turn(records: Records, asked: Asked | None) -> dict[str, ClassStats] | None:
+def by_turn(records: Records, requested: RequestTable | None) -> dict[str, ClassStats] | None:
     """From "1" on; None for requests that stand alone."""
-    if asked is None or not asked.has_sessions():
+    if requested is None or not requested.has_sessions():
         return None
-    turns = asked.numbers["turn"][records.requests["seq"]]
+    turns = requested.numbers["turn"][records.requests["seq"]]
     return _by(records, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
 
 

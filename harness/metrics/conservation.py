@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from harness.metrics import in_flight, series
 from harness.metrics.throughput import Window, work_shares
 from harness.model import CellFacts, Law, Requests
-from harness.record import UNKNOWN, Outcome, Records
-from harness.telemetry import Telemetry
+from harness.records.layout import UNKNOWN, Outcome, Records
+from harness.records.series import Telemetry
 
 Floats = NDArray[np.float64]
 

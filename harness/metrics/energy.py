@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from harness.metrics import series
 from harness.metrics.throughput import Window
 from harness.model import Energy
-from harness.telemetry import Telemetry
+from harness.records.series import Telemetry
 
 # Two seconds, less the last samples before the load: what is interpolated towards it is not idle.
 _IDLE = Window(-2_000_000_000, -200_000_000, "whole")

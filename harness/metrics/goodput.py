@@ -10,7 +10,7 @@ from harness.metrics import latency
 from harness.metrics.throughput import Window
 from harness.model import Limit
 from harness.model import Slo as KeptSlo
-from harness.record import UNKNOWN, Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 
 Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
 Floats = NDArray[np.float64]

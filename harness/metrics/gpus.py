@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from harness.metrics import energy, series
 from harness.metrics.throughput import Window
 from harness.model import Gpu, GpuDevice, MigInstance, Range, SampledSource
-from harness.telemetry import Telemetry
+from harness.records.series import Telemetry
 
 # nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are no throttling.
 THROTTLE_REASONS = {

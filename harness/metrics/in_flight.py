@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.record import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome
 
 Floats = NDArray[np.float64]
 

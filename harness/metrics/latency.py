@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 
 Floats = NDArray[np.float64]
 _NS_PER_MS = 1e6

@@ -7,8 +7,8 @@ utilisation, which only says that some kernel was running.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.dotted import number_at
 from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
+from harness.model.json_path import number_at
 
 Numbers = dict[str, float | None]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.latency import Floats, measured
 from harness.model import Load, Synchrony
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 
 # Above it the phases stand within a fifth of a period (standard deviation): bursts, not a steady stream.
 MAX_INDEX = 0.5

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from harness.metrics import series
 from harness.metrics.throughput import Window
 from harness.model import BusiestProcess, HistogramIncrease, Host, SampledSource, Server, known
-from harness.telemetry import Telemetry
+from harness.records.series import Telemetry
 
 _HOST_RATES = ("disk_read", "disk_written", "net_received", "net_sent")
 _ENGINE_GAUGES = ("running", "waiting", "kv_use", "cache_hit_rate")

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import latencies
-from harness.record import Records
+from harness.records.layout import Records
 
 MOST_VALUES = 20_000  # more are thinned to as many, evenly by rank: no percentile shown moves by 0.01 %
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asked import Asked, Part
 from harness.metrics.latency import answered
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
+from harness.records.request_table import Part, RequestTable
 
 Counts = NDArray[np.int64]
 
@@ -16,7 +16,7 @@ BLOCKS = (1, 16, 64, 128)
 
 
 def reusable(
-    asked: Asked,
+    requested: RequestTable,
     *,
     block: int = 1,
     warm: bool = False,
@@ -30,15 +30,15 @@ def reusable(
     it with its answer. Without `prompt_tokens` (-1: unknown) the chat template is left out; an answer without
     `output_tokens` has the length asked for. The last token of a prompt is always computed.
     """
-    tree = _Tree(asked.shared if warm else ())
-    shared, total = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.int64)
-    rows = asked.numbers
+    tree = _Tree(requested.shared if warm else ())
+    shared, total = np.zeros(len(requested), np.int64), np.zeros(len(requested), np.int64)
+    rows = requested.numbers
     content = before = 0
-    for i in range(len(asked)):
+    for i in range(len(requested)):
         if rows["turn"][i] > 0:
             known, content = before, content + int(rows["content_tokens"][i])
         else:
-            known, content = tree.walk(asked.shared[i]), int(rows["content_tokens"][i])
+            known, content = tree.walk(requested.shared[i]), int(rows["content_tokens"][i])
         told = -1 if prompt_tokens is None else int(prompt_tokens[i])
         total[i] = content if told < 0 else told
         shared[i] = max(min(known, total[i] - 1), 0) // block * block
@@ -48,9 +48,9 @@ def reusable(
     return shared, total
 
 
-def ideal_hit_rate(asked: Asked, of: slice | Counts = slice(None), *, warm: bool = False) -> float:
+def ideal_hit_rate(requested: RequestTable, of: slice | Counts = slice(None), *, warm: bool = False) -> float:
     """Share of the content tokens of the requests at `of`; the others fill the cache only."""
-    return share(*reusable(asked, warm=warm), of)
+    return share(*reusable(requested, warm=warm), of)
 
 
 def share(shared: Counts, total: Counts, of: slice | Counts) -> float:
@@ -58,21 +58,21 @@ def share(shared: Counts, total: Counts, of: slice | Counts) -> float:
     return float(shared[of].sum() / max(total[of].sum(), 1))
 
 
-def first_of_each_prefix(asked: Asked) -> Iterator[int]:
+def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
     """Positions of the first turns that hold a shared part which none before them holds."""
     tree = _Tree(())
-    for position, path in enumerate(asked.shared):
-        first_turn = asked.numbers["turn"][position] <= 0
+    for position, path in enumerate(requested.shared):
+        first_turn = requested.numbers["turn"][position] <= 0
         if first_turn and tree.walk(path) < sum(part.tokens for part in path):
             yield position
 
 
-def ideals(requests: NDArray[np.void], asked: Asked) -> dict[str, float] | None:
+def ideals(requests: NDArray[np.void], requested: RequestTable) -> dict[str, float] | None:
     """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
 
     Requests are taken in the order of their workload. None where an answer came without its prompt tokens.
     """
-    prompt_tokens, output_tokens = (np.full(len(asked), UNKNOWN, np.int64) for _ in range(2))
+    prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
     prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
     output_tokens[requests["seq"]] = requests["output_tokens"]
     rows = requests[answered(requests)]
@@ -80,7 +80,9 @@ def ideals(requests: NDArray[np.void], asked: Asked) -> dict[str, float] | None:
         return None
     found = {}
     for block in BLOCKS:
-        shared, total = reusable(asked, block=block, prompt_tokens=prompt_tokens, output_tokens=output_tokens)
+        shared, total = reusable(
+            requested, block=block, prompt_tokens=prompt_tokens, output_tokens=output_tokens
+        )
         found[str(block)] = float(shared[rows["seq"]].sum() / total[rows["seq"]].sum())
     return found
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asked import Asked, Expected
-from harness.metrics.judging import TRUNCATED, UNJUDGED, VALID, judge
+from harness.metrics.answer_check import TRUNCATED, UNJUDGED, VALID, judge
 from harness.metrics.latency import answered, measured, tpot_ms
 from harness.model import Answers, Constraint, Counts
-from harness.record import UNKNOWN, Outcome, Records, content
+from harness.records.layout import UNKNOWN, Outcome, Records, content
+from harness.records.request_table import Expected, RequestTable
 
 FREE = "free"  # the kind of requests whose expectation the engine was not told of
 REFUSED = "refused"  # a status from 400 to 499, or an error in the stream before any text
@@ -31,18 +31,18 @@ class Quality(NamedTuple):
     constraint: Constraint | None = None
 
 
-def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -> Quality:
+def quality(records: Records, requested: RequestTable | None, unsaid: Iterable[str] = ()) -> Quality:
     """The rates, None where nothing was expected, and `answers`: counts by check and kind of request.
 
     A rate is of the measured answers that were whole, not cut off and could be judged. `unsaid` names as
     `structured.SHAPE` what the engine has no field for: such answers are counted, and enter no rate.
     """
-    if asked is None or not asked.expectations:
+    if requested is None or not requested.expectations:
         return Quality()
     untold = {name.removeprefix("structured.") for name in unsaid} | {FREE}
     counts: dict[str, dict[str, Counter[str]]] = {}
     refusals: Counter[str] = Counter()
-    for check, kind, verdict, error in _judged(records, asked):
+    for check, kind, verdict, error in _judged(records, requested):
         counts.setdefault(check, {}).setdefault(kind, Counter())[verdict] += 1
         if verdict == REFUSED:
             refusals[_reason(error)] += 1
@@ -59,13 +59,13 @@ def quality(records: Records, asked: Asked | None, unsaid: Iterable[str] = ()) -
         rates.get("structured"),
         rates.get("tool_call"),
         Answers(refusals=dict(refusals.most_common(_REASONS)), **by_check),
-        _constraint(records, asked, untold),
+        _constraint(records, requested, untold),
     )
 
 
-def form_refused(requests: NDArray[np.void], asked: Asked) -> NDArray[np.bool_]:
+def form_refused(requests: NDArray[np.void], requested: RequestTable) -> NDArray[np.bool_]:
     """Requests whose constraint, or whatever else of theirs, the engine would not take."""
-    told = np.isin(np.array(asked.kinds, object)[requests["seq"]], SHAPES)
+    told = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
     mask: NDArray[np.bool_] = told & _refused(requests)
     return mask
 
@@ -77,19 +77,19 @@ def _refused(requests: NDArray[np.void]) -> NDArray[np.bool_]:
     return mask
 
 
-def _judged(records: Records, asked: Asked) -> Iterator[tuple[str, str, str, str]]:
+def _judged(records: Records, requested: RequestTable) -> Iterator[tuple[str, str, str, str]]:
     """Check, kind, verdict and error of every measured request that an answer is expected of."""
     rows, events = records.requests, records.events
     refused = _refused(rows)
     bounds = np.searchsorted(events["seq"], [rows["seq"], rows["seq"] + 1])
     for place in np.flatnonzero(measured(rows)).tolist():
         seq = rows["seq"][place]
-        which = asked.numbers["expected"][seq]
+        which = requested.numbers["expected"][seq]
         if which < 0:
             continue
-        expected: Expected = asked.expectations[which]
+        expected: Expected = requested.expectations[which]
         check = expected.check if expected.check in CHECKS else "structured"
-        kind = asked.kinds[seq] if check == "structured" else check
+        kind = requested.kinds[seq] if check == "structured" else check
         verdict = REFUSED if refused[place] else FAILED
         if rows["outcome"][place] == Outcome.OK or _only_called(records, place):
             said = content(events[slice(*bounds[:, place])], records.texts[place])
@@ -119,10 +119,10 @@ def _reason(error: str) -> str:
     return " ".join(_VARYING.sub("…", error).split())[:120]
 
 
-def _constraint(records: Records, asked: Asked, untold: set[str]) -> Constraint | None:
+def _constraint(records: Records, requested: RequestTable, untold: set[str]) -> Constraint | None:
     """What constraining costs: the first answer to each schema against later ones, and TPOT against free."""
     rows = records.requests[answered(records.requests)]
-    kinds = np.array(asked.kinds, object)[rows["seq"]]
+    kinds = np.array(requested.kinds, object)[rows["seq"]]
     constrained = ~np.isin(kinds, [*untold, ""])
     if not constrained.any() or not (kinds == FREE).any():
         return None
@@ -131,7 +131,7 @@ def _constraint(records: Records, asked: Asked, untold: set[str]) -> Constraint 
     waits_ms = (schemas["first_text_ns"] - schemas["sent_ns"]) / 1e6
     waits_ms[schemas["first_text_ns"] == UNKNOWN] = np.inf
     first = np.zeros(len(schemas), bool)
-    first[np.unique(asked.numbers["expected"][schemas["seq"]], return_index=True)[1]] = True
+    first[np.unique(requested.numbers["expected"][schemas["seq"]], return_index=True)[1]] = True
     tpot = {
         name: _median(tpot_ms(rows[mask])) for name, mask in (("free", kinds == FREE), ("on", constrained))
     }

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from harness.dotted import number_at
 from harness.model import CellResult, Scaling
+from harness.model.json_path import number_at
 
 NO_QUEUE = 0.5  # requests waiting on average, below which nobody is said to queue
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from harness.metrics.throughput import Window
 from harness.model import Range
-from harness.telemetry import Samples, unbroken
+from harness.records.series import Samples, unbroken
 
 # Of the window, between the first and the last sample inside or around it.
 MIN_COVERED = 0.8

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.latency import Floats, measured
 from harness.model import Load
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

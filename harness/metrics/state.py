@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import Load, known
-from harness.record import UNKNOWN, Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 
 State = Literal["under load", "saturated", "unstable"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import latency
 from harness.model import METRICS, Load, SteadyState, known
-from harness.record import GENERATED, UNKNOWN, Records
+from harness.records.layout import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
 

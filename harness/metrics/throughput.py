@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import in_flight
-from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 
 # Of the mean time in system: a shorter window holds too little of the load's course.
 MIN_STEADY_TIMES = 0.5

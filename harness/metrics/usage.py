@@ -19,7 +19,7 @@ from harness.model import (
     TelemetryHealth,
     from_json,
 )
-from harness.telemetry import Telemetry
+from harness.records.series import Telemetry
 
 _NOTHING_SAMPLED = Sampled(wanted=False, problem="measured without sampling", sources={})
 

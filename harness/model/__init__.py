@@ -11,6 +11,15 @@ from harness.model.agreement import (
     RightCount,
     StoredAnswer,
 )
+from harness.model.baseline import (
+    ComparedFigure,
+    ComparedLabel,
+    ComparedPair,
+    ComparedRun,
+    Difference,
+    MissingFigure,
+    RunComparison,
+)
 from harness.model.cell import CellResult, State
 from harness.model.cell_facts import (
     CachePreparation,
@@ -26,15 +35,6 @@ from harness.model.cell_facts import (
 )
 from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord
 from harness.model.client import ClientStats, Quantiles
-from harness.model.compared import (
-    ComparedFigure,
-    ComparedLabel,
-    ComparedPair,
-    ComparedRun,
-    Difference,
-    MissingFigure,
-    RunComparison,
-)
 from harness.model.comparison import (
     Capacity,
     Estimate,

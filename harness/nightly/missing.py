@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.compare.missing import Missing, invalid_words
-from harness.compare.observed import series
+from harness.compare.run_values import series
 from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
 from harness.nightly.suite import Entry
 

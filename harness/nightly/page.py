@@ -5,7 +5,7 @@ from pathlib import Path
 
 from harness.compare.history import series
 from harness.model import Summary
-from harness.nightly.night import Night, Step
+from harness.nightly.run_suite import Night, Step
 from harness.report import trends, verdicts
 from harness.report.measures import measure
 from harness.report.text import counted, markdown_escaped, plain

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from harness import paths
 from harness.errors import SpecError
+from harness.host import paths
 from harness.spec.files import read_toml
 from harness.spec.strict import build, nearest
 

@@ -10,7 +10,7 @@ from harness.model import Finding
 from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen
 from harness.probe.streaming import refusal
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 
 _LINES = 60  # about 600 tokens: several of the largest blocks that engines cache in
 _HIT, _MISS = 0.5, 0.1  # shares of the prompt: more is found again, less is the template's own

@@ -7,7 +7,7 @@ from harness.engines.dialect import Chat
 from harness.errors import SetupError
 from harness.model import Finding
 from harness.probe.asker import Asker, user
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 
 # Series that are there only when the engine does what they count.
 _SOMETIMES = {"draft_tokens", "accepted_tokens", "preemptions"}

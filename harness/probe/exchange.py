@@ -9,10 +9,10 @@ from typing import Any
 
 from harness.client import Answer, Client, Limits
 from harness.errors import SetupError
-from harness.foreign import BadDocumentError, Secrets, inert, one_line, read_document
 from harness.load.payload import Payload, error_message
 from harness.load.sse import read_block
-from harness.record import GENERATED, UNKNOWN, EventKind
+from harness.records.layout import GENERATED, UNKNOWN, EventKind
+from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _ERROR_CHARS = 200

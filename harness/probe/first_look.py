@@ -13,7 +13,7 @@ from harness.errors import SetupError
 from harness.probe.asker import FORCED, Asker
 from harness.probe.examine import side_by_side
 from harness.probe.exchange import Line, Seen
-from harness.prompts.words import NOUNS
+from harness.workload.prompts.words import NOUNS
 
 SIDE_BY_SIDE = 4
 _PROMPT_WORDS = 100

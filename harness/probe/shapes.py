@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.foreign import BadDocumentError, read_document
-from harness.prompts.request import Constraint
+from harness.untrusted import BadDocumentError, read_document
+from harness.workload.prompts.request import Constraint
 
 PROMPT = "Write a short poem about the sea, in plain words."
 _COLOURS = ("teal", "ochre")

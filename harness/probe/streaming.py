@@ -7,7 +7,7 @@ from harness.model import Finding
 from harness.probe.asker import FORCED, FREE, Asker, user
 from harness.probe.exchange import Seen
 from harness.probe.finding import held
-from harness.record import UNKNOWN, EventKind
+from harness.records.layout import UNKNOWN, EventKind
 from harness.spec.dialect import Habits
 from harness.spec.scenario import Request
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from harness.errors import SpecError
+from harness.metrics.peers import TOOLS, View, recompute
 from harness.model import Manifest, Probed, RunWarning, Summary
-from harness.peers import TOOLS, View, recompute
-from harness.record import Records
+from harness.records.layout import Records
+from harness.records.series import Telemetry
 from harness.report import plots, table
 from harness.report.charts import Chart, charts
 from harness.report.conditions import machine, model
@@ -17,7 +18,6 @@ from harness.report.samples import Samples, take
 from harness.report.text import plain
 from harness.store import RunFolder
 from harness.store.atomic import storage_error, write_bytes
-from harness.telemetry import Telemetry
 from harness.validity import notices
 
 TABLE_WIDTH = 100

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.metrics.enough import MIN_ANSWERS, MIN_SECONDS
+from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
 from harness.model import CellResult, LoadPoint, Reason, Summary
 from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from harness.metrics.peers import Figure, Tool, View
 from harness.model import Summary
-from harness.peers import Figure, Tool, View
 from harness.report.text import NOT_KNOWN, or_unknown, plain
 from harness.report.view import Row, groups, point_words
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import latency
 from harness.model import METRICS
-from harness.record import UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Records
 
 ANSWERS = 3
 DISTRIBUTED = {

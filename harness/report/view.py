@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.dotted import number_at
 from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Summary
+from harness.model.json_path import number_at
 from harness.report.text import counted, number
 
 Json = Mapping[str, object]

@@ -11,7 +11,7 @@ from harness.engines.session import EngineSession
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, Progress
 from harness.model import AskedBackend, AskedCondition, StoredAnswer
-from harness.record import UNKNOWN, Outcome, Records
+from harness.records.layout import UNKNOWN, Outcome, Records
 from harness.run.job import promised
 from harness.run.prepare import Prepared
 from harness.spec.backend import Backend

@@ -7,17 +7,17 @@ from typing import Literal
 
 import numpy as np
 
-from harness.asked import Asked
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.prefix import first_of_each_prefix
 from harness.model import CachePreparation
-from harness.prompts.workload import Workload
-from harness.record import Outcome
+from harness.records.layout import Outcome
+from harness.records.request_table import RequestTable
 from harness.run.job import bodies, promised
 from harness.run.prepare import Prepared
+from harness.workload.prompts.workload import Workload
 
 Means = Literal["none", "off", "reset", "restart", "salt"]
 
@@ -59,7 +59,9 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
     state = _emptied(wanted, engine)
     if wanted == "cold":
         return state
-    chosen = first_of_each_prefix(workload.asked) if wanted == "warm" else _first_turns(workload.asked)
+    chosen = (
+        first_of_each_prefix(workload.requested) if wanted == "warm" else _first_turns(workload.requested)
+    )
     return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
 
 
@@ -76,9 +78,9 @@ def _emptied(wanted: str, engine: EngineSession) -> CacheState:
     return CacheState(wanted, "none", reset.how)
 
 
-def _first_turns(asked: Asked) -> Iterator[int]:
+def _first_turns(requested: RequestTable) -> Iterator[int]:
     """Later turns carry answers that are not known yet."""
-    return iter(np.flatnonzero(asked.numbers["turn"] <= 0).tolist())
+    return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
 
 
 def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:

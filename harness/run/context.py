@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from harness.asked import Asked
 from harness.metrics.prefix import reusable
+from harness.records.request_table import RequestTable
 from harness.spec.backend import Value
 
 
-def too_long(asked: Asked, values: Mapping[str, Value] | None) -> tuple[str, str] | None:
+def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tuple[str, str] | None:
     """What is wrong and what to do, where prompt and answer are together longer than `context_tokens`.
 
     The chat template comes on top: what fits by a hair here may not fit there.
@@ -17,12 +17,13 @@ def too_long(asked: Asked, values: Mapping[str, Value] | None) -> tuple[str, str
     context = (values or {}).get("context_tokens")
     if context is None:
         return None
-    needed = reusable(asked)[1] + asked.numbers["max_tokens"]
+    needed = reusable(requested)[1] + requested.numbers["max_tokens"]
     over = int(np.count_nonzero(needed > int(context)))
     if not over:
         return None
     longest = int(needed.max())
     return (
-        f"{over} of {len(asked)} requests need more than its context of {context} tokens: up to {longest}",
+        f"{over} of {len(requested)} requests need more than its context of {context} tokens: "
+        f"up to {longest}",
         f"--engine-set context_tokens={longest + 64}, if the model allows it, or shorter prompts",
     )

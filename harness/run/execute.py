@@ -7,31 +7,32 @@ from functools import partial
 
 from msgspec import structs
 
-from harness import agreement, scratch
+from harness import agreement
 from harness.cluster.placement import Cluster, joined
 from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
+from harness.host import scratch
 from harness.model import CellFacts, CellResult, WorkloadCards
 from harness.plan import Block, Cell
-from harness.prompts.workload import Workload
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
+from harness.run.conformance import keep_probe, probe_engine
 from harness.run.context import too_long
 from harness.run.interrupts import Interrupts
-from harness.run.kept import Kept
-from harness.run.lines import cell_line
-from harness.run.probing import keep_probe, probe_engine
-from harness.run.provide import provide
+from harness.run.measure_cell import CellMeasurement, engine_version, measure
+from harness.run.provision import provide
 from harness.run.search import probes
+from harness.run.status_lines import cell_line
 from harness.run.stopping import Stopping
-from harness.run.window import Window, engine_version, measure
+from harness.run.stored import Stored
 from harness.run.workloads import Workloads, make_workloads, token_counter
 from harness.validity import notices
+from harness.workload.prompts.workload import Workload
 
 
 @dataclass
-class Run(Kept):
+class Run(Stored):
     """A run in progress."""
 
     workloads: Workloads | None = None
@@ -179,7 +180,7 @@ class Run(Kept):
             self.ui.stage(f"{cell.name}: preparing" + (f" ({self.progress})" if self.progress else ""))
             began_s = time.monotonic()
             workload = workloads.of(cell)
-            if trouble := too_long(workload.asked, engine.facts.get("values")):
+            if trouble := too_long(workload.requested, engine.facts.get("values")):
                 label = self.prepared.labels[block.backend]
                 self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
             summary, facts = self._measure(cell, workload, engine)
@@ -210,15 +211,15 @@ class Run(Kept):
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
         """Its summary and its facts, both stored."""
         with self.interrupts.window() as stop:
-            window = Window(partial(self.ui.load, cell), stop, self.cluster)
+            window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster)
             done = measure(self.prepared, cell, workload, engine, window)
         records, facts = done.result.records, done.facts
         point = f"{cell.load.label}-r{cell.repeat}"
         with self.interrupts.window() as late:  # a cell that is stored is also in the summary
-            file = self.folder.write_asked(point, workload.asked)
+            file = self.folder.write_requested(point, workload.requested)
             facts = structs.replace(facts, workload=structs.replace(facts.workload, file=file))
             self.folder.write_cell(records, facts, done.telemetry)
-            summary = self.keep(records, facts, workload.asked, done.telemetry)
+            summary = self.keep(records, facts, workload.requested, done.telemetry)
         self.interrupted = done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 

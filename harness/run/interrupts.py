@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
-from harness.child import asked_to_stop
+from harness.host.helper_process import asked_to_stop
 
 
 class Interrupts:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.asked import Asked
 from harness.engines.dialect import Chat, Message, render_body
 from harness.engines.session import EngineSession
 from harness.load.bodies import write_bodies
@@ -16,10 +15,11 @@ from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.load.turns import ANSWER, TOOL
 from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, start_of, warmup_requests
-from harness.prompts.workload import Workload
+from harness.records.request_table import RequestTable
 from harness.run.prepare import Prepared
-from harness.schedule import Profile, arrivals, paced, replayed, think_times
 from harness.spec.scenario import Load
+from harness.workload.arrivals import Profile, arrivals, paced, replayed, think_times
+from harness.workload.prompts.workload import Workload
 
 _UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
 _MARKS = (
@@ -43,13 +43,13 @@ def make_job(
         url=engine.chat_url,
         headers=engine.headers(),
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
-        schedule=_schedule(prepared, cell.load, cell.repeat, workload.asked),
-        sessions=_sessions(prepared, cell.load, cell.repeat, workload.asked),
+        schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
+        sessions=_sessions(prepared, cell.load, cell.repeat, workload.requested),
         warmup_requests=warmup_requests(prepared.scenario, cell.load),
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
-        answer_bytes=answer_bytes(int(workload.asked.numbers["max_tokens"].max(initial=0))),
+        answer_bytes=answer_bytes(int(workload.requested.numbers["max_tokens"].max(initial=0))),
         promised=promised(engine),
         http2=prepared.options.http2,
     )
@@ -103,25 +103,29 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _schedule(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -> ClosedLoop | OpenLoop:
+def _schedule(
+    prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable
+) -> ClosedLoop | OpenLoop:
     load = prepared.scenario.load
     if point.kind == "concurrency":
-        think = None if asked.has_sessions() else _think_ns(prepared, point, repeat, len(asked))
+        think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
         return ClosedLoop(int(point.value), think, spread=start_of(prepared.scenario, point) == "spread")
-    intended_ns = send_times(load, prepared.options.seed, point, repeat, asked)
+    intended_ns = send_times(load, prepared.options.seed, point, repeat, requested)
     if prepared.probe is not None:
-        intended_ns = paced(intended_ns, len(asked) / point.value)
+        intended_ns = paced(intended_ns, len(requested) / point.value)
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
-def send_times(load: Load, run_seed: int, point: LoadPoint, repeat: int, asked: Asked) -> NDArray[np.int64]:
+def send_times(
+    load: Load, run_seed: int, point: LoadPoint, repeat: int, requested: RequestTable
+) -> NDArray[np.int64]:
     """Of an open loop. It begins sessions so often that their turns make the rate together."""
     if point.kind == "trace":
-        return replayed(asked.numbers["at_ns"], point.value)
-    starts = int(np.count_nonzero(asked.numbers["turn"] <= 0))
+        return replayed(requested.numbers["at_ns"], point.value)
+    starts = int(np.count_nonzero(requested.numbers["turn"] <= 0))
     return arrivals(
         load.arrival,
-        point.value * starts / len(asked),
+        point.value * starts / len(requested),
         starts,
         seed_for(run_seed, "arrivals", point.label, repeat),
         burstiness=load.burstiness,
@@ -129,12 +133,12 @@ def send_times(load: Load, run_seed: int, point: LoadPoint, repeat: int, asked: 
     )
 
 
-def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, asked: Asked) -> Sessions | None:
-    if not asked.has_sessions():
+def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable) -> Sessions | None:
+    if not requested.has_sessions():
         return None
-    think = _think_ns(prepared, point, repeat, len(asked))
-    named = asked.numbers["session"].astype(np.int32)
-    return Sessions(named, np.zeros(len(asked), np.int64) if think is None else think)
+    think = _think_ns(prepared, point, repeat, len(requested))
+    named = requested.numbers["session"].astype(np.int32)
+    return Sessions(named, np.zeros(len(requested), np.int64) if think is None else think)
 
 
 def _think_ns(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> NDArray[np.int64] | None:

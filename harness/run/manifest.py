@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from harness import build
 from harness.engines.started import EngineFacts
 from harness.errors import SpecError
+from harness.host import installation
 from harness.model import (
     BackendEntry,
     Failure,
@@ -26,16 +26,16 @@ from harness.model import (
     Seeds,
     from_json,
 )
-from harness.observe import host
 from harness.run import noise
 from harness.run.division import Place, division, elsewhere
+from harness.run.measure_cell import engine_version
 from harness.run.prepare import Prepared
-from harness.run.window import engine_version
+from harness.sampling import machine
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
 from harness.store import RunFolder
-from harness.traces import Dataset, Trace
 from harness.validity import notices
+from harness.workload.traces import Dataset, Trace
 
 
 class ManifestWriter:
@@ -60,9 +60,9 @@ class ManifestWriter:
             command=options.command,
             options=dataclasses.asdict(options),
             working_directory=str(Path.cwd()),
-            host=host.host_facts(),
-            packages=host.package_versions(),
-            git=build.revision(),
+            host=machine.host_facts(),
+            packages=machine.package_versions(),
+            git=installation.revision(),
             scenario=from_json(dataclasses.asdict(prepared.scenario), ScenarioTables),
             scenario_sha256=files.fingerprint(prepared.scenario),
             model=_model(prepared),

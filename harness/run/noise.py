@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from harness import paths
-from harness.foreign import read_document
+from harness.host import paths
 from harness.model import HostFacts, Noise, from_json
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
 from harness.spec.scenario import Verdict
 from harness.store.atomic import storage_error, write_json
+from harness.untrusted import read_document
 
 # Of another machine they say nothing. The host name is not among them: a container has a new one each time.
 _IDENTITY = ("machine", "cpu", "cpus_usable", "gpus")

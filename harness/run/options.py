@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from harness.cluster.asked import Asked
+from harness.cluster.options import ClusterOptions
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
 from harness.load.job import Progress
 from harness.model import Manifest, Prices, from_json
-from harness.observe.job import DEFAULT_HZ
 from harness.plan import Cell
+from harness.sampling.job import DEFAULT_HZ
 
 ProfileChoice = Literal["auto", "gpu", "cpu"]
 
@@ -38,7 +38,7 @@ class RunOptions:
     probe_seconds: float | None = None  # least time at each load of that search; None: by device
     seed: int = 0
     workers: int | None = None
-    load_from: Asked | None = None  # nodes of a cluster; None: this machine
+    load_from: ClusterOptions | None = None  # nodes of a cluster; None: this machine
     http2: bool = False
     out: Path = Path("results")
     api_key_env: str | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from harness.compare.kept import answers_needed
+from harness.compare.slo_check import answers_needed
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, resolve_launch, track_of
 from harness.engines.models import find_model
@@ -12,8 +12,6 @@ from harness.engines.preflight import Planned
 from harness.engines.server import api_key
 from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SetupError, SpecError
-from harness.observe.host import gpu_names
-from harness.observe.job import MOST_HZ
 from harness.plan import (
     MOST_LONGER,
     Block,
@@ -26,15 +24,17 @@ from harness.plan import (
     one_cell_each,
     probe_of,
 )
-from harness.prompts.recorded import source_of
 from harness.run.options import RunOptions
 from harness.run.repeats import Between, between_of, repeats_of
+from harness.sampling.job import MOST_HZ
+from harness.sampling.machine import gpu_names
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.scenario import Profile, Scenario, load_scenario
 from harness.spec.strict import nearest
-from harness.traces import Dataset, Trace
+from harness.workload.prompts.recorded import source_of
+from harness.workload.traces import Dataset, Trace
 
 # Of one backend that is measured against itself.
 AA_LABELS = ("a", "b")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.compare.kept import kept_limits
+from harness.compare.slo_check import kept_limits
 from harness.model import CellResult
 from harness.plan import Block, Cell, long_probe
 

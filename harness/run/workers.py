@@ -1,15 +1,15 @@
 """How many processes send a cell's requests, and by what that was decided."""
 
 from harness.doctor.result import per_worker
-from harness.load.share import workers_for
+from harness.load.sharding import workers_for
 from harness.model import LoadPoint, Workers
-from harness.observe import host
+from harness.sampling import machine
 
 
 def choose_workers(given: int | None, point: LoadPoint) -> Workers:
     if given is not None:
         return Workers(given, "given")
-    figure = None if point.kind == "trace" else per_worker(point.kind, host.host_facts())
+    figure = None if point.kind == "trace" else per_worker(point.kind, machine.host_facts())
     if figure is None:
         return Workers(None, "constants")
     return Workers(workers_for(point.value / figure), "doctor", figure)

@@ -19,19 +19,19 @@ from harness.plan import (
     start_of,
     warmup_requests,
 )
-from harness.prompts.generate import generate
-from harness.prompts.request import TokenCounter
-from harness.prompts.text import TextMaker
-from harness.prompts.workload import Workload
 from harness.run.job import send_times
 from harness.run.prepare import Prepared
 from harness.spec.scenario import Scenario
+from harness.workload.prompts.generate import generate
+from harness.workload.prompts.request import TokenCounter
+from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.workload import Workload
 
 
 def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> WorkloadCard:
     """Of one load point's requests, as they were drawn for the first repeat."""
     load = scenario.load
-    times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.asked)
+    times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.requested)
     place = CardLoad(
         kind=point.kind,
         value=point.value,
@@ -39,7 +39,7 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
         start=start_of(scenario, point),
     )
     return WorkloadCard(
-        **structs.asdict(describe(made.asked, warmup_requests(scenario, point), times)),
+        **structs.asdict(describe(made.requested, warmup_requests(scenario, point), times)),
         load=place,
         sha256=made.sha256,
         exact_lengths=made.exact,

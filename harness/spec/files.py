@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import paths
 from harness.errors import SpecError
-from harness.foreign import BadDocumentError, read_tables
+from harness.host import paths
 from harness.spec.strict import nearest
+from harness.untrusted import BadDocumentError, read_tables
 
 
 def locate(kind: paths.Kind, name: str) -> Path:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from harness import paths
 from harness.errors import SpecError
+from harness.host import paths
 from harness.spec import files
 from harness.spec.strict import build, nearest
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from harness import paths
 from harness.errors import SpecError
-from harness.foreign import read_document
+from harness.host import paths
+from harness.untrusted import read_document
 
 
 def read_schemas(folder: str) -> dict[str, dict[str, object]]:

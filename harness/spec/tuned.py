@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import paths
 from harness.errors import SpecError
+from harness.host import paths
 from harness.spec import files
 from harness.spec.backend import Value
 from harness.spec.strict import build

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.record import (
+from harness.records.layout import (
     EVENT_DTYPE,
     REQUEST_DTYPE,
     UNKNOWN,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from harness.dotted import value_at
 from harness.errors import SpecError
 from harness.model import METRICS
+from harness.model.json_path import value_at
 from harness.store import columns, parquet, samples, seal
 from harness.store.folder import RunFolder
 

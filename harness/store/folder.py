@@ -20,10 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from harness import paths
-from harness.asked import Asked
 from harness.errors import SpecError
-from harness.foreign import read_document
+from harness.host import paths
 from harness.model import (
     AskedBackend,
     CellFacts,
@@ -36,9 +34,11 @@ from harness.model import (
     as_json,
     from_json,
 )
-from harness.record import Records
+from harness.records.layout import Records
+from harness.records.request_table import RequestTable
+from harness.records.series import Telemetry
 from harness.store import atomic, columns, parquet, samples, seal
-from harness.telemetry import Telemetry
+from harness.untrusted import read_document
 
 SCHEMA = 1
 
@@ -157,7 +157,7 @@ class RunFolder:
                 f"not what this version writes: {error}", where=str(self.path / name), hint=hint
             ) from None
 
-    def write_asked(self, name: str, asked: Asked) -> str:
+    def write_requested(self, name: str, requested: RequestTable) -> str:
         """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""
         place = f"workloads/{name}.jsonl.gz"
         path = self.path / place
@@ -165,12 +165,12 @@ class RunFolder:
             path.parent.mkdir(exist_ok=True)
         except OSError as error:
             raise atomic.storage_error(error, path) from error
-        lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in asked.as_json())
+        lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in requested.as_json())
         # No time stamp inside: equal workloads are equal files.
         self._put(place, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
         return place
 
-    def read_asked(self, workload: CellWorkload) -> Asked | None:
+    def read_requested(self, workload: CellWorkload) -> RequestTable | None:
         """None where the run of this cell kept none."""
         place = workload.file
         if place is None:
@@ -179,7 +179,7 @@ class RunFolder:
         seal.check(self.path, place)
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
-                return Asked.from_json(map(json.loads, file))
+                return RequestTable.from_json(map(json.loads, file))
         except (
             OSError,
             EOFError,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import SpecError
-from harness.foreign import BadDocumentError, read_document
 from harness.model import HistoryEntry, as_json, from_json
 from harness.store.atomic import storage_error
+from harness.untrusted import BadDocumentError, read_document
 
 SCHEMA = 1
 _HINT = "remove the line; the others stay"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.records.series import Samples, Telemetry
 from harness.store import parquet
-from harness.telemetry import Samples, Telemetry
 
 FILE = "telemetry.parquet"
 COLUMNS = {"series": "varchar", "at_ns": "bigint", "value": "double"}  # with their SQL types

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import DamagedError
-from harness.foreign import read_document
 from harness.store import atomic
+from harness.untrusted import read_document
 
 FILE = "checksums.json"
 _SCHEMA = 1

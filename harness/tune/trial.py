@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from harness.dotted import number_at
 from harness.errors import BenchError, StorageError
 from harness.load.job import Progress
 from harness.model import LoadPoint
+from harness.model.json_path import number_at
 from harness.plan import Cell
 from harness.run.execute import Run
 from harness.run.options import RunOptions, Ui

@@ -13,13 +13,13 @@ from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import SetupError, SpecError
 from harness.model import VERDICT_METRICS, LoadPoint, Summary
-from harness.observe import host
 from harness.plan import load_points
 from harness.run.division import Place
 from harness.run.execute import Run
 from harness.run.interrupts import Interrupts
 from harness.run.options import RunOptions, Ui
 from harness.run.prepare import Prepared, prepare
+from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates
 from harness.spec.scenario import Load
@@ -241,7 +241,7 @@ class _Session:
         return "not comparable", "one of both could not be measured"
 
     def _provenance(self, spent_s: float) -> Provenance:
-        facts = host.host_facts()
+        facts = machine.host_facts()
         place = Place.of(self._prepared, 0, facts)
         done = self._trials.done
         return Provenance(

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from harness.metrics.arrivals import TITLES, compare_cell
 from harness.metrics.latency import ttft_ms
 from harness.model import IssueCode, known
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 from harness.validity.client import tail
 from harness.validity.requests import MIN_SAMPLES
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 # Sending later than this shows in the response time. The relative limit lets slow servers be measured
 # by slow clients: 5 % of the median TTFT.
@@ -26,17 +26,17 @@ def lag_limit_ms(cell: Evidence) -> float:
     return max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
 
 
-def _schedule_lag(cell: Evidence) -> Iterator[Found]:
+def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
     """In a closed loop nobody intended a time, and an idle slot is told by `slot-idle`."""
     if cell.load.slots is not None:
         return
     percentile, lag_ms = tail(cell.client.send_lag_ms)
     limit_ms = lag_limit_ms(cell)
     if lag_ms is not None and lag_ms > limit_ms:
-        yield Found(f"{percentile} {lag_ms:.1f} ms", f"{limit_ms:.1f} ms")
+        yield Violation(f"{percentile} {lag_ms:.1f} ms", f"{limit_ms:.1f} ms")
 
 
-def _rate_missed(cell: Evidence) -> Iterator[Found]:
+def _rate_missed(cell: Evidence) -> Iterator[Violation]:
     """Against the rate of the schedule itself: a Poisson draw rarely has the nominal one."""
     requests = cell.records.requests
     sent = requests[requests["sent_ns"] != UNKNOWN]
@@ -44,15 +44,15 @@ def _rate_missed(cell: Evidence) -> Iterator[Found]:
         return
     asked, achieved = _rate(sent["intended_ns"]), _rate(sent["sent_ns"])
     if abs(achieved / asked - 1) > RATE_TOLERANCE:
-        yield Found(f"{achieved:.2f}/s sent", f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}")
+        yield Violation(f"{achieved:.2f}/s sent", f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}")
 
 
-def _arrivals_differ(cell: Evidence) -> Iterator[Found]:
-    found = compare_cell(cell.records.requests, cell.load, cell.asked)
+def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
+    found = compare_cell(cell.records.requests, cell.load, cell.requested)
     if found and found.verdict == "differs" and found.limits and found.achieved:
         names = (known(found.reason) or "").split(", ")
         limits = ", ".join("{} {:.3g} to {:.3g}".format(TITLES[name], *found.limits[name]) for name in names)
-        yield Found(
+        yield Violation(
             ", ".join(f"{TITLES[name]} {found.achieved[name]:.3g}" for name in names),
             f"{limits} ({found.against})",
         )

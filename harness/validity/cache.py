@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from functools import partial
 
-from harness.fairness.cache import COLD_TOLERANCE, WARM_SHARE, state, verify
+from harness.comparability.cache import COLD_TOLERANCE, WARM_SHARE, state, verify
 from harness.model import IssueCode
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 
-def _not(wanted: str, cell: Evidence) -> Iterator[Found]:
+def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
     if state(cell.facts) != wanted:
         return
     cache = verify(cell.records.requests, cell.facts, cell.hit_rate)
     if cache.holds is False:
-        yield Found(cache.measured, cache.limit)
+        yield Violation(cache.measured, cache.limit)
 
 
 _rule = partial(Rule, cause="work", eases=True)

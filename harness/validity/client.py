@@ -7,7 +7,7 @@ import numpy as np
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import tpot_ms
 from harness.model import IssueCode, Quantiles, known
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9  # of a core
 MAX_LOOP_LAG_MS = 5.0
@@ -24,36 +24,36 @@ def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
     return name, value
 
 
-def _worker_lost(cell: Evidence) -> Iterator[Found]:
+def _worker_lost(cell: Evidence) -> Iterator[Violation]:
     if lost := cell.client.lost_workers:
-        yield Found(f"{lost} worker(s) died")
+        yield Violation(f"{lost} worker(s) died")
 
 
-def _busy(cell: Evidence) -> Iterator[Found]:
+def _busy(cell: Evidence) -> Iterator[Violation]:
     busy = cell.client.busy_share
     if busy is not None and busy > BUSY_SUSPECT:
-        yield Found(f"{busy:.0%} of a core", verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT")
+        yield Violation(f"{busy:.0%} of a core", verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT")
 
 
-def _loop_lag(cell: Evidence) -> Iterator[Found]:
+def _loop_lag(cell: Evidence) -> Iterator[Violation]:
     percentile, lag_ms = tail(cell.client.loop_lag_ms)
     if lag_ms is not None and lag_ms > MAX_LOOP_LAG_MS:
-        yield Found(f"{percentile} {lag_ms:.1f} ms")
+        yield Violation(f"{percentile} {lag_ms:.1f} ms")
 
 
-def _stamp_uncertainty(cell: Evidence) -> Iterator[Found]:
+def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
     uncertainty_ms = cell.client.stamp_uncertainty_ms
     if uncertainty_ms is not None and uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
-        yield Found(f"{uncertainty_ms:.3f} ms")
+        yield Violation(f"{uncertainty_ms:.3f} ms")
 
 
-def _clock_step(cell: Evidence) -> Iterator[Found]:
+def _clock_step(cell: Evidence) -> Iterator[Violation]:
     step_ms = known(cell.client.clock_step_ms)
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
-        yield Found(f"{step_ms:.3f} ms")
+        yield Violation(f"{step_ms:.3f} ms")
 
 
-def merged_events(cell: Evidence) -> Iterator[Found]:
+def merged_events(cell: Evidence) -> Iterator[Violation]:
     """Only where the client looked later than half a gap: servers write bursts too."""
     share, gaps_ms = cell.client.merged_share or 0.0, tpot_ms(cell.records.requests)
     percentile, late_ms = tail(cell.client.loop_lag_ms)
@@ -62,16 +62,16 @@ def merged_events(cell: Evidence) -> Iterator[Found]:
     late_ms += cell.client.tick_ms or 0.0
     limit_ms = float(np.median(gaps_ms)) / 2
     if late_ms > limit_ms:
-        yield Found(
+        yield Violation(
             f"{share:.0%} of the events read together, up to {late_ms:.1f} ms late ({percentile})",
             f"{_MERGED}, if {limit_ms:.1f} ms late or more",
             verdict="INVALID" if share > MERGED_INVALID else "SUSPECT",
         )
 
 
-def _ledger_mismatch(cell: Evidence) -> Iterator[Found]:
+def _ledger_mismatch(cell: Evidence) -> Iterator[Violation]:
     if cell.ledger_agrees is False:
-        yield Found("client and server tell of different requests or events")
+        yield Violation("client and server tell of different requests or events")
 
 
 RULES = (

@@ -4,18 +4,18 @@ from collections.abc import Iterator
 
 from harness.metrics.conservation import hint
 from harness.model import IssueCode
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what it expects
 
 
-def _broken(cell: Evidence) -> Iterator[Found]:
+def _broken(cell: Evidence) -> Iterator[Violation]:
     for law in cell.laws:
         measured, expected, tolerance = law.measured, law.expected, law.tolerance
         if law.holds is not False or measured is None or expected is None or tolerance is None:
             continue
         broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
-        yield Found(
+        yield Violation(
             f"{law.law}: {measured:,.6g}",
             f"{expected:,.6g} ± {tolerance:,.2g}",
             hint(law),

@@ -6,46 +6,46 @@ import numpy as np
 
 from harness.metrics.latency import answered
 from harness.model import IssueCode
-from harness.record import UNKNOWN, EventKind
-from harness.validity.rule import Evidence, Found, Rule
+from harness.records.layout import UNKNOWN, EventKind
+from harness.validity.rule import Evidence, Rule, Violation
 
 
-def _died(cell: Evidence) -> Iterator[Found]:
+def _died(cell: Evidence) -> Iterator[Violation]:
     if exited := cell.facts.engine_exited:
         log = cell.facts.engine_log
-        yield Found(exited, hint=f"see {log}" if log else None)
+        yield Violation(exited, hint=f"see {log}" if log else None)
 
 
-def _restarted(cell: Evidence) -> Iterator[Found]:
+def _restarted(cell: Evidence) -> Iterator[Violation]:
     if restarts := cell.facts.counter_restarts:
-        yield Found(f"its counters fell {restarts} time(s)")
+        yield Violation(f"its counters fell {restarts} time(s)")
 
 
-def _output_length(cell: Evidence) -> Iterator[Found]:
+def _output_length(cell: Evidence) -> Iterator[Violation]:
     rows = cell.records.requests[answered(cell.records.requests)]
     same = cell.facts.workload.output_tokens  # None: lengths differ
-    wanted = same if cell.asked is None else cell.asked.numbers["max_tokens"][rows["seq"]]
+    wanted = same if cell.requested is None else cell.requested.numbers["max_tokens"][rows["seq"]]
     if not cell.facts.workload.exact_output or wanted is None:
         return
     known = rows["output_tokens"] != UNKNOWN
     if wrong := int(np.count_nonzero(known & (rows["output_tokens"] != wanted))):
         length = "of the length asked for" if same is None else f"of {same} tokens"
-        yield Found(f"{wrong} of {np.count_nonzero(known)} answers not {length}")
+        yield Violation(f"{wrong} of {np.count_nonzero(known)} answers not {length}")
 
 
-def _usage_missing(cell: Evidence) -> Iterator[Found]:
+def _usage_missing(cell: Evidence) -> Iterator[Violation]:
     rows = cell.records.requests[answered(cell.records.requests)]
     if missing := int(np.count_nonzero(rows["output_tokens"] == UNKNOWN)):
-        yield Found(f"{missing} of {len(rows)} answers without a usage block")
+        yield Violation(f"{missing} of {len(rows)} answers without a usage block")
 
 
-def _thinking(cell: Evidence) -> Iterator[Found]:
+def _thinking(cell: Evidence) -> Iterator[Violation]:
     if cell.facts.request.thinking != "off":
         return
     events = cell.records.events
     reasoned = events["seq"][events["kind"] == EventKind.REASONING]
     if len(reasoned):
-        yield Found(f"{len(np.unique(reasoned))} answers with reasoning text")
+        yield Violation(f"{len(np.unique(reasoned))} answers with reasoning text")
 
 
 RULES = (

@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.metrics.latency import measured
 from harness.model import Gpu, IssueCode
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
 GPU_BUSY_BEFORE_PCT = 5.0  # by NVML, in the seconds before the first request
@@ -17,7 +17,7 @@ THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "powe
 MAX_LOSS_SHARE = 0.01  # of the requests: a percentile up to p99 does not show fewer
 
 
-def _contended(cell: Evidence) -> Iterator[Found]:
+def _contended(cell: Evidence) -> Iterator[Violation]:
     host = cell.watched.host if cell.watched else None
     if host is None or host.other_cores is None or not host.cpus:
         return
@@ -26,43 +26,43 @@ def _contended(cell: Evidence) -> Iterator[Found]:
         return
     stolen = host.stolen_cores or 0.0
     taken = f", {stolen:.2f} of it taken by the hypervisor" if stolen >= 0.01 else ""
-    yield Found(f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}")
+    yield Violation(f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}")
 
 
 def _gpu(cell: Evidence) -> Gpu | None:
     return cell.watched.gpu if cell.watched else None
 
 
-def _gpu_busy(cell: Evidence) -> Iterator[Found]:
+def _gpu_busy(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     before = gpu.idle_utilisation_pct if gpu else None
     if before is not None and before > GPU_BUSY_BEFORE_PCT:
-        yield Found(f"{before:.0f} % busy before the first request")
+        yield Violation(f"{before:.0f} % busy before the first request")
 
 
-def _gpu_shared(cell: Evidence) -> Iterator[Found]:
+def _gpu_shared(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     others = gpu.other_memory_bytes.max if gpu and gpu.other_memory_bytes else None
     if others is not None and others > OTHER_GPU_MEMORY_BYTES:
-        yield Found(f"{others / 2**30:.1f} GiB of GPU memory held by other processes")
+        yield Violation(f"{others / 2**30:.1f} GiB of GPU memory held by other processes")
 
 
-def _gpu_throttled(cell: Evidence) -> Iterator[Found]:
+def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     for device in gpu.devices if gpu else ():
         slowed = {name: share for name, share in (device.throttled_share or {}).items() if name in THROTTLING}
         if gpu and device.index in gpu.engine_gpus and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
             words = ", ".join(f"{name} {share:.0%}" for name, share in slowed.items())
-            yield Found(f"GPU {device.index}: {words}")
+            yield Violation(f"GPU {device.index}: {words}")
 
 
-def _packet_loss(cell: Evidence) -> Iterator[Found]:
+def _packet_loss(cell: Evidence) -> Iterator[Violation]:
     """Zero where it is not known."""
     rows = cell.records.requests[measured(cell.records.requests)]
     retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
     hit = int(np.count_nonzero(retransmits + out_of_order))
     if hit > MAX_LOSS_SHARE * len(rows):
-        yield Found(
+        yield Violation(
             f"{retransmits.sum()} segments retransmitted, {out_of_order.sum()} out of order, "
             f"in {hit} of {len(rows)} requests ({hit / len(rows):.1%})"
         )

@@ -7,7 +7,7 @@ import numpy as np
 from harness.metrics.latency import Floats, ttft_service_ms
 from harness.model import IssueCode, LoadNode, known
 from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 _LEAST_ANSWERS = 30  # of a node, for a median with an interval
 _NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
@@ -17,13 +17,13 @@ def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
     return known(cell.facts.nodes) or ()
 
 
-def _lost(cell: Evidence) -> Iterator[Found]:
+def _lost(cell: Evidence) -> Iterator[Violation]:
     lost = [f"{node.name} ({node.address}): {node.lost}" for node in _nodes(cell) if node.lost]
     if lost:
-        yield Found("; ".join(lost))
+        yield Violation("; ".join(lost))
 
 
-def _clock(cell: Evidence) -> Iterator[Found]:
+def _clock(cell: Evidence) -> Iterator[Violation]:
     """How far apart two nodes' times may be: what is known of their starts, and what is not."""
     started = [node for node in _nodes(cell) if node.start_skew_ms is not None]
     if not started:
@@ -33,13 +33,13 @@ def _clock(cell: Evidence) -> Iterator[Found]:
     worst = max(started, key=lambda node: node.clock_uncertainty_ms or 0.0)
     uncertainty_ms, limit_ms = worst.clock_uncertainty_ms or 0.0, lag_limit_ms(cell)
     if skew_ms + uncertainty_ms > limit_ms:
-        yield Found(
+        yield Violation(
             f"starts {skew_ms:.2f} ms apart, clock of {worst.name} known to {uncertainty_ms:.2f} ms",
             f"{limit_ms:.1f} ms",
         )
 
 
-def _differs(cell: Evidence) -> Iterator[Found]:
+def _differs(cell: Evidence) -> Iterator[Violation]:
     requests, nodes = cell.records.requests, _nodes(cell)
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
@@ -49,7 +49,7 @@ def _differs(cell: Evidence) -> Iterator[Found]:
         apart_ms = float(np.median(here) - np.median(there))
         limit_ms = (node.path_rtt_ms or 0.0) + _NOISE_ERRORS * float(np.hypot(_error(here), _error(there)))
         if abs(apart_ms) > limit_ms:
-            yield Found(f"{node.name} ({node.address}): {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
+            yield Violation(f"{node.name} ({node.address}): {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
 
 
 def _finite(values: Floats) -> Floats:

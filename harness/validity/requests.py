@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.enough import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.metrics.latency import measured
 from harness.metrics.quality import form_refused
+from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.model import IssueCode
-from harness.record import Outcome
-from harness.validity.rule import Evidence, Found, Rule
+from harness.records.layout import Outcome
+from harness.validity.rule import Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
@@ -24,52 +24,52 @@ def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
 
 def _refused(cell: Evidence) -> int:
     rows = cell.records.requests[measured(cell.records.requests)]
-    return 0 if cell.asked is None else int(np.count_nonzero(form_refused(rows, cell.asked)))
+    return 0 if cell.requested is None else int(np.count_nonzero(form_refused(rows, cell.requested)))
 
 
-def _form_refused(cell: Evidence) -> Iterator[Found]:
+def _form_refused(cell: Evidence) -> Iterator[Violation]:
     _, total = _count(cell, Outcome.OK)
     if forms := _refused(cell):
-        yield Found(f"{forms} of {total}")
+        yield Violation(f"{forms} of {total}")
 
 
-def _failed(cell: Evidence) -> Iterator[Found]:
+def _failed(cell: Evidence) -> Iterator[Violation]:
     ok, total = _count(cell, Outcome.OK)
     dropped, _ = _count(cell, Outcome.DROPPED)
     if failed := total - ok - dropped - _refused(cell):
         invalid = failed / total > MAX_FAILED_SHARE
-        yield Found(f"{failed} of {total}", verdict="INVALID" if invalid else "SUSPECT")
+        yield Violation(f"{failed} of {total}", verdict="INVALID" if invalid else "SUSPECT")
 
 
-def _dropped(cell: Evidence) -> Iterator[Found]:
+def _dropped(cell: Evidence) -> Iterator[Violation]:
     dropped, total = _count(cell, Outcome.DROPPED)
     if dropped > MAX_DROPPED_SHARE * total:
-        yield Found(f"{dropped} of {total}")
+        yield Violation(f"{dropped} of {total}")
 
 
-def _too_few(cell: Evidence) -> Iterator[Found]:
+def _too_few(cell: Evidence) -> Iterator[Violation]:
     ok, _ = _count(cell, Outcome.OK)
     if ok < MIN_SAMPLES:
-        yield Found(f"{ok} answered", verdict="SUSPECT" if ok else "INVALID")
+        yield Violation(f"{ok} answered", verdict="SUSPECT" if ok else "INVALID")
 
 
-def _too_short(cell: Evidence) -> Iterator[Found]:
+def _too_short(cell: Evidence) -> Iterator[Violation]:
     """Where nothing was answered, `too-few-samples` says all there is to say."""
     found = amount(cell.records.requests, cell.facts.minimum)
     if found.is_enough or not found.answers:
         return
     needed = found.requests_needed
-    yield Found(
+    yield Violation(
         f"{found.answers} answers in {found.seconds:.1f} s",
         f"{found.min_answers} answers in {found.min_seconds:g} s",
         f"measure longer: --requests {needed}" if needed else None,
     )
 
 
-def _resent(cell: Evidence) -> Iterator[Found]:
+def _resent(cell: Evidence) -> Iterator[Violation]:
     rows = cell.records.requests[measured(cell.records.requests)]
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
-        yield Found(f"{resent} of {len(rows)}")
+        yield Violation(f"{resent} of {len(rows)}")
 
 
 RULES = (

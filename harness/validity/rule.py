@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from harness.asked import Asked
 from harness.metrics.usage import Usage
 from harness.model import Answers, CellFacts, ClientStats, IssueCode, Law, Load, Reason, SteadyState
-from harness.record import Records
+from harness.records.layout import Records
+from harness.records.request_table import RequestTable
 
 Doubt = Literal["SUSPECT", "INVALID"]
 # engine: the run failed, which counts against the engine. client and machine: nothing about the engine, so
@@ -27,7 +27,7 @@ class Evidence:
     records: Records
     facts: CellFacts
     hit_rate: float | None = None
-    asked: Asked | None = None
+    requested: RequestTable | None = None
     watched: Usage | None = None
     steady: SteadyState | None = None
     answers: Answers | None = None
@@ -43,7 +43,7 @@ class Evidence:
         return self.facts.load
 
 
-class Found(NamedTuple):
+class Violation(NamedTuple):
     """One broken limit; what is None is as the rule says."""
 
     measured: str
@@ -62,7 +62,7 @@ class Rule:
     """
 
     code: IssueCode
-    find: Callable[[Evidence], Iterable[Found]]
+    find: Callable[[Evidence], Iterable[Violation]]
     measures: str
     limit: str
     verdicts: tuple[Doubt, ...] = ("SUSPECT",)

@@ -2,39 +2,39 @@
 
 from collections.abc import Iterator
 
-from harness.metrics.enough import WAVES_AT_CV_1, waves
 from harness.metrics.lockstep import MAX_INDEX, synchrony
+from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
-def _slot_idle(cell: Evidence) -> Iterator[Found]:
+def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     slots = slot_time(cell.records.requests, cell.load)
     if slots is not None and slots.share > IDLE_SUSPECT:
-        yield Found(
+        yield Violation(
             f"{slots.share:.1%} idle: effective concurrency {slots.effective_concurrency:.3g} "
             f"instead of {slots.concurrency:g}",
             verdict="INVALID" if slots.share > IDLE_INVALID else "SUSPECT",
         )
 
 
-def _lockstep(cell: Evidence) -> Iterator[Found]:
+def _lockstep(cell: Evidence) -> Iterator[Violation]:
     """A burst that the scenario declares is its point, and told as a note."""
     found, _ = synchrony(cell.records.requests, cell.load)
     if found is not None and found.in_bursts and cell.load.start_declared != "together":
-        yield Found(
+        yield Violation(
             f"synchrony {found.index:.2f}: sends come in bursts of about {found.burst:g}",
             f"{found.limit:.2f}",
         )
 
 
-def _few_waves(cell: Evidence) -> Iterator[Found]:
+def _few_waves(cell: Evidence) -> Iterator[Violation]:
     found = waves(cell.records.requests, cell.load)
     if found is not None and found.measured < found.needed:
-        yield Found(
+        yield Violation(
             f"{found.measured:.3g} waves of answers whose times vary by {found.cv:.0%}",
             f"{found.needed:.3g} waves",
             f"requests/s may be too high: --requests {found.requests_needed} would do",

@@ -5,19 +5,19 @@ from collections.abc import Iterator, Sequence
 from harness.metrics.steady import DRIFT_SHARE
 from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 
-def _not_steady(cell: Evidence) -> Iterator[Found]:
+def _not_steady(cell: Evidence) -> Iterator[Violation]:
     if cell.steady is not None and cell.steady.state == "not steady":
-        yield Found(str(cell.steady.why))
+        yield Violation(str(cell.steady.why))
 
 
-def _ramp_kept(cell: Evidence) -> Iterator[Found]:
+def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
     steady = cell.steady
     if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
         more = f"{steady.ramp_requests} more warm-up requests, for all cells of this load alike"
-        yield Found(str(steady.why), hint=more)
+        yield Violation(str(steady.why), hint=more)
 
 
 def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.latency import answered
 from harness.model import IssueCode
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 MERGED_GAPS = 0.01
 # A first event of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
@@ -16,24 +16,26 @@ FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
 SEVERAL_PER_EVENT = 1.1
 
 
-def _itl_merged(cell: Evidence) -> Iterator[Found]:
+def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     if any(merged_events(cell)):  # then it is the client's doing
         return
     share, each = merged_gaps(cell.records)
     if share > MERGED_GAPS and each is not None:
-        yield Found(f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival")
+        yield Violation(f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival")
 
 
-def _first_event_tokens(cell: Evidence) -> Iterator[Found]:
+def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
     found = tokens_of_first_events(cell.records)
     if found is None:
         return
     tokens, low = found
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
-        yield Found(f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {low:.0%} low")
+        yield Violation(
+            f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {low:.0%} low"
+        )
 
 
-def _tokens_per_event(cell: Evidence) -> Iterator[Found]:
+def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
     """Only where the definition says that each token has an event of its own."""
     rows = cell.records.requests[answered(cell.records.requests)]
     events = int(rows["text_events"].sum())
@@ -43,7 +45,7 @@ def _tokens_per_event(cell: Evidence) -> Iterator[Found]:
         return
     each = float(rows["output_tokens"].sum()) / events
     if each > SEVERAL_PER_EVENT:
-        yield Found(f"{each:.2f} tokens per event")
+        yield Violation(f"{each:.2f} tokens per event")
 
 
 RULES = (

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from harness.metrics.judging import TRUNCATED
+from harness.metrics.answer_check import TRUNCATED
 from harness.model import Counts, IssueCode
-from harness.validity.rule import Evidence, Found, Rule
+from harness.validity.rule import Evidence, Rule, Violation
 
 # Share of valid answers: below the first some of a schema is not enforced, below the second nothing is.
 ENFORCED, IGNORED = 0.98, 0.5
@@ -18,26 +18,26 @@ def _shapes(cell: Evidence) -> Iterator[tuple[str, Counts]]:
             yield shape, counts
 
 
-def _valid(cell: Evidence) -> Iterator[tuple[float, Found]]:
+def _valid(cell: Evidence) -> Iterator[tuple[float, Violation]]:
     for shape, counts in _shapes(cell):
         rate = counts["rate"]
         if rate is not None and rate < ENFORCED:
-            yield rate, Found(f"{rate:.0%} of the whole answers are valid ({shape})")
+            yield rate, Violation(f"{rate:.0%} of the whole answers are valid ({shape})")
 
 
-def _ignored(cell: Evidence) -> Iterator[Found]:
+def _ignored(cell: Evidence) -> Iterator[Violation]:
     return (found for rate, found in _valid(cell) if rate < IGNORED)
 
 
-def _invalid(cell: Evidence) -> Iterator[Found]:
+def _invalid(cell: Evidence) -> Iterator[Violation]:
     return (found for rate, found in _valid(cell) if rate >= IGNORED)
 
 
-def _cut(cell: Evidence) -> Iterator[Found]:
+def _cut(cell: Evidence) -> Iterator[Violation]:
     for shape, counts in _shapes(cell):
         cut, asked = counts.get(TRUNCATED) or 0, counts["asked"] or 1
         if cut / asked > CUT:
-            yield Found(f"{cut} of {asked} answers end at the token limit ({shape})")
+            yield Violation(f"{cut} of {asked} answers end at the token limit ({shape})")
 
 
 RULES = (

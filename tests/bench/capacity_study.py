@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.compare.capacity import capacity
-from harness.compare.kept import answers_needed, kept_limits
+from harness.compare.slo_check import answers_needed, kept_limits
 from harness.model import CellResult, LoadPoint
 from harness.plan import (
     Cell,
@@ -32,15 +32,15 @@ from harness.plan import (
     probe_of,
     seed_for,
 )
-from harness.record import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
+from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
 from harness.run.prepare import PROBE_SECONDS
 from harness.run.repeats import SEARCHES
 from harness.run.search import Search
-from harness.schedule import arrivals, paced
 from harness.spec.scenario import Load
 from harness.summary import summarise_cell
+from harness.workload.arrivals import arrivals, paced
 from tests.bench.capacity_wire import wire
-from tests.unit.made import facts
+from tests.factories.recorded import facts
 
 NS = 1_000_000_000
 WRONG_LIMIT = 0.05

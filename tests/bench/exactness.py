@@ -36,9 +36,9 @@ from unittest.mock import patch
 import numpy as np
 
 from harness.load import run_load
-from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
-from harness.record import Outcome
+from harness.load.transport import Transport
+from harness.records.layout import Outcome
 from tests.bench.peers import PEERS, Peer, PeerError, Row, children_cpu_s
 from tests.bench.truth_servers import Served, Timing, serving
 
@@ -52,7 +52,7 @@ class Load:
     rate: float | None = None  # Poisson arrivals per second instead of a closed loop
     reconnect: bool = False  # every request on a new connection
     workers: int = 1
-    carrier: Carrier = Carrier.KERNEL_STAMPS
+    transport: Transport = Transport.KERNEL_STAMPS
 
     def ideal_s(self) -> float:
         answer_s = (self.timing.ttft_ms + self.timing.gap_ms * (self.timing.tokens - 1)) / 1e3
@@ -65,9 +65,9 @@ LOADS = {
     "B": _B,
     "C": Load("1,024 streams, gap 50 ms", Timing(100, 50, 128), 1024, 2048),
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
-    "U": replace(_B, title=_B.title + ", stamps in user space", carrier=Carrier.USER_STAMPS),
-    "L": replace(_B, title=_B.title + ", without epoll", carrier=Carrier.POLL),
-    "F": replace(_B, title=_B.title + ", httpx on asyncio", carrier=Carrier.HTTPX),
+    "U": replace(_B, title=_B.title + ", stamps in user space", transport=Transport.USER_STAMPS),
+    "L": replace(_B, title=_B.title + ", without epoll", transport=Transport.POLL),
+    "F": replace(_B, title=_B.title + ", httpx on asyncio", transport=Transport.HTTPX),
     "T": replace(_B, title=_B.title + ", TLS", timing=replace(_B.timing, tls=True)),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
@@ -99,7 +99,7 @@ def measure(load: Load, served: Served) -> Row:
         workers=load.workers,
     )
     parent = time.process_time()
-    with patch("harness.load.run.choose_carrier", return_value=(load.carrier, "")):
+    with patch("harness.load.run.choose_carrier", return_value=(load.transport, "")):
         result = run_load(job)
     parent = time.process_time() - parent
     row = _errors(load, result, served)
@@ -293,7 +293,7 @@ def _peer(argument: str) -> tuple[str, str]:
 def _clients(load: Load, args: argparse.Namespace) -> dict[str, Callable[[Served], Row]]:
     """This engine, and whoever else can make this load."""
     clients: dict[str, Callable[[Served], Row]] = {"this engine": partial(measure, load)}
-    special = load.carrier is not Carrier.KERNEL_STAMPS or load.workers > 1 or load.timing.tls
+    special = load.transport is not Transport.KERNEL_STAMPS or load.workers > 1 or load.timing.tls
     if load.rate is not None or load.reconnect or special:
         return clients
     if args.c_client is not None:

@@ -19,12 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
-from load_answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, head, play
-from sse_reference import read_stream
-
 from harness.load.http1 import Answer, DecodeError
 from harness.load.sse import parse_events
-from harness.record import Outcome
+from harness.records.layout import Outcome
+from tests.factories.answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, head, play
+from tests.factories.sse_reference import read_stream
 
 _WORDS = ["", " the", "\n", '"', "\\", "é", "😀", "token", "}", "data: "]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.record import EVENT_DTYPE, EventKind, Records, empty_requests
+from harness.records.layout import EVENT_DTYPE, EventKind, Records, empty_requests
 from harness.store import columns
 
 GROUP, UNKNOWN = 1_000_000, -1

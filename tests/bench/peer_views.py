@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.cli.main import main as bench
-from harness.peers import TOOLS, View, recompute
+from harness.metrics.peers import TOOLS, View, recompute
+from harness.mockserver.process import running
 from harness.store import RunFolder, open_run
-from harness.truth.process import running
 from tests.bench.peers import PEERS, Peer, PeerError
 
 Key = tuple[str, str]  # measure, statistic

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from harness.engines.dialect import Chat, render_body
 from harness.load.bodies import write_bodies
-from harness.prompts.generate import generate
-from harness.prompts.text import TextMaker
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import Request, load_scenario
+from harness.workload.prompts.generate import generate
+from harness.workload.prompts.text import TextMaker
 
 SCENARIOS = (
     "fixed-length",

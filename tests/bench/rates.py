@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.metrics.enough import WAVES_AT_CV_1
 from harness.metrics.goodput import goodput
+from harness.metrics.sample_size import WAVES_AT_CV_1
 from harness.metrics.throughput import measured_window, rates, work_shares
-from harness.record import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
-from harness.truth import running
+from harness.mockserver import running
+from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
 
 NS = 1_000_000_000
 TOKENS = 60  # of an answer of mean length: each takes as long as it is long

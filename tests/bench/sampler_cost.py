@@ -22,9 +22,9 @@ import numpy as np
 
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
-from harness.observe.job import Exporter, Watch
-from harness.observe.watcher import Watcher
-from harness.truth import TruthServer, running
+from harness.mockserver import MockServer, running
+from harness.sampling.job import Exporter, Watch
+from harness.sampling.watcher import Watcher
 from tests.integration.nvml import Machine, build
 
 LIMIT = 0.01  # of a core, at the defaults, with one GPU
@@ -33,7 +33,7 @@ COUNTERS = {"output_tokens": "vllm:generation_tokens_total"}
 GAUGES = {"running": "vllm:num_requests_running", "kv_use": "vllm:kv_cache_usage_perc"}
 
 
-def watch(server: TruthServer) -> Watch:
+def watch(server: MockServer) -> Watch:
     exporter = Exporter(url=f"{server.url}/metrics", headers={}, counters=COUNTERS, gauges=GAUGES)
     return Watch(bench_pid=os.getpid(), exporter=exporter, engine_pid=server.pid)
 
@@ -49,7 +49,7 @@ def own_cost(seconds: float, gpus: int, machine: Machine) -> tuple[float, int, f
     return own["cpu_s"] / own["wall_s"], round(samples / own["wall_s"]), own["peak_rss_bytes"] / 1e6
 
 
-def load(server: TruthServer) -> LoadJob:
+def load(server: MockServer) -> LoadJob:
     body = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,"ignore_eos":true,'
     body += b'"stream_options":{"include_usage":true},"max_tokens":%d}' % TOKENS
     return LoadJob(

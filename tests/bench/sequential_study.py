@@ -14,7 +14,7 @@ from unittest import mock
 import numpy as np
 
 from harness.compare import Rules
-from harness.compare.observed import loads, series
+from harness.compare.run_values import loads, series
 from harness.compare.sequential import DECIDED, Rows, find_by_looks, looks_between, stand
 from harness.compare.verdict import find
 from harness.model import CellResult, PairVerdict

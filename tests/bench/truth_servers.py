@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.truth.process import running
+from harness.mockserver.process import running
 
 _PEM = Path(__file__).parents[1] / "integration" / "load_tls.pem"
 

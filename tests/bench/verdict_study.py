@@ -29,13 +29,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from harness.compare import Rules
-from harness.compare.observed import loads, series
+from harness.compare.run_values import loads, series
 from harness.compare.verdict import find
 from harness.model import CellResult, Load, PairVerdict, Reason, Unequal, Validity
 from harness.model.metrics import VERDICT_METRICS
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
-from tests.unit.filled import made
+from tests.factories.documents import made
 
 DECLARED = Verdict()
 RULES = Rules(primary=DECLARED.primary, metrics=DECLARED.metrics)
@@ -190,7 +190,7 @@ def is_false(row: Row, one: PairVerdict) -> bool:
 
 def _plant_survivors() -> list[Any]:
     """A failed run is left out as if it had not been."""
-    return [mock.patch("harness.compare.observed.blame", return_value=None)]
+    return [mock.patch("harness.compare.run_values.blame", return_value=None)]
 
 
 def _plant_only_steady() -> list[Any]:

@@ -2,9 +2,9 @@
 
 import pytest
 from chromium import Page
-from report_runs import EIGHT, TWO, Engine, Shape, make_run
 
 from harness.report import build
+from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 COMPLAINTS = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")

@@ -11,10 +11,10 @@ from pathlib import Path
 import images
 import pytest
 
-from harness import paths
 from harness.engines.containers import compose_tool
 from harness.engines.containers.files import MAIN
 from harness.engines.containers.service import VOLUME_PREFIX
+from harness.host import paths
 
 HERE = Path(__file__).parent
 # One thread: on two cores shared with a simulator, engines that spin at their barriers crawl with more.

@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from harness import paths
+from harness.host import paths
 from harness.spec.backend_refs import load_backend
 
 HERE = Path(__file__).parent

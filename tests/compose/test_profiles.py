@@ -11,9 +11,9 @@ import httpx
 import pytest
 from conftest import composes, docker
 
-from harness import paths
 from harness.engines.containers.files import CPU, MAIN, ROCM
 from harness.engines.ports import free_port
+from harness.host import paths
 from harness.spec.backend_refs import load_backend
 
 FOLDER = paths.shipped("compose")

@@ -11,8 +11,8 @@ import images
 import pytest
 from conftest import docker
 
-from harness import paths
-from harness.truth import running
+from harness.host import paths
+from harness.mockserver import running
 
 SIZE_MB = 500  # without the base: what the base install may weigh, and a little
 

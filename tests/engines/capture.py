@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from harness import paths
 from harness.engines.launch import resolve_launch
 from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
+from harness.host import paths
 from harness.spec.backend import Backend
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model

@@ -5,7 +5,7 @@ import json
 import pytest
 from runs import VLLM, bench_run
 
-from harness.record import Outcome, Phase
+from harness.records.layout import Outcome, Phase
 
 UNCACHED = "llamacpp@no-prefix-cache"
 BACKENDS = (VLLM, "llamacpp")

@@ -7,7 +7,7 @@ import pytest
 from runs import VLLM, bench_run
 
 from harness.metrics.throughput import measured_window
-from harness.record import Outcome
+from harness.records.layout import Outcome
 
 BACKENDS = (VLLM, "llamacpp")
 

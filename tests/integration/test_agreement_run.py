@@ -13,10 +13,10 @@ from harness.agreement import compare, load_questions
 from harness.engines.launch import resolve_launch
 from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
+from harness.mockserver import running
 from harness.run.agreement import ask_all
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
-from harness.truth import running
 
 
 @pytest.fixture

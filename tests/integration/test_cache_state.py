@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scripted import bench, define
 
-from harness.truth import running
+from harness.mockserver import running
 
 RESET = 'reset = { path = "/reset_prefix_cache" }'
 LYING = 'reset = { path = "/health", method = "GET" }'

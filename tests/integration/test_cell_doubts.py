@@ -7,14 +7,14 @@ import pytest
 from load_server import serve
 from scripted import bench, define, run_folder, summary
 
-from harness.facts import client_stats
 from harness.load import run_load
+from harness.load.client_stats import client_stats
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.latency import first_tokens
 from harness.model import CellFacts
-from harness.record import UNKNOWN
+from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
-from tests.unit import filled
+from tests.factories import documents
 
 EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
 NOT_WARMED_UP = ("--set", "load.warmup_requests=0")  # so the slots begin together
@@ -120,7 +120,7 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
         load = LoadJob(server.url, {"content-type": "application/json"}, bodies, ClosedLoop(1), workers=1)
         result = run_load(load)
     assert (first_tokens(result.records.requests) == UNKNOWN).all()
-    facts = filled.made(
+    facts = documents.made(
         CellFacts,
         client=client_stats(result.client),
         load={"kind": "concurrency", "value": 1},

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from harness.cluster.clocks import Ping
-from harness.cluster.crew import ClusterCrew, Place
 from harness.cluster.node import Node
 from harness.cluster.pings import TOKEN_BYTES, Clock
+from harness.cluster.worker_pool import ClusterWorkerPool, Place
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
-from harness.record import Outcome
-from harness.truth import running
+from harness.mockserver import running
+from harness.records.layout import Outcome
 
 S = 10**9
 OFFSET = 3000 * S
@@ -83,10 +83,10 @@ def job(url: str, count: int, schedule: ClosedLoop | OpenLoop) -> LoadJob:
 def test_two_nodes_send_the_one_schedule_and_their_records_are_on_one_clock() -> None:
     intended = np.arange(40) * 25_000_000
     with running(ttft_ms=20, gap_ms=5) as server, places() as nodes:
-        crew = ClusterCrew(nodes)
-        result = run_load(job(server.url, 40, OpenLoop(intended)), crew=crew)
+        worker_pool = ClusterWorkerPool(nodes)
+        result = run_load(job(server.url, 40, OpenLoop(intended)), worker_pool=worker_pool)
         ledger = server.truth()["records"]
-    rows, told = result.records.requests, crew.nodes()
+    rows, told = result.records.requests, worker_pool.nodes()
     assert rows["seq"].tolist() == list(range(40))
     assert (rows["outcome"] == Outcome.OK).all()
     assert rows["worker"].tolist() == [0, 1] * 20
@@ -104,12 +104,12 @@ def test_two_nodes_send_the_one_schedule_and_their_records_are_on_one_clock() ->
 
 def test_a_node_that_is_lost_is_named_and_the_others_records_are_kept() -> None:
     with running(ttft_ms=20, gap_ms=5) as server, places(dies_after=4) as nodes:
-        crew = ClusterCrew(nodes)
-        result = run_load(job(server.url, 40, OpenLoop(np.arange(40) * 75_000_000)), crew=crew)
+        worker_pool = ClusterWorkerPool(nodes)
+        result = run_load(job(server.url, 40, OpenLoop(np.arange(40) * 75_000_000)), worker_pool=worker_pool)
     rows = result.records.requests
     kept = rows[rows["worker"] == 0]
     assert (kept["outcome"] == Outcome.OK).all()
     assert len(kept) == 20
     assert (rows[rows["worker"] == 1]["outcome"] == Outcome.LOST).all()
     assert result.client.lost_workers == 1
-    assert [node.lost for node in crew.nodes()] == [None, "the node died"]
+    assert [node.lost for node in worker_pool.nodes()] == [None, "the node died"]

@@ -13,8 +13,8 @@ from harness.doctor import measure
 from harness.doctor.loads import Load
 from harness.doctor.result import advice
 from harness.errors import ExitCode, SetupError
-from harness.observe.host import host_facts
-from harness.truth import running
+from harness.mockserver import running
+from harness.sampling.machine import host_facts
 
 BENCH = [sys.executable, "-m", "harness"]
 

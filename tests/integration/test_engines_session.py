@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import alive, fake_backend, opened
 
-from harness.engines import leftovers
+from harness.engines import orphans
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
 
@@ -248,7 +248,7 @@ def test_a_recycled_number_is_not_killed(tmp_path):
             "bench_born": 1,
         }
         (folder / "1.json").write_text(json.dumps(note))
-        assert leftovers.clear(lambda line: None) == []
+        assert orphans.clear(lambda line: None) == []
         assert stranger.poll() is None
         assert not list(folder.iterdir())
     finally:
@@ -257,12 +257,12 @@ def test_a_recycled_number_is_not_killed(tmp_path):
 
 
 def test_a_live_neighbour_is_left_alone_and_mentioned(tmp_path):
-    born = leftovers.born(os.getppid())
+    born = orphans.born(os.getppid())
     folder = tmp_path / "cache" / "running"
     folder.mkdir(parents=True)
     note = {"label": "vllm", "session": 1, "log": "/x.log", "bench": os.getppid(), "bench_born": born}
     (folder / "1.json").write_text(json.dumps(note))
-    (remark,) = leftovers.clear(lambda line: None)
+    (remark,) = orphans.clear(lambda line: None)
     assert f"another bench (pid {os.getppid()}) runs vllm" in remark
     assert (folder / "1.json").exists()
 

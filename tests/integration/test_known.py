@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from harness.engines.known import known
+from harness.mockserver import running
 from harness.spec.backend_refs import load_backend
-from harness.truth import running
 
 
 @pytest.fixture(scope="module")

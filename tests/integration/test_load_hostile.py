@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from harness.load.bounds import answer_bytes
-from harness.load.fallback import AsyncWindow
+from harness.load.dispatcher import NEVER, ClosedLoopDispatcher
+from harness.load.event_loop import Limits
+from harness.load.fallback import FallbackLoop
 from harness.load.job import ClosedLoop, LoadJob
-from harness.load.loop import Limits
 from harness.load.run import run_load
-from harness.load.work import NEVER, ClosedWork
-from harness.record import Outcome
+from harness.records.layout import Outcome
 
 sys.path.append(str(Path(__file__).parents[1] / "unit"))
-from hostile import HARMS, serving
+from tests.factories.hostile import HARMS, serving
 
 ENDS = {
     "slow head": Outcome.TIMEOUT,
@@ -55,9 +55,13 @@ def test_every_harm_has_its_outcome_and_little_memory(harm):
 def test_the_fallback_way_keeps_the_bounds(harm):
     ended = []
     with serving(lambda _: HARMS[harm]()) as url:
-        window = AsyncWindow(job(url), [b"{}"] * 2, [0, 1], Limits(1_000_000_000, 1_000_000_000, 1 << 20))
+        window = FallbackLoop(job(url), [b"{}"] * 2, [0, 1], Limits(1_000_000_000, 1_000_000_000, 1 << 20))
         try:
-            window.run(ClosedWork(ClosedLoop(2), 2, time.monotonic_ns(), NEVER), ended.append, lambda: False)
+            window.run(
+                ClosedLoopDispatcher(ClosedLoop(2), 2, time.monotonic_ns(), NEVER),
+                ended.append,
+                lambda: False,
+            )
         finally:
             window.close()
     assert len(ended) == 2

@@ -6,10 +6,10 @@ from h2_server import TOKENS, running_h2
 from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
-from harness.record import Outcome
+from harness.mockserver import running
+from harness.records.layout import Outcome
 from harness.run import prepare
 from harness.run.options import RunOptions
-from harness.truth import running
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
 

@@ -16,8 +16,8 @@ from load_server import Peer, Server, serve
 
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
-from harness.record import UNKNOWN, Outcome, Phase
-from harness.truth import running
+from harness.mockserver import running
+from harness.records.layout import UNKNOWN, Outcome, Phase
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"

@@ -8,10 +8,10 @@ import pytest
 from load_server import Peer, serve
 
 from harness.load import run_load
-from harness.load.carrier import Carrier
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
+from harness.load.transport import Transport
 from harness.load.turns import ANSWER, TOOL
-from harness.record import Outcome
+from harness.records.layout import Outcome
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
@@ -167,7 +167,7 @@ def test_a_result_that_no_call_asked_for_is_the_users_message():
 
 
 def test_turns_on_httpx(monkeypatch):
-    monkeypatch.setattr("harness.load.run.choose_carrier", lambda job: (Carrier.HTTPX, ""))
+    monkeypatch.setattr("harness.load.run.choose_carrier", lambda job: (Transport.HTTPX, ""))
     with serve(echo) as server:
         result = run_load(job(server.url, (3, 2, 1), ClosedLoop(2), think_ms=5))
     assert result.client.stamp_source == "user"

@@ -10,10 +10,10 @@ import pytest
 from load_server import Peer, Server, serve
 
 from harness.load import run_load
-from harness.load.carrier import Carrier, choose_carrier
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
-from harness.load.way import proxy_for
-from harness.record import Outcome
+from harness.load.route import proxy_for
+from harness.load.transport import Transport, choose_transport
+from harness.records.layout import Outcome
 
 _PEM = Path(__file__).with_name("load_tls.pem")  # self-signed for 127.0.0.1, for these tests only
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -22,7 +22,7 @@ _EVENT = b"%x\r\n%b\r\n" % (len(_DATA), _DATA)
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 
-@pytest.fixture(params=list(Carrier), ids=lambda carrier: carrier.name)
+@pytest.fixture(params=list(Transport), ids=lambda transport: transport.name)
 def tls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     monkeypatch.setattr("harness.load.run.choose_carrier", lambda job: (request.param, ""))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -75,8 +75,8 @@ def test_an_untrusted_certificate_is_a_failed_connection(
 
 
 def test_tls_is_stamped_by_the_kernel_where_it_can() -> None:
-    carrier, reason = choose_carrier(LoadJob("https://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
-    assert (carrier, reason) == (Carrier.KERNEL_STAMPS, "")
+    transport, reason = choose_transport(LoadJob("https://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
+    assert (transport, reason) == (Transport.KERNEL_STAMPS, "")
 
 
 def test_open_loop_with_drops(tls: ssl.SSLContext) -> None:
@@ -224,6 +224,6 @@ def test_loopback_takes_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_epoll_sockets_are_looked_at_with_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("select.epoll")
-    carrier, reason = choose_carrier(LoadJob("http://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
-    assert carrier is Carrier.POLL
+    transport, reason = choose_transport(LoadJob("http://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
+    assert transport is Transport.POLL
     assert "epoll" in reason

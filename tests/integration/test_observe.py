@@ -16,14 +16,14 @@ from scripted import bench, define, summary
 
 from harness.metrics import machine
 from harness.metrics.throughput import Window
+from harness.mockserver import running
 from harness.model import Server
-from harness.observe.job import Exporter, Watch
-from harness.observe.sources import UnavailableError
-from harness.observe.sources.amd import AmdGpus
-from harness.observe.sources.processes import listener
-from harness.observe.sources.system import System
-from harness.observe.watcher import Watcher
-from harness.truth import running
+from harness.sampling.job import Exporter, Watch
+from harness.sampling.sources import UnavailableError
+from harness.sampling.sources.amd import AmdGpus
+from harness.sampling.sources.processes import listener
+from harness.sampling.sources.system import System
+from harness.sampling.watcher import Watcher
 
 SPIN = "import time\nend = time.monotonic() + {s}\nwhile time.monotonic() < end: pass"
 

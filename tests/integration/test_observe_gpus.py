@@ -15,11 +15,11 @@ from nvml import Machine, build
 from harness.engines.prometheus import totals
 from harness.metrics import cost, gpus
 from harness.metrics.throughput import Window
+from harness.mockserver import running
 from harness.model import Prices
-from harness.observe.job import Watch
-from harness.observe.watcher import Watcher
-from harness.run.observing import gpu_env
-from harness.truth import running
+from harness.run.sampling import gpu_env
+from harness.sampling.job import Watch
+from harness.sampling.watcher import Watcher
 
 GIB = 1 << 30
 

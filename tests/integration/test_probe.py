@@ -9,10 +9,10 @@ from contextlib import closing
 import pytest
 
 from harness.engines.server import Server
+from harness.mockserver import running
 from harness.model import as_json
 from harness.probe import examine
 from harness.spec.backend_refs import parse_backend
-from harness.truth import running
 
 HABITS = {
     "unknown_fields": "ignored",

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
+from harness.mockserver import running
 from harness.store import RunFolder
-from harness.truth import running
 
 
 @pytest.fixture
@@ -448,7 +448,7 @@ def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch
             seen |= seen_with_key(b"sk-very-secret", here / "tmp", process.pid)
             time.sleep(0.02)
         said = "".join(process.communicate())
-    assert {name for name, _ in seen} >= {"harness.load", "harness.observe"}
+    assert {name for name, _ in seen} >= {"harness.load", "harness.sampling"}
     assert {name for name, holds_key in seen if holds_key} == set()
     assert summary()["cells"][0]["requests"]["ok"] == 16
     assert "sk-very-secret" not in said

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import paths
 from harness.engines.launch import LaunchChoice
 from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.engines.simulate import simulated
+from harness.host import paths
 from harness.spec.backend import Process
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, Track

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scripted import bench, define, run_folder, summary
 
-from harness.record import Outcome
+from harness.records.layout import Outcome
 from harness.store import RunFolder
 
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from harness.mockserver import running
 from harness.spec.backend_refs import load_backend
-from harness.truth import running
 from tests.engines.capture import ENGINES, SCHEMA, capture, shape, stored, stream_shape
 
 # Exchanges in which the real server breaks down itself: nothing to stand in for.

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from harness.errors import SetupError
-from harness.truth import TruthServer, running
-from harness.truth.script import text
+from harness.mockserver import MockServer, running
+from harness.mockserver.script import text
 
 FAST = {"ttft_ms": 2, "gap_ms": 1, "tokens": 4}
 CHAT = "/v1/chat/completions"
@@ -27,7 +27,7 @@ MS = 1_000_000
 
 
 @contextmanager
-def connected(server: TruthServer) -> Iterator[HTTPConnection]:
+def connected(server: MockServer) -> Iterator[HTTPConnection]:
     address = urlsplit(server.url)
     assert address.hostname
     connection = HTTPConnection(address.hostname, address.port, timeout=10)
@@ -42,7 +42,7 @@ def body_of(prompt: str = "hello", **fields: Any) -> bytes:
 
 
 def call(
-    server: TruthServer, method: str, path: str, body: bytes | None = None, headers: Any = None
+    server: MockServer, method: str, path: str, body: bytes | None = None, headers: Any = None
 ) -> tuple[int, dict[str, str], bytes]:
     with connected(server) as connection:
         connection.request(method, path, body, headers or {})
@@ -50,7 +50,7 @@ def call(
         return response.status, dict(response.getheaders()), response.read()
 
 
-def chat(server: TruthServer, **fields: Any) -> tuple[int, dict[str, str], bytes]:
+def chat(server: MockServer, **fields: Any) -> tuple[int, dict[str, str], bytes]:
     return call(server, "POST", CHAT, body_of(**fields))
 
 
@@ -59,7 +59,7 @@ def said(stream: bytes) -> str:
     return "".join(choice["delta"].get("content", "") for chunk in chunks for choice in chunk["choices"])
 
 
-def settled(server: TruthServer, **expected: int) -> dict[str, Any]:
+def settled(server: MockServer, **expected: int) -> dict[str, Any]:
     """The truth once its statistics count so many: the server may see an end a moment after its client."""
     deadline = time.monotonic() + 10
     while True:
@@ -146,7 +146,7 @@ def test_one_connection_serves_many_requests_also_pipelined() -> None:
 
 
 def test_times_and_faults_repeat_with_the_seed_after_a_reset() -> None:
-    def plans(server: TruthServer) -> list[tuple[list[int], str]]:
+    def plans(server: MockServer) -> list[tuple[list[int], str]]:
         for index in range(8):
             chat(server, prompt=f"request {index % 4}")
         records = settled(server, complete=8)["records"]
@@ -359,7 +359,7 @@ def test_a_client_that_resets_does_not_disturb_the_others() -> None:
 
 def test_the_server_ends_with_the_process_that_started_it() -> None:
     script = (
-        "from harness.truth import running; import os\n"
+        "from harness.mockserver import running; import os\n"
         "with running() as server: print(server.pid, flush=True); os._exit(0)"
     )
     result = subprocess.run(

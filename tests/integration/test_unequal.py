@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from harness.truth import running
+from harness.mockserver import running
 
 TIMING = {"ttft_ms": 30, "gap_ms": 2}
 SMALL = ("--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "8")

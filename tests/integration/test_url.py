@@ -7,7 +7,7 @@ from urllib.request import Request, urlopen
 
 from scripted import bench, run_folder, summary
 
-from harness.truth import running
+from harness.mockserver import running
 
 PEM = Path(__file__).with_name("load_tls.pem")
 QUICK = {"ttft_ms": 60, "gap_ms": 1}

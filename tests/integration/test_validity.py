@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.facts import client_stats
 from harness.load import run_load
+from harness.load.client_stats import client_stats
 from harness.load.job import LoadJob, OpenLoop
+from harness.mockserver import running
 from harness.model import CellFacts
-from harness.schedule import arrivals
-from harness.truth import running
 from harness.validity import Evidence, judge
-from tests.unit import filled
+from harness.workload.arrivals import arrivals
+from tests.factories import documents
 
 TOKENS = 4
 
@@ -43,7 +43,7 @@ def open_loop(server, rate, count, **cap):
 
 
 def verdict(result, rate):
-    facts = filled.made(
+    facts = documents.made(
         CellFacts,
         client=client_stats(result.client),
         load={"kind": "rate", "value": rate},

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import paths
 from harness.errors import SpecError
+from harness.host import paths
 from harness.spec.backend_refs import load_backend
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import paths
+from harness.host import paths
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = ("harness", "docs", "workloads", "backends", "compose")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import child, paths, scratch
 from harness.engines.containers.files import compose_files
 from harness.engines.server import api_key
+from harness.host import helper_process, paths, scratch
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder
 
@@ -98,9 +98,9 @@ def test_a_child_gets_no_credential_whatever_its_name(monkeypatch):
     monkeypatch.setenv("LOOKS_HARMLESS", "sk-secret")
     monkeypatch.setenv("SOME_TOKEN", "t")
     monkeypatch.setenv("HARMLESS", "x")
-    monkeypatch.setattr(child, "_withheld", set())
+    monkeypatch.setattr(helper_process, "_withheld", set())
     assert api_key("LOOKS_HARMLESS") == "sk-secret"
-    passed = child.without_credentials(os.environ)
+    passed = helper_process.without_credentials(os.environ)
     assert "HARMLESS" in passed
     assert not {"LOOKS_HARMLESS", "SOME_TOKEN"} & passed.keys()
 

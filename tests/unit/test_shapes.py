@@ -5,7 +5,8 @@ A few cases each; `make chaos` draws 100,000.
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from shapes import SUBJECTS, Folders, judge
+
+from tests.factories.shapes import SUBJECTS, Folders, judge
 
 
 @pytest.fixture(scope="module")

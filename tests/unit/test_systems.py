@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from harness import paths
 from harness.engines.dialect import Chat, render_body
+from harness.engines.engine_files import write_files
 from harness.engines.known import known
 from harness.engines.launch import LaunchChoice, resolve_launch, track_of
 from harness.engines.models import local_model
-from harness.engines.scratch import write_files
 from harness.engines.simulate import simulated
 from harness.errors import SpecError
+from harness.host import paths
+from harness.mockserver.ask import parse_ask
+from harness.mockserver.dialects import DIALECTS
 from harness.probe.shapes import TRIALS
 from harness.spec.backend_refs import load_backend, parse_backend_list
 from harness.spec.models import Model, Track
 from harness.spec.scenario import Request
-from harness.truth.ask import parse_ask
-from harness.truth.dialects import DIALECTS
 
 TESTS = Path(__file__).parents[1]
 SYSTEMS = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})

@@ -5,9 +5,9 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from harness.child import without_credentials
 from harness.engines.weights import HUB_TOKEN
 from harness.errors import SetupError
+from harness.host.helper_process import without_credentials
 
 _ASK_TIMEOUT_S = 30
 CANDIDATES = (("docker", "compose"), ("docker-compose",))  # the first that is there is taken

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness.child import without_credentials
 from harness.engines.weights import HUB_TOKEN
 from harness.errors import SetupError
+from harness.host.helper_process import without_credentials
 
 # Compose's own labels, and ours.
 PROJECT = "com.docker.compose.project"

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import paths, scratch
-from harness.engines import leftovers
+from harness.engines import orphans
 from harness.engines.cache import Say
 from harness.engines.command import HOST as LOOPBACK
 from harness.engines.command import filled
@@ -32,13 +31,14 @@ from harness.engines.containers.service import (
     volumes_of,
 )
 from harness.engines.containers.yaml_text import yaml_text
+from harness.engines.engine_files import write_files
 from harness.engines.gpus import await_free, chosen_gpus
 from harness.engines.install import EngineEnv
 from harness.engines.process import EngineProcess
 from harness.engines.request import EngineRequest
-from harness.engines.scratch import write_files
 from harness.engines.started import EngineFacts, Started
 from harness.engines.weights import Weights
+from harness.host import paths, scratch
 from harness.spec.backend import Backend
 
 _HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/[^/]+)")
@@ -118,7 +118,7 @@ def start_container(
                 },
             }
 
-        with leftovers.noted(label, keeper.pid, log, project), container:
+        with orphans.noted(label, keeper.pid, log, project), container:
             timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
             yield Started(container, f"http://{LOOPBACK}:{port}", weights, facts, timeout_s, began)
             if request.keep:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.engines.containers.daemon import OURS, PROJECT, Daemon
 from harness.engines.containers.service import STOP_GRACE_S
-from harness.engines.leftovers import born
+from harness.engines.orphans import born
 
 KEPT = f"{OURS}kept"
 ENGINE = f"{OURS}engine"

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.dotted import number_at, value_at
 from harness.model import PERCENTILES, STATISTICS, VERDICTS, CellResult, Metric, Reason, family
+from harness.model.json_path import number_at, value_at
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag

@@ -5,8 +5,8 @@ agreement of the answers, the probe, others' claims, others' definitions.
 
 from collections.abc import Sequence
 
+from harness.metrics.peers import TOOLS
 from harness.model import ClaimResult, Finding
-from harness.peers import TOOLS
 from harness.report import claims as claim_text
 from harness.report.agreement import agreement_tables
 from harness.report.html.source import Source

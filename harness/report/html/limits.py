@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from harness.compare import capacity
-from harness.dotted import number_at
 from harness.model import CellResult, Limit
+from harness.model.json_path import number_at
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.text import NOT_KNOWN, number, or_unknown, plain

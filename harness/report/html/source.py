@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.metrics.peers import View
 from harness.model import HostFacts, Manifest, Probed, Summary
-from harness.peers import View
 from harness.report.charts import Chart
 from harness.report.html.tags import Html, join, tag
 from harness.report.plots import Picture

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from harness.dotted import number_at
 from harness.model import CellResult, Interval, PairVerdict, Summary, VerdictRules, known
+from harness.model.json_path import number_at
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
 from harness.report.measures import Measure, measure

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from harness.model import Summary
-from harness.record import Records
+from harness.records.layout import Records
+from harness.records.series import Telemetry
 from harness.report.charts import Chart
 from harness.report.plots import timeline
 from harness.report.plots.draw import draw as draw_chart
 from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Picture
 from harness.report.samples import Samples
-from harness.telemetry import Telemetry
 
 __all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Picture", "draw"]
 

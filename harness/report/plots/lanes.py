@@ -8,7 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from harness.record import UNKNOWN, Outcome
+from harness.records.layout import UNKNOWN, Outcome
 
 HEIGHT = 0.8  # of a bar, of 1 from lane to lane
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import CellResult
+from harness.records.series import Samples, Telemetry, unbroken
 from harness.report.plots.style import MUTED, PALETTE
 from harness.report.text import number
-from harness.telemetry import Samples, Telemetry, unbroken
 
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
 DASHED = (0, (4, 1.5))

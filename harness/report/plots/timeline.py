@@ -11,13 +11,13 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from harness.model import CellResult
-from harness.record import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.records.series import Telemetry
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, legend, save
 from harness.report.text import counted, plain
 from harness.report.view import point_words
-from harness.telemetry import Telemetry
 
 REQUESTS = 400  # more bars than this cannot be told apart
 BINS = 60

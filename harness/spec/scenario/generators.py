@@ -1,7 +1,7 @@
 """[prompts]: one dataclass per generator, chosen by the table's `generator`.
 
 A new generator is a dataclass here or in `synthetic`, named in `Prompts`, and its maker in
-`harness.prompts.generate`.
+`harness.workload.prompts.generate`.
 `check` raises SpecError for values that no request can be made of.
 """
 

@@ -7,7 +7,7 @@ from harness.errors import SpecError
 from harness.spec.scenario.limits import at_least, is_share
 from harness.spec.schemas import read_schemas
 
-# Those that harness.prompts.topics has words for.
+# Those that harness.workload.prompts.topics has words for.
 Topic = Literal["sport", "weather", "food", "travel", "finance", "health", "music", "technology"]
 
 

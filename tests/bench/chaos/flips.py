@@ -103,7 +103,7 @@ def _resumed(words: list[str]) -> int:
         print(json.dumps(as_json(run.summary)))
         return 0
 
-    with patch("harness.cli.conduct.conduct", kept):
+    with patch("harness.cli.run_session.conduct", kept):
         return main(words)
 
 

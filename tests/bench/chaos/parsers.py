@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from shapes import SUBJECTS, Folders, Subject, judge
 
 from tests.bench.chaos.cheaper import cheaper
 from tests.bench.chaos.page import Table
+from tests.factories.shapes import SUBJECTS, Folders, Subject, judge
 
 _SLOW_SHARE = 0.001  # of all cases: each is a few whole commands
 _CASE_CHARS = 300

@@ -1,0 +1,115 @@
+"""claims.toml as checked data; its head explains the keys."""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+
+from harness.claims.hardware import HARDWARE
+from harness.errors import SpecError
+from harness.model import VERDICT_METRICS
+from harness.spec.strict import build
+
+FILE = "claims.toml"
+KINDS = ("ratio", "value", "scaling", "order", "needs")
+SIGNS = {"≈": (0.9, 1.1), ">": (1.0, math.inf), ">>": (1.25, math.inf)}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    topic: str
+    claims: tuple[str, ...]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    id: str
+    says: str
+    of: tuple[str, ...] = ()
+    measure: str | None = None
+    ratio: tuple[float, ...] | None = None
+    value: tuple[float, ...] | None = None
+    scaling: tuple[float, ...] | None = None
+    order: str | None = None
+    load: tuple[float, ...] | None = None
+    workload: str | None = None
+    hardware: str | None = None
+    model: str | None = None
+    needs: str | None = None
+    where: str | None = None
+
+    @property
+    def source(self) -> str:
+        return self.id.partition("-")[0]
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Of ratio, value or scaling: what would fit the claim."""
+        low, high = self.ratio or self.value or self.scaling or (0.0, math.inf)
+        return low, high
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        return tuple((self.order or "").split()[::2]) or self.of
+
+    def takes(self, kind: str, value: float) -> bool:
+        """Whether it is about this load point. One that names users says nothing about an open loop."""
+        return self.load is None or (kind == "concurrency" and self.load[0] <= value <= self.load[1])
+
+    def pairs(self, present: set[str]) -> list[tuple[str, str, float, float]]:
+        """Better, worse and the ratio that would fit, of the systems at hand: neighbours in an order."""
+        if self.order is None:
+            return [(self.of[0], self.of[1], *self.limits)] if present >= set(self.of) else []
+        words = self.order.split()
+        here = [place for place, name in enumerate(words) if place % 2 == 0 and name in present]
+        return [
+            (words[a], words[b], *SIGNS[max(words[a + 1 : b : 2], key=list(SIGNS).index)])
+            for a, b in pairwise(here)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    claims: tuple[Claim, ...]
+    sources: dict[str, Source]
+    workloads: dict[str, tuple[str, ...]]
+    conflict: tuple[Conflict, ...]
+
+    def conflicts_of(self, claim: str) -> list[Conflict]:
+        return [conflict for conflict in self.conflict if claim in conflict.claims]
+
+
+@cache
+def load_book() -> Catalog:
+    text = (resources.files(__package__) / FILE).read_text(encoding="utf-8")
+    return read_book(tomllib.loads(text), FILE)
+
+
+def read_book(table: Mapping[str, object], where: str) -> Catalog:
+    """Raises SpecError for what no claim can be."""
+    book = build(Catalog, table, f"{where}:")
+    for claim in book.claims:
+        given = [kind for kind in KINDS if getattr(claim, kind) is not None]
+        if len(given) != 1:
+            raise SpecError(f"needs one of {', '.join(KINDS)}, not {given}", where=f"{where}:{claim.id}")
+        if claim.needs is None and claim.measure not in VERDICT_METRICS:
+            raise SpecError(f"{claim.measure} is not a known measure", where=f"{where}:{claim.id}")
+        if claim.hardware is not None and claim.hardware not in HARDWARE:
+            raise SpecError(f"unknown hardware '{claim.hardware}'", where=f"{where}:{claim.id}")
+        if claim.source not in book.sources:
+            raise SpecError(f"source {claim.source} is not listed", where=f"{where}:{claim.id}")
+    return book

@@ -1,0 +1,142 @@
+"""A run as the claims need it: which systems, figures and conditions it has."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.claims.catalog import Catalog, Claim
+from harness.claims.hardware import HARDWARE
+from harness.model import (
+    VERDICT_METRICS,
+    CellResult,
+    HostFacts,
+    LoadPoint,
+    Manifest,
+    PairVerdict,
+    Summary,
+    family,
+)
+
+Triple = tuple[float, float, float]
+
+SHARES = {metric.name for metric in family("share")}  # comparable between models
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    labels: Mapping[str, CellResult]  # label → a cell that is not simulated
+    names: Mapping[str, str]  # system as claims call it → label
+    estimates: Mapping[tuple[str, LoadPoint, str], Triple]
+    findings: Mapping[tuple[str, str, LoadPoint, str], PairVerdict]
+    loads: Sequence[LoadPoint]
+    scenario: str
+    kinds: frozenset[str]  # of work
+    model: str
+    gpus: str
+
+    @property
+    def present(self) -> set[str]:
+        return set(self.names)
+
+    def label(self, system: str) -> str | None:
+        return self.names.get(system)
+
+    def is_about(self, claim: Claim) -> bool:
+        fits = claim.workload is None or claim.workload in self.kinds
+        return fits and len(self.present & set(claim.systems)) >= (1 if len(claim.systems) == 1 else 2)
+
+    def estimate(self, label: str, load: LoadPoint, measure: str) -> Triple | None:
+        return self.estimates.get((label, load, measure))
+
+    def finding(self, a: str, b: str, load: LoadPoint, measure: str) -> PairVerdict | None:
+        """Of the comparison, whichever way round it was made."""
+        return self.findings.get((a, b, load, measure)) or self.findings.get((b, a, load, measure))
+
+    def gain(self, a: str, b: str, load: LoadPoint, measure: str) -> Triple | None:
+        """How many times better a is than b: more of a rate, less of a latency or a price."""
+        finding = self.finding(a, b, load, measure)
+        lower = VERDICT_METRICS[measure] == "lower"
+        if finding and finding.ratio:
+            low, middle, high = finding.ratio
+            turned = (finding.a == b) != lower
+            return (1 / high, 1 / middle, 1 / low) if turned and low > 0 else (low, middle, high)
+        one, other = self.estimate(a, load, measure), self.estimate(b, load, measure)
+        if one is None or other is None:
+            return None
+        top, bottom = (other, one) if lower else (one, other)
+        return (top[0] / bottom[2], top[1] / bottom[1], top[2] / bottom[0]) if bottom[0] > 0 else None
+
+    def elsewhere(self, claim: Claim) -> str:
+        """Why this machine or model cannot decide it; empty where it can."""
+        if claim.hardware is not None and not self._meets(claim.hardware):
+            return f"claimed for {HARDWARE[claim.hardware][0]}, measured on {self.gpus or 'a CPU'}"
+        if claim.model is not None and claim.model.lower() not in self.model.lower():
+            return f"claimed for a {claim.model} model, measured with {self.model or 'an unnamed one'}"
+        if claim.value is not None and claim.model is None and claim.measure not in SHARES:
+            return "an absolute figure claimed without naming a model"
+        return ""
+
+    def _meets(self, hardware: str) -> bool:
+        _, pattern = HARDWARE[hardware]
+        return bool(re.search(pattern, self.gpus)) if pattern else not self.gpus
+
+    def stated_under(self, claim: Claim) -> str:
+        load = claim.load
+        users = None
+        if load is not None:
+            low, high = load
+            users = f"concurrency {low:g}" + (
+                "" if low == high else " and more" if high > 1e6 else f" to {high:g}"
+            )
+        hardware = HARDWARE[claim.hardware][0] if claim.hardware else None
+        known = filter(None, (claim.where, hardware, claim.model, claim.workload, users))
+        return "; ".join(known) or "nothing stated"
+
+    def differs(self, claim: Claim) -> list[str]:
+        """What a reader must know before taking the verdict for the claim's."""
+        found = []
+        if claim.hardware is None:
+            found.append(f"hardware not stated; here {self.gpus or 'a CPU'}")
+        if claim.model is None:
+            found.append(f"model not stated; here {self.model or 'not known'}")
+        if claim.workload is None:
+            found.append(f"workload not stated; here {self.scenario}")
+        shown = {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
+        versions = [f"{label} {cell.engine_version or 'of unknown version'}" for label, cell in shown.items()]
+        found.append(f"versions not stated; here {', '.join(versions)}")
+        tracks = {str(cell.track) for cell in shown.values()}
+        if len(tracks) > 1:
+            found.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
+        return found
+
+
+def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
+    cells = [cell for cell in summary.cells if not cell.simulated]
+    host, model = manifest.host or HostFacts(), summary.model
+    apple = ["Apple silicon"] if host.system == "Darwin" else []
+    scenario = summary.scenario
+    labels = {cell.label: cell for cell in reversed(cells)}
+    return RunContext(
+        labels=labels,
+        names=_names(labels),
+        estimates={
+            (one.label, one.load, one.metric): one.whole
+            for one in summary.estimates
+            if one.whole is not None and one.runs >= summary.verdict_rules.min_runs
+        },
+        findings={(one.a, one.b, one.load, one.metric): one for one in summary.comparison},
+        loads=sorted({cell.point for cell in cells}),
+        scenario=scenario,
+        kinds=frozenset(book.workloads.get(scenario, ())),
+        model=model.title or model.name if model else "",
+        gpus=", ".join(dict.fromkeys([*(host.gpus or ()), *apple])),
+    )
+
+
+def _names(labels: Mapping[str, CellResult]) -> dict[str, str]:
+    """A variant stands for an engine that was not measured plain, unless it takes something away."""
+    names = {label: label for label in labels}
+    for label, cell in labels.items():
+        if not (cell.variant or "").startswith("no-"):
+            names.setdefault(cell.backend, label)
+    return names

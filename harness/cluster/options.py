@@ -1,0 +1,34 @@
+"""Where the load of a run comes from, as the command line says it."""
+
+from dataclasses import dataclass
+
+from harness.errors import SpecError
+
+OBJECT_STORE_BYTES = 256 << 20  # of a cluster that bench starts: Ray would take a third of the memory
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    address: str  # of a Ray cluster: HOST:PORT, ray://HOST:PORT, or "auto"
+    nodes: int
+    workers_per_node: int = 1
+
+    @property
+    def workers(self) -> int:
+        return self.nodes * self.workers_per_node
+
+
+def asked(address: str | None, nodes: int | None, workers_per_node: int | None) -> ClusterOptions | None:
+    """None: the load comes from this process's own workers. Raises SpecError."""
+    if address is None:
+        for flag, value in (("--load-nodes", nodes), ("--workers-per-node", workers_per_node)):
+            if value is not None:
+                raise SpecError("needs --cluster", where=flag, hint="--cluster auto or HOST:PORT")
+        return None
+    if nodes is None:
+        raise SpecError("is missing", where="--load-nodes", hint="how many nodes send load")
+    per_node = 1 if workers_per_node is None else workers_per_node
+    for flag, value in (("--load-nodes", nodes), ("--workers-per-node", per_node)):
+        if value < 1:
+            raise SpecError(f"must be at least 1, not {value}", where=flag)
+    return ClusterOptions(address, nodes, per_node)

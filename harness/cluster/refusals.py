@@ -1,0 +1,57 @@
+"""What keeps a run out of a cluster, told once and with what to do. Ray's own texts go over many lines."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.cluster.options import ClusterOptions
+from harness.cluster.worker_pool import reason_of
+from harness.errors import SetupError
+
+
+def cannot_join(address: str, error: Exception) -> SetupError:
+    text, where = str(error), f"--cluster {address}"
+    if "authentication" in text.lower() or type(error).__name__ == "AuthenticationError":
+        return SetupError(
+            "the cluster asks for its token",
+            where=where,
+            hint="copy the head's ~/.ray/auth_token here, or name such a file in RAY_AUTH_TOKEN_PATH, "
+            "with RAY_AUTH_MODE=token",
+        )
+    if "ersion mismatch" in text:
+        return SetupError(
+            f"the cluster has another version of Ray or Python: {_mismatch(text)}",
+            where=where,
+            hint="every node and this machine need the same versions of both",
+        )
+    if isinstance(error, ImportError):
+        return SetupError(
+            f"a package is missing: {reason_of(error)}",
+            where=where,
+            hint="ray:// needs pip install 'ray[client]'; HOST:PORT does not",
+        )
+    return SetupError(
+        f"cannot be joined: {reason_of(error)}",
+        where=where,
+        hint="HOST:PORT needs this machine to be a node of the cluster: `ray start --address=HOST:PORT`",
+    )
+
+
+def cannot_place(asked: ClusterOptions, nodes: Sequence[Mapping[str, Any]]) -> SetupError:
+    cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes]
+    fit = sum(one >= asked.workers_per_node for one in cpus)
+    wanted = f"{asked.nodes} nodes with {asked.workers_per_node} free CPU(s) each"
+    if fit < asked.nodes:
+        return SetupError(
+            f"has no {wanted}: {len(nodes)} node(s), CPUs {', '.join(map(str, cpus))}",
+            where="--load-nodes",
+            hint="`ray start --address=…` adds a node; or ask for fewer --load-nodes or --workers-per-node",
+        )
+    return SetupError(
+        f"{wanted} are there, but taken by other work",
+        where="--load-nodes",
+        hint="`ray status` shows by what",
+    )
+
+
+def _mismatch(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())[:200]

@@ -1,0 +1,236 @@
+"""The workers of one window on several nodes: followed by remote calls, started and stamped on one clock."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.cluster.clocks import Line, Ping, fit
+from harness.cluster.node import About, Lost
+from harness.cluster.pings import Clock
+from harness.load.spill import FILES, move
+from harness.load.worker import Share
+from harness.load.worker_pool import Worker, WorkerPool
+from harness.model import LoadNode
+
+_START_AHEAD_NS = 500_000_000  # so that every node and worker hears of t0 before it
+_PINGS, _PINGS_DURING = 100, 5
+_PING_EVERY_S = 1.0
+_HEAR_S = 0.5
+_SILENCE_S = 30.0
+_CALL_S = 30.0
+_CHUNK_BYTES = 16 << 20
+
+Call = Callable[..., "Future[Any]"]  # name of a method of Node, and its arguments
+
+
+@dataclass(slots=True)
+class Place:
+    """One load node, as the coordinator sees it."""
+
+    about: About
+    call: Call
+    clock: Clock
+    lost: str | None = None  # why
+
+    @property
+    def name(self) -> str:
+        return f"{self.about.hostname} ({self.about.address})"
+
+
+@dataclass(slots=True)
+class _Part:
+    """A place in this window."""
+
+    place: Place
+    workers: list[Worker] = field(default_factory=list)
+    bursts: list[list[Ping]] = field(default_factory=list)
+    line: Line | None = None
+    t0: int = 0  # as it was told, on its own clock
+    lost: str | None = None  # in this window, and why
+    skew_ns: int | None = None  # how much later than t0 it started
+    hearing: "Future[Any] | None" = None
+    asked: float = 0.0  # when that began
+
+    def running(self) -> bool:
+        return self.place.lost is None and any(worker.running() for worker in self.workers)
+
+
+class ClusterWorkerPool(WorkerPool[Worker]):
+    def __init__(self, places: Sequence[Place]) -> None:
+        super().__init__()
+        self._parts = [_Part(place) for place in places]
+        self._pinging, self._pinger = threading.Event(), threading.Thread(target=self._ping_on, daemon=True)
+        for part in self._parts:
+            self._ask(part, "open")
+
+    def start(self, share: Share) -> None:
+        part = self._parts[share.worker % len(self._parts)]
+        worker = Worker(share=share)
+        self.workers.append(worker)
+        part.workers.append(worker)
+        bare = replace(share, job=replace(share.job, bodies=()))
+        self._ask(part, "start", bare, list(share.job.bodies))
+
+    def begin(self) -> int:
+        self._burst(_PINGS)
+        for part in self._alive():
+            part.line = fit(part.bursts)
+        t0 = time.monotonic_ns() + _START_AHEAD_NS
+        told = []
+        for part in self._alive():
+            assert part.line is not None
+            part.t0 = part.line.on_node(t0)
+            told.append((part, part.place.call("begin", part.t0)))
+        for part, call in told:
+            self._result(part, call)
+        self._pinger.start()
+        return t0
+
+    def stop(self) -> None:
+        for part in self._alive():
+            part.place.call("stop")
+
+    def listen(self, timeout_s: float) -> None:
+        parts = [part for part in self._parts if part.running()]
+        for part in parts:
+            if part.hearing is None:
+                part.hearing, part.asked = part.place.call("hear", _HEAR_S), time.monotonic()
+        done, _ = wait([part.hearing for part in parts if part.hearing], timeout_s, FIRST_COMPLETED)
+        for part in parts:
+            if part.hearing in done:
+                self._take_from(part)
+            elif time.monotonic() - part.asked > _SILENCE_S:
+                self._lose_part(part, f"silent for {_SILENCE_S:.0f} s")
+
+    def collect(self, t0: int) -> int:
+        self._pinging.set()
+        if self._pinger.ident is not None:
+            self._pinger.join()
+        for part in self._alive():
+            self._ask(part, "end")
+        self._burst(_PINGS)
+        base = min((part.skew_ns for part in self._timed(t0) if part.skew_ns is not None), default=0)
+        for part in self._alive():
+            for worker in part.workers:
+                self._fetch(part, worker, t0, base)
+        return t0 + base
+
+    def close(self) -> None:
+        self._pinging.set()
+        for part, call in [(part, part.place.call("close")) for part in self._alive()]:
+            try:
+                call.result(_CALL_S)
+            except Exception as error:  # its records are here: only the next window misses it
+                part.place.lost = reason_of(error)
+        for worker in self.workers:
+            if worker.running():
+                self.lose(worker)
+
+    def nodes(self) -> tuple[LoadNode, ...]:
+        """What cell.json keeps of each."""
+        return tuple(map(_told, self._parts))
+
+    def _alive(self) -> list[_Part]:
+        return [part for part in self._parts if part.place.lost is None]
+
+    def _take_from(self, part: _Part) -> None:
+        assert part.hearing is not None
+        said = self._result(part, part.hearing) or ()
+        part.hearing = None
+        for number, message in said:
+            worker = next(one for one in part.workers if one.share.worker == number)
+            if isinstance(message, Lost):
+                self.lose(worker)
+            else:
+                self.take(worker, message)
+
+    def _ask(self, part: _Part, method: str, *arguments: object) -> Any:
+        return None if part.place.lost else self._result(part, part.place.call(method, *arguments))
+
+    def _result(self, part: _Part, call: "Future[Any]") -> Any:
+        """None of a node that is lost."""
+        try:
+            return call.result(_CALL_S)
+        except Exception as error:  # whatever a remote call says, the node did not do it
+            self._lose_part(part, reason_of(error))
+            return None
+
+    def _lose_part(self, part: _Part, why: str) -> None:
+        part.lost = part.place.lost = why
+        part.hearing = None
+        for worker in part.workers:
+            worker.facts = None
+            self.lose(worker)
+
+    def _burst(self, count: int) -> None:
+        """Of all nodes at once, each in a thread of its own."""
+        alive = self._alive()
+        with ThreadPoolExecutor(max(len(alive), 1)) as pool:
+            for part, pings in zip(alive, pool.map(lambda p: p.place.clock.burst(count), alive), strict=True):
+                if pings:
+                    part.bursts.append(pings)
+                else:
+                    self._lose_part(part, "its clock does not answer")
+
+    def _ping_on(self) -> None:
+        while not self._pinging.wait(_PING_EVERY_S):
+            for part in self._alive():
+                if pings := part.place.clock.burst(_PINGS_DURING):
+                    part.bursts.append(pings)
+
+    def _timed(self, t0: int) -> list[_Part]:
+        """Those who started, with what is known of their clocks after the window."""
+        parts = [part for part in self._parts if part.t0]
+        for part in parts:
+            part.line = fit(part.bursts)
+            part.skew_ns = part.t0 - part.line.on_node(t0)
+        return parts
+
+    def _fetch(self, part: _Part, worker: Worker, t0: int, base: int) -> None:
+        """The records of one worker into its folder, on the common clock."""
+        line = part.line
+        if line is None or part.place.lost:
+            return
+        folder, number = worker.share.folder, worker.share.worker
+        for name in FILES:
+            with (folder / name).open("wb") as file:
+                while data := self._ask(part, "read", number, name, file.tell(), _CHUNK_BYTES):
+                    file.write(data)
+        if part.place.lost:
+            for name in FILES:
+                (folder / name).unlink(missing_ok=True)
+        else:
+            move(folder, lambda since_t0: line.shift(t0, part.t0, since_t0) - base)
+
+
+def _told(part: _Part) -> LoadNode:
+    line, about = part.line, part.place.about
+    connects = [int(w.facts.connect_ns.min()) for w in part.workers if w.facts and len(w.facts.connect_ns)]
+    return LoadNode(
+        name=about.hostname,
+        address=about.address,
+        kernel=about.kernel,
+        cpus=about.cpus,
+        workers=tuple(worker.share.worker for worker in part.workers),
+        lost=part.lost,
+        clock_offset_ms=_ms(line.offset) if line else None,
+        clock_uncertainty_ms=_ms(line.uncertainty_ns) if line else None,
+        drift_ppm=line.drift * 1e6 if line else None,
+        rtt_ms=_ms(line.rtt_ns) if line else None,
+        pings=line.pings if line else 0,
+        path_rtt_ms=_ms(min(connects, default=None)),
+        start_skew_ms=_ms(part.skew_ns),
+    )
+
+
+def _ms(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e6
+
+
+def reason_of(error: BaseException) -> str:
+    """The first line that says something, of what a remote call raised."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

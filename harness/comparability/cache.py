@@ -1,0 +1,55 @@
+"""The declared state of the prefix cache against what the engine's cached tokens say."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import answered
+from harness.model import CellFacts
+from harness.records.layout import UNKNOWN
+
+# Counters cover the whole cell, and templates are only known by their length.
+COLD_TOLERANCE = 0.02
+# Engines reuse whole blocks, up to 128 tokens, and always process the last one.
+WARM_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """`holds` is None where the engine's counts cannot tell, or nothing was declared."""
+
+    holds: bool | None
+    measured: str
+    limit: str
+
+
+def verify(requests: NDArray[np.void], facts: CellFacts, hit_rate: float | None) -> Verified:
+    """`hit_rate` as metrics.cache.hit_rate() gives it."""
+    wanted = state(facts)
+    if wanted == "any":
+        return Verified(None, "", "no state is declared")
+    if facts.prefix_cache is False and wanted == "cold":
+        return Verified(True, "prefix cache off", "")
+    rows = requests[answered(requests)]
+    rows = rows[rows["prompt_tokens"] != UNKNOWN]
+    if hit_rate is None or not len(rows):
+        return Verified(None, "no cached tokens are reported", "")
+    workload = facts.workload
+    # The chat template's own tokens may be shared by all requests, whatever the prompts say.
+    prompt, content = float(rows["prompt_tokens"].mean()), workload.content_tokens_mean
+    template = max(prompt - content, 0.0)
+    found = f"hit rate {hit_rate:.1%}"
+    if wanted == "cold":
+        ceiling = (workload.ideal_hit_rate * content + template) / prompt
+        return Verified(hit_rate <= ceiling + COLD_TOLERANCE, found, f"{ceiling:.1%} from a cold start")
+    share = 1.0 if wanted == "primed" else workload.shared_share
+    if share is None:
+        return Verified(None, "what requests share is not known", "")
+    floor = WARM_SHARE * share * min(content / prompt, 1.0)
+    return Verified(hit_rate >= floor, found, f"{floor:.1%} from a {wanted} cache")
+
+
+def state(facts: CellFacts) -> str:
+    """The declared one; cells measured before it was kept say whether it was cold."""
+    return facts.cache.wanted or ("cold" if facts.workload.cold_cache else "any")

@@ -1,0 +1,67 @@
+"""Under which conditions a cell was measured, as far as another cell's may differ from them."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.comparability.cache import state, verify
+from harness.metrics.latency import answered
+from harness.model import CacheState, CellFacts, Conditions, ExactOutput, PromptTokens, Sampling, Thinking
+from harness.records.layout import UNKNOWN, EventKind, Records
+from harness.records.request_table import RequestTable
+
+_FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
+
+
+def conditions(
+    records: Records, facts: CellFacts, hit_rate: float | None, requested: RequestTable | None = None
+) -> Conditions:
+    """Cells measured before a fact was kept have null in its place."""
+    request = facts.request
+    verified = verify(records.requests, facts, hit_rate)
+    return Conditions(
+        cache=CacheState(
+            wanted=state(facts),
+            means=facts.cache.how,
+            holds=verified.holds,
+            measured=verified.measured,
+            limit=verified.limit,
+        ),
+        prefix_cache=facts.prefix_cache,
+        exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
+        output_tokens_mean=_mean(records.requests, "output_tokens"),
+        prompt_tokens=_prompt_tokens(_the_same(records.requests, requested)),
+        sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+        thinking=Thinking(asked=request.thinking, seen=_reasoned(records)),
+        sent_fields=request.fields,
+        unsaid=request.unsaid,
+        engine_values=facts.engine_values,
+    )
+
+
+def _mean(requests: NDArray[np.void], name: str) -> float | None:
+    """Over the measured answers; None where one is not known."""
+    values = requests[answered(requests)][name]
+    return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
+
+
+def _the_same(requests: NDArray[np.void], requested: RequestTable | None) -> NDArray[np.void]:
+    """Without later turns, which hold the answers that this engine gave."""
+    return requests if requested is None else requests[requested.numbers["turn"][requests["seq"]] <= 0]
+
+
+def _prompt_tokens(requests: NDArray[np.void]) -> PromptTokens:
+    """Of the chats of the cell, warm-up included: what two templates make of the same messages."""
+    counts = requests["prompt_tokens"].astype("<i4")
+    known = counts[counts != UNKNOWN]
+    complete = bool(len(counts)) and len(known) == len(counts)
+    return PromptTokens(
+        mean=float(known.mean()) if len(known) else None,
+        first=[None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
+        sha256=hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
+    )
+
+
+def _reasoned(records: Records) -> bool:
+    return bool((records.events["kind"] == EventKind.REASONING).any())

@@ -1,7 +1,0 @@
-"""The door for what others say: foreign bytes to values that nothing after it has to doubt."""
-
-from harness.foreign.document import BadDocumentError, read_document, read_tables
-from harness.foreign.secrets import Secrets
-from harness.foreign.text import inert, is_unicode, one_line
-
-__all__ = ["BadDocumentError", "Secrets", "inert", "is_unicode", "one_line", "read_document", "read_tables"]

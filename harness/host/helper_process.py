@@ -1,0 +1,107 @@
+"""A helper process of ours: a fresh interpreter with a pipe, that dies with its parent."""
+
+import ctypes
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import harness
+
+CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in names of variables
+_PR_SET_PDEATHSIG = 1
+_withheld: set[str] = set()
+
+
+def spawn(
+    module: str, env: Mapping[str, str] | None = None
+) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
+    """Not a fork: the caller may have threads, and its heap must not be the child's.
+
+    -P: nothing is imported from the directory the user happens to be in.
+
+    `module` gets two arguments, the pipe's descriptor and the parent's pid, and calls `set_up` first.
+    """
+    here, there = Pipe()
+    package = str(Path(harness.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", module, str(there.fileno()), str(os.getpid())],
+        pass_fds=[there.fileno()],
+        env={**without_credentials(os.environ), **(env or {}), "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the parent, which tells its children
+    )
+    there.close()
+    return process, here
+
+
+def withhold(variable: str) -> None:
+    """It holds a credential, whatever its name says: no child gets it."""
+    _withheld.add(variable)
+
+
+def without_credentials(environment: Mapping[str, str], keep: str = "") -> dict[str, str]:
+    """For a child, which is told its key where it needs one. `keep`: a pattern of names left in."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in _withheld and (not CREDENTIAL.search(name) or (keep and re.fullmatch(keep, name)))
+    }
+
+
+def follow(number: signal.Signals) -> Callable[[], None]:
+    """A `preexec_fn`, safe without threads: the child gets this signal when its parent dies. Linux only."""
+    if sys.platform != "linux":
+        return lambda: None
+    libc = ctypes.CDLL(None)
+    return lambda: libc.prctl(_PR_SET_PDEATHSIG, number)
+
+
+def asked_to_stop() -> list[signal.Signals]:
+    """The signals that ask for it; without that of a closed terminal where `nohup` says to go on."""
+    hung_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGINT, signal.SIGTERM, *hung_up]
+
+
+def peak_rss_bytes() -> int:
+    """Of this process since it began. ru_maxrss would begin with what its parent had reached."""
+    try:
+        with Path("/proc/self/status").open(encoding="ascii") as status:
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def open_descriptors() -> int | None:
+    """Of this process; None where the kernel does not list them."""
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+    except OSError:
+        return None
+
+
+def set_up(parent: int) -> None:
+    """In the child, before anything else."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow(signal.SIGKILL)()
+    if os.getppid() != parent:  # it died before the kernel knew that we want to follow
+        sys.exit(1)
+
+
+@contextmanager
+def in_words(who: str) -> Iterator[None]:
+    """In the child: what the machine refuses, such as space on the disk, is a line and the end of it."""
+    try:
+        yield
+    except OSError as error:
+        print(f"error: {who}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(1)

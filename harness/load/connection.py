@@ -1,0 +1,187 @@
+"""One connection and the exchange on it, and how both end."""
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from harness.load.finalize import Exchange
+from harness.load.http1 import Answer
+from harness.load.poller import Poller
+from harness.load.route import Route
+from harness.load.stamps import SO_TIMESTAMPNS
+from harness.load.tcp_info import TcpInfo, read_tcp_info
+from harness.records.layout import Outcome
+
+_CONNECTING = (0, errno.EINPROGRESS)
+_SHAKE_BYTES = 65536
+_IDLE_BYTES = 4096
+_HEAD_BYTES = 65536  # a proxy that says more has said something else
+
+
+class Connection:
+    __slots__ = (
+        "_heard",
+        "_tunnel",
+        "answer",
+        "answered",
+        "before",
+        "deadline",
+        "exchange",
+        "fd",
+        "freed",
+        "opened",
+        "receive",
+        "refused",
+        "rest",
+        "sock",
+        "tls",
+        "warm",
+    )
+
+    def __init__(self, sock: socket.socket, opened: int, route: Route, *, kernel: bool) -> None:
+        self.sock = sock
+        self.tls = route.secure()
+        self._tunnel = route.tunnel
+        self._heard: bytes | None = None  # of the proxy, once it was asked
+        self.fd = sock.fileno()
+        self.opened = opened
+        self.receive: Callable[..., Any] = sock.recvmsg_into if kernel else sock.recv_into
+        self.exchange: Exchange | None = None  # set from the moment a request waits for this connection
+        self.answer: Answer | None = None  # set while an answer is awaited
+        self.rest: memoryview | None = None  # of the request, not yet taken by the kernel
+        self.before: TcpInfo | None = None  # as it was when the last request on it was sent or answered
+        self.refused = False  # the kernel took no byte of the request: the connection was closed before
+        self.deadline = 0
+        self.answered = False  # a whole answer came on it
+        self.freed = 0  # when it was last put back
+        self.warm = False  # it was open and idle before the request on it
+
+    def raise_if_refused(self) -> None:
+        if code := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(code, os.strerror(code))
+
+    def greet(self) -> bool:
+        """One step through proxy and TLS handshake, when the socket is ready for it; True at the last."""
+        if self._tunnel and not self._dig():
+            return False
+        if self.tls is None:
+            return True
+        heard = self._receive("in the TLS handshake") if self.tls.begun else b""
+        done, said = self.tls.shake(heard)
+        self.sock.sendall(said)
+        return done
+
+    def _dig(self) -> bool:
+        """One step of asking a proxy for a tunnel."""
+        if self._heard is None:
+            self.sock.sendall(self._tunnel)
+            self._heard = b""
+            return False
+        self._heard += self._receive("when asked for a tunnel")
+        head, ended, _ = self._heard.partition(b"\r\n\r\n")
+        if not ended and len(head) < _HEAD_BYTES:
+            return False
+        status = head.partition(b"\r\n")[0].decode("latin-1")
+        if status.split(" ")[1:2] != ["200"]:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
+        self._tunnel = b""
+        return True
+
+    def _receive(self, when: str) -> bytes:
+        heard = self.sock.recv(_SHAKE_BYTES)
+        if not heard:
+            raise ConnectionResetError(errno.ECONNRESET, f"closed by the other side {when}")
+        return heard
+
+    def still_open(self) -> bool:
+        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close."""
+        try:
+            while heard := self.sock.recv(_IDLE_BYTES):
+                if self.tls is None or self.tls.open(heard) or self.tls.closed:
+                    return False
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False
+
+    def surely_unread(self) -> bool:
+        """After a close without an answer: whether the peer cannot have read the request.
+
+        Proven where the kernel took none of it, or where the peer's FIN came and acknowledged none of it: a
+        peer that had received a byte before it closed would have acknowledged that byte at the latest with
+        its FIN. A reset acknowledges nothing and proves nothing.
+        """
+        if self.refused:
+            return True
+        now = read_tcp_info(self.sock)
+        if self.before is None or now is None or now.bytes_acked != self.before.bytes_acked:
+            return False
+        try:
+            return self.sock.recv(1, socket.MSG_PEEK) == b""
+        except OSError:
+            return False
+
+    def count_loss(self, exchange: Exchange) -> None:
+        """What the kernel counted on this connection since the request on it was sent."""
+        now = read_tcp_info(self.sock)
+        if self.before is not None and now is not None:
+            exchange.retransmits = max(exchange.retransmits, 0) + now.retransmits - self.before.retransmits
+            exchange.out_of_order = (
+                max(exchange.out_of_order, 0) + now.out_of_order - self.before.out_of_order
+            )
+        self.before = now
+
+
+def connect(route: Route, now: int, *, kernel: bool) -> Connection:
+    """Starts connecting; raises OSError where that fails at once."""
+    sock = socket.socket(route.address.family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if kernel:
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        code = sock.connect_ex(route.address.sockaddr)
+        if code not in _CONNECTING:
+            raise OSError(code, os.strerror(code))
+    except OSError:
+        sock.close()
+        raise
+    return Connection(sock, now, route, kernel=kernel)
+
+
+def transmit(connection: Connection, poller: Poller, head: bytes, body: bytes) -> None:
+    """A send that fails is told by the next read: the server may have answered before it closed."""
+    connection.refused = False
+    if connection.tls is not None:
+        head, body = connection.tls.seal(head, body), b""
+    try:
+        taken = connection.sock.sendmsg((head, body))
+    except BlockingIOError:
+        taken = 0
+    except OSError:
+        connection.refused = True
+        return
+    if taken < len(head) + len(body):
+        connection.rest = memoryview(head + body)[taken:]
+        poller.modify(connection.fd, select.POLLIN | select.POLLOUT)
+
+
+def transmit_rest(connection: Connection, poller: Poller) -> None:
+    assert connection.rest is not None
+    try:
+        connection.rest = connection.rest[connection.sock.send(connection.rest) :]
+    except BlockingIOError:
+        return
+    except OSError:
+        connection.rest = connection.rest[:0]
+    if not connection.rest:
+        connection.rest = None
+        poller.modify(connection.fd, select.POLLIN)
+
+
+def failure_of(error: OSError) -> Outcome:
+    return Outcome.TIMEOUT if error.errno == errno.ETIMEDOUT else Outcome.RESET

@@ -1,0 +1,111 @@
+"""The connections of one worker: opened ahead, reused while warm, their cost kept apart."""
+
+import select
+import time
+
+from harness.load.connection import Connection, connect
+from harness.load.poller import Poller
+from harness.load.route import Route
+
+_AT_ONCE = 64  # below the listen backlog of any server
+_GIVE_UP_NS = 10_000_000_000
+_RIGHT_AFTER_NS = 100_000_000  # after its answer; a server that is tired of waiting takes seconds
+
+
+class ConnectionPool:
+    """Where `reuse` is False, or a server closes right after an answer, each request has a new connection.
+
+    Such servers (llama.cpp among them) do not say so in their headers, and lose a request that is on its way.
+    """
+
+    def __init__(self, poller: Poller, route: Route, *, kernel: bool, reuse: bool = True) -> None:
+        self.poller = poller
+        self.connections: dict[int, Connection] = {}  # by descriptor
+        self.connect_ns: list[int] = []  # one per connection that was made
+        self._way, self._kernel, self._reuse = route, kernel, reuse
+        self._idle: list[Connection] = []
+
+    def open(self) -> Connection:
+        """Starts a connection: POLLOUT tells that it is made. Raises OSError where it fails at once."""
+        connection = connect(self._way, time.monotonic_ns(), kernel=self._kernel)
+        self.connections[connection.fd] = connection
+        self.poller.register(connection.fd, select.POLLOUT)
+        return connection
+
+    def finish_open(self, connection: Connection) -> bool:
+        """One step towards a usable connection; True at the last. Raises OSError where it was refused."""
+        connection.raise_if_refused()
+        self.poller.modify(connection.fd, select.POLLIN)
+        if not connection.greet():
+            return False
+        self.connect_ns.append(time.monotonic_ns() - connection.opened)
+        return True
+
+    def open_ahead(self, count: int) -> str:
+        """Opens `count` idle connections; returns what kept it from opening them all, or ""."""
+        give_up = time.monotonic_ns() + _GIVE_UP_NS
+        opening: set[Connection] = set()
+        problem = ""
+        while len(self._idle) < count and not problem:
+            try:
+                while len(opening) < _AT_ONCE and len(self.connections) < count:
+                    opening.add(self.open())
+                for fd, _ in self.poller.poll(1.0):
+                    connection = self.connections[fd]
+                    if connection in opening:
+                        if self.finish_open(connection):
+                            opening.remove(connection)
+                            self.release(connection)
+                    elif not connection.still_open():
+                        raise ConnectionAbortedError("the server closed an idle connection")
+            except OSError as error:
+                problem = str(error)
+            if time.monotonic_ns() > give_up:
+                problem = "connecting took too long"
+        for connection in opening:
+            self.discard(connection)
+        return problem and f"{len(self._idle)} of {count} connections opened ahead: {problem}"
+
+    def take_idle(self) -> Connection | None:
+        """A connection that no close has reached; those that one has are discarded."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.still_open():
+                return connection
+            self.discard_closed(connection)
+        return None
+
+    def release(self, connection: Connection) -> None:
+        """The connection is free; the next request takes it."""
+        if connection.answered and not self._reuse:
+            self.discard(connection)
+            return
+        connection.warm, connection.freed = True, time.monotonic_ns()
+        self._idle.append(connection)
+
+    def discard_closed(self, connection: Connection) -> None:
+        """Closed by the server while idle."""
+        self.learn_from(connection)
+        self.discard(connection)
+
+    def learn_from(self, connection: Connection) -> None:
+        """A connection that the server closed before it began an answer."""
+        if connection.answered and time.monotonic_ns() - connection.freed < _RIGHT_AFTER_NS:
+            self._reuse = False
+
+    def busy(self) -> list[Connection]:
+        """Those that a request is on, or waits for."""
+        return [connection for connection in self.connections.values() if connection.exchange is not None]
+
+    def discard(self, connection: Connection) -> None:
+        del self.connections[connection.fd]
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self.poller.unregister(connection.fd)
+        connection.sock.close()
+
+    def close(self) -> None:
+        for connection in list(self.connections.values()):
+            connection.sock.close()
+        self.connections.clear()
+        self.poller.close()

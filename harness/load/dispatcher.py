@@ -1,0 +1,197 @@
+"""Which request is due when: the schedule of one worker's share, on CLOCK_MONOTONIC."""
+
+import heapq
+from typing import Protocol
+
+import numpy as np
+
+from harness.load.job import ClosedLoop, OpenLoop, Sessions
+from harness.load.stagger import StaggeredStart
+from harness.records.layout import UNKNOWN
+
+NEVER = 2**63 - 1
+
+
+class Dispatcher(Protocol):
+    """Hands out (intended time, position in the share); times are absolute and never re-anchored."""
+
+    dropped: list[tuple[int, int]]  # due at the cap and given up; taken away by the caller
+    waits_for_answers: bool  # every answer must be finalized as soon as it ended
+    spread: StaggeredStart | None  # of a closed loop that spreads its start
+
+    def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
+        """A request that is due, or None."""
+
+    def next_due(self, in_flight: int) -> int:
+        """When `take` may have something next; NEVER while only an ending answer can change that."""
+
+    def freed(self, index: int, sent: int, end: int) -> None:
+        """The request at `index`, sent at `sent` or UNKNOWN, ended at `end`."""
+
+    def left(self, now: int, in_flight: int) -> bool:
+        """Whether a request may still be handed out."""
+
+    def overdue(self, now: int) -> list[tuple[int, int]]:
+        """Requests that were due and were never handed out, once the window is closed."""
+
+
+def _spread(schedule: ClosedLoop | OpenLoop) -> StaggeredStart | None:
+    slots = schedule.spread_slots() if isinstance(schedule, ClosedLoop) else None
+    return StaggeredStart(slots) if slots is not None else None
+
+
+class ClosedLoopDispatcher:
+    waits_for_answers = False
+
+    def __init__(self, schedule: ClosedLoop, count: int, t0: int, close_at: int) -> None:
+        self.dropped: list[tuple[int, int]] = []
+        self._think = [0] * count if schedule.think_ns is None else schedule.think_ns.tolist()
+        self._close_at = close_at
+        self._next = 0
+        self._due: list[tuple[int, int]] = []
+        self._first_wave = schedule.concurrency
+        self.spread = _spread(schedule)
+        for _ in range(schedule.concurrency):
+            self._add(t0, t0)
+
+    def freed(self, index: int, sent: int, end: int) -> None:
+        earliest = end
+        if self.spread is not None and index < self._first_wave and self._next < len(self._think):
+            if sent != UNKNOWN:
+                self.spread.answered(sent, end)
+            earliest = self.spread.earliest(end)
+        self._add(end, earliest)
+
+    def _add(self, end: int, earliest: int) -> None:
+        if self._next < len(self._think):
+            due = max(end + self._think[self._next], earliest)
+            if due < self._close_at:
+                heapq.heappush(self._due, (due, self._next))
+                self._next += 1
+
+    def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
+        if self._due and self._due[0][0] <= now < self._close_at:
+            return heapq.heappop(self._due)
+        return None
+
+    def next_due(self, in_flight: int) -> int:
+        return self._due[0][0] if self._due else NEVER
+
+    def left(self, now: int, in_flight: int) -> bool:
+        waiting = bool(self._due) or (in_flight > 0 and self._next < len(self._think))
+        return waiting and now < self._close_at
+
+    def overdue(self, now: int) -> list[tuple[int, int]]:
+        return []  # a slot that no longer takes a request has none
+
+
+class OpenLoopDispatcher:
+    waits_for_answers = False
+    spread: StaggeredStart | None = None
+
+    def __init__(self, schedule: OpenLoop, t0: int, close_at: int) -> None:
+        self.dropped: list[tuple[int, int]] = []
+        self._due = [t0 + offset for offset in schedule.intended_ns.tolist()]
+        while self._due and self._due[-1] >= close_at:
+            self._due.pop()
+        self._close_at = close_at
+        self._cap = schedule.max_in_flight
+        self._drop = schedule.over_cap == "drop"
+        self._next = 0
+
+    def freed(self, index: int, sent: int, end: int) -> None:
+        """The cap is read from `in_flight`."""
+
+    def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
+        while self._next < len(self._due) and self._due[self._next] <= now < self._close_at:
+            if in_flight >= self._cap and not self._drop:
+                return None
+            request = self._due[self._next], self._next
+            self._next += 1
+            if in_flight < self._cap:
+                return request
+            self.dropped.append(request)
+        return None
+
+    def next_due(self, in_flight: int) -> int:
+        blocked = in_flight >= self._cap and not self._drop
+        return self._due[self._next] if self._next < len(self._due) and not blocked else NEVER
+
+    def left(self, now: int, in_flight: int) -> bool:
+        return self._next < len(self._due) and now < self._close_at
+
+    def overdue(self, now: int) -> list[tuple[int, int]]:
+        rest = range(self._next, len(self._due))
+        return [(self._due[i], i) for i in rest if self._due[i] <= now]
+
+
+class SessionDispatcher:
+    """A loop over sessions: first turns as it says, later ones once `answered` tells of the one before."""
+
+    waits_for_answers = True
+
+    def __init__(self, schedule: ClosedLoop | OpenLoop, sessions: Sessions, t0: int, close_at: int) -> None:
+        self.dropped: list[tuple[int, int]] = []
+        self._think = sessions.think_ns.tolist()
+        self._close_at = close_at
+        self._due: list[tuple[int, int]] = []
+        self._pending = len(self._think)  # turns that were not handed out and may still be
+        starts = sessions.starts()
+        self._end_of = np.repeat([*starts[1:], self._pending], np.diff([*starts, self._pending])).tolist()
+        self._waiting: list[int] = []  # first turns that a slot of the closed loop will take
+        self.spread = _spread(schedule)
+        self._first_wave = 0  # requests of the slots' first sessions
+        if isinstance(schedule, ClosedLoop):
+            self._cap, self._drop = schedule.concurrency, False
+            self._waiting = starts[::-1]
+            self._first_wave = [*starts, self._pending][min(schedule.concurrency, len(starts))]
+            for _ in range(schedule.concurrency):
+                self._begin_next(t0, t0)
+        else:
+            self._cap, self._drop = schedule.max_in_flight, schedule.over_cap == "drop"
+            for start, offset in zip(starts, schedule.intended_ns.tolist(), strict=True):
+                self._add(t0 + offset, start)
+
+    def _begin_next(self, end: int, earliest: int) -> None:
+        if self._waiting:
+            start = self._waiting.pop()
+            self._add(max(end + self._think[start], earliest), start)
+
+    def _add(self, due: int, index: int) -> None:
+        if due < self._close_at:
+            heapq.heappush(self._due, (due, index))
+
+    def answered(self, index: int, sent: int, end: int, *, goes_on: bool) -> None:
+        """Of every request that was handed out or dropped."""
+        spread = self.spread if index < self._first_wave else None
+        if spread is not None and sent != UNKNOWN:
+            spread.answered(sent, end)
+        if goes_on:
+            self._add(end + self._think[index + 1], index + 1)
+        else:
+            self._pending -= self._end_of[index] - index - 1
+            self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
+
+    def freed(self, index: int, sent: int, end: int) -> None:
+        """An answer says nothing before it is finalized."""
+
+    def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
+        while self._due and self._due[0][0] <= now < self._close_at:
+            if in_flight >= self._cap and not self._drop:
+                return None
+            self._pending -= 1
+            request = heapq.heappop(self._due)
+            if in_flight < self._cap:
+                return request
+            self.dropped.append(request)
+        return None
+
+    def next_due(self, in_flight: int) -> int:
+        blocked = in_flight >= self._cap and not self._drop
+        return self._due[0][0] if self._due and not blocked else NEVER
+
+    def left(self, now: int, in_flight: int) -> bool:
+        return now < self._close_at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
+
+    def overdue(self, now: int) -> list[tuple[int, int]]:
+        return sorted(request for request in self._due if request[0] <= now)

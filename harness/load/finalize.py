@@ -1,0 +1,190 @@
+"""A finished exchange to its record: outcome, times, tokens, text and event rows."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.load.bounds import EVENT_BYTES
+from harness.load.http1 import Answer, DecodeError, OversizedError
+from harness.load.job import Promised
+from harness.load.payload import error_message
+from harness.load.sse import Parsed, parse_document, parse_events
+from harness.load.stamps import bounded
+from harness.records.layout import EVENT_DTYPE, UNKNOWN, Outcome, Phase
+from harness.untrusted import Secrets, one_line
+
+ERROR_CHARS = 300
+_REASON_CHARS = 64
+_GAVE_UP = ("abort", "error")  # finish reasons of engines that did not finish
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and what came back; times are absolute CLOCK_MONOTONIC, `sent` UNKNOWN if it never left."""
+
+    seq: int
+    intended: int
+    index: int = 0  # position in the share of this worker
+    sent: int = UNKNOWN  # for the first time
+    connect: int = UNKNOWN  # waited for a connection before that
+    end: int = UNKNOWN
+    answer: Answer | None = None
+    failure: Outcome | None = None  # what the transport saw; None: the answer came whole
+    error: str = ""
+    attempts: int = 0
+    retransmits: int = UNKNOWN
+    out_of_order: int = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Finalized:
+    row: tuple[int, ...]  # in the order of REQUEST_DTYPE
+    events: NDArray[Any]  # EVENT_DTYPE
+    text: str
+    tool_calls: str
+    finish_reason: str
+    error: str
+    outcome: Outcome
+    generated_ns: NDArray[np.int64]  # arrivals of the events with generated text
+    ttft_ns: int  # from sent; UNKNOWN without generated text
+    clamped: int = 0  # reads whose stamp was impossible
+
+
+@dataclass(frozen=True, slots=True)
+class Finalizer:
+    t0: int
+    resolve: Callable[[Sequence[Any]], NDArray[np.int64]]  # stamps as the loop took them to CLOCK_MONOTONIC
+    secrets: Secrets
+    warmup_requests: int
+    worker: int
+    closed_loop: bool
+    promised: Promised
+
+    def finalize(self, exchange: Exchange) -> Finalized:
+        answer, parsed, body = exchange.answer, Parsed(), b""
+        events = np.zeros(0, EVENT_DTYPE)
+        stamps, clamped, end = np.zeros(0, np.int64), 0, exchange.end
+        if answer is not None and answer.stamps:
+            arrivals = self.resolve(answer.stamps)
+            if answer.looks:
+                arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
+            stamps, end = arrivals - self.t0, max(end, int(arrivals[-1]))  # the map may have moved since
+            try:
+                if answer.oversized:  # reading it would hold the window up
+                    raise OversizedError(answer.problem)
+                body, read_ends = answer.body()
+            except DecodeError as error:
+                parsed.malformed = str(error)
+            except OversizedError as error:
+                exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
+            else:
+                parsed = _parse(answer, body, ended=exchange.failure is None)
+                events = _event_rows(exchange.seq, parsed, read_ends, stamps)
+        outcome, error_text = self._judge(exchange, parsed, body)
+        generated = events["stamp_ns"][events["text_chars"] > 0]
+        first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
+        text = self.secrets.hidden(parsed.text())
+        sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
+        status = answer.status if answer is not None else 0
+        row = (
+            exchange.seq,
+            self.worker,
+            Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
+            outcome,
+            status or UNKNOWN,
+            exchange.intended - self.t0,
+            sent,
+            sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
+            exchange.attempts or UNKNOWN,
+            exchange.connect,
+            int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
+            first,
+            last,
+            end - self.t0,
+            parsed.prompt_tokens,
+            parsed.cached_tokens,
+            parsed.reported_tokens(),
+            len(text),
+            len(generated),
+            parsed.first_tokens,
+            exchange.retransmits,
+            exchange.out_of_order,
+            answer.wire_bytes if answer is not None else 0,
+        )
+        ttft = first - sent if first != UNKNOWN else UNKNOWN
+        calls = self.secrets.hidden(parsed.tool_calls())
+        reason = self._clean(parsed.finish_reason, _REASON_CHARS)
+        said = self._clean(error_text)
+        return Finalized(row, events, text, calls, reason, said, outcome, generated, ttft, clamped)
+
+    def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
+        """What the server said wins over what the connection did afterwards."""
+        answer, failure = exchange.answer, exchange.failure
+        if answer is not None and answer.status and not 200 <= answer.status < 300:
+            return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
+        if parsed.error:
+            return Outcome.STREAM_ERROR, parsed.error
+        if parsed.finish_reason.lower() in _GAVE_UP:
+            return Outcome.ABORTED, f'the server ended the answer with finish reason "{parsed.finish_reason}"'
+        if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
+            return failure, exchange.error
+        if not parsed.document and max(parsed.sizes, default=0) > EVENT_BYTES:
+            return Outcome.OVERSIZED, f"an event is longer than {EVENT_BYTES} bytes"
+        if parsed.malformed:
+            return Outcome.MALFORMED, parsed.malformed
+        if answer is not None and not self._finished(answer, parsed):
+            if not answer.framed():
+                return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"
+            return Outcome.UNFINISHED, "the answer ended without [DONE] and without a finish reason"
+        if not any(parsed.chars):
+            return Outcome.EMPTY, "a complete answer without generated text"
+        return Outcome.OK, ""
+
+    def _finished(self, answer: Answer, parsed: Parsed) -> bool:
+        """Whether a sign tells that the answer is all of it, where one has to."""
+        if parsed.done or parsed.finish_reason:
+            return True
+        if parsed.document:
+            return not self.promised.finish_reason
+        return answer.framed() and not (self.promised.done or self.promised.finish_reason)
+
+    def _clean(self, said: str, most_chars: int = ERROR_CHARS) -> str:
+        """One inert line without the job's credentials, which servers like to repeat."""
+        return one_line(self.secrets.hidden(said), most_chars) if said else ""
+
+
+def _parse(answer: Answer, body: bytes, *, ended: bool) -> Parsed:
+    if not 200 <= answer.status < 300:
+        return Parsed()
+    content_type = answer.header(b"content-type")
+    if b"event-stream" not in content_type and (b"json" in content_type or body.lstrip()[:1] == b"{"):
+        return parse_document(body) if ended else Parsed()
+    parsed = parse_events(body, ended=ended)
+    if body.strip() and not parsed.kinds and b"event-stream" not in content_type:
+        parsed.malformed = "neither server-sent events nor JSON"
+    return parsed
+
+
+def _event_rows(
+    seq: int, parsed: Parsed, read_ends: NDArray[np.int64], stamps: NDArray[np.int64]
+) -> NDArray[Any]:
+    rows = np.zeros(len(parsed.kinds), EVENT_DTYPE)
+    rows["seq"] = seq
+    rows["kind"] = np.frombuffer(parsed.kinds, np.uint8)
+    rows["text_chars"] = parsed.chars
+    rows["wire_bytes"] = parsed.sizes
+    rows["stamp_ns"] = stamps[np.searchsorted(read_ends, np.cumsum(rows["wire_bytes"], dtype=np.int64))]
+    return rows
+
+
+def _page_error(body: bytes) -> str:
+    """The message in an error body, or the start of whatever page it is."""
+    text = body[:65536].decode("utf-8", "replace")
+    try:
+        return error_message(json.loads(text)) or text
+    except (ValueError, RecursionError):
+        return text

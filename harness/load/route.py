@@ -1,0 +1,86 @@
+"""How a connection reaches the server: straight, or by way of an HTTP proxy; with TLS or without."""
+
+import base64
+import socket
+import ssl
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from harness.host.tls import Secure
+
+_PORTS = {"http": 80, "https": 443}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to connect, as `socket.getaddrinfo` says it."""
+
+    family: int
+    sockaddr: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    address: Address
+    host: str  # the name that a TLS certificate must be for
+    tls: ssl.SSLContext | None
+    tunnel: bytes = b""  # the CONNECT request to a proxy
+
+    def secure(self) -> Secure | None:
+        return Secure(self.tls, self.host) if self.tls is not None else None
+
+
+def find_route(url: str) -> Route:
+    target, named = httpx.URL(url), proxy_for(url)
+    proxy = httpx.URL(named) if named is not None else None
+    first = proxy or target
+    address = resolve(first.host, first.port or _PORTS[first.scheme])
+    if target.scheme != "https":
+        return Route(address, target.host, None)
+    return Route(address, target.host, httpx.create_ssl_context(), _connect(target, proxy) if proxy else b"")
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for this URL; loopback never takes one."""
+    target = httpx.URL(url)
+    proxies = urllib.request.getproxies()
+    if target.host in _LOOPBACK or urllib.request.proxy_bypass(target.host):
+        return None
+    return proxies.get(target.scheme) or proxies.get("all")
+
+
+def resolve(host: str, port: int) -> Address:
+    """The first address that answers, so that `localhost` finds an IPv4-only server; else the first.
+
+    A name that is not known stays as it is: each connection will fail and say so.
+    """
+    try:
+        known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except socket.gaierror:
+        return Address(socket.AF_INET, (host, port))
+    found = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
+    for address in found[:8] if len(found) > 1 else ():
+        with socket.socket(address.family) as probe:
+            probe.settimeout(2.0)
+            if probe.connect_ex(address.sockaddr) == 0:
+                return address
+    return found[0]
+
+
+def proxy_authorization(proxy: httpx.URL) -> dict[str, str]:
+    if not proxy.userinfo:
+        return {}
+    said = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+    return {"proxy-authorization": f"Basic {said}"}
+
+
+def _connect(target: httpx.URL, proxy: httpx.URL) -> bytes:
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    place = f"{host}:{target.port or _PORTS[target.scheme]}"
+    lines = [f"CONNECT {place} HTTP/1.1", f"host: {place}"]
+    lines += [f"{name}: {value}" for name, value in proxy_authorization(proxy).items()]
+    return "\r\n".join([*lines, "", ""]).encode()

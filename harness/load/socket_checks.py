@@ -1,0 +1,37 @@
+"""Looks at the sockets, and what each proves: what is read after one came since the last that saw nothing."""
+
+import time
+
+from harness.load.dispatcher import NEVER
+from harness.load.poller import Poller
+from harness.load.stamps import Look
+
+BATCH = 64  # reads between two looks at the schedule
+
+
+class SocketChecks:
+    def __init__(self, poller: Poller) -> None:
+        self._poll = poller.poll
+        # When every socket was last known empty; the same once the events of the last look are read.
+        self._empty_at = self._empty_next = time.monotonic_ns()
+        self.current: Look = [self._empty_at, self._empty_at, NEVER]
+
+    def poll(self, timeout_s: float = 0.0) -> list[tuple[int, int]]:
+        """Readable sockets, a batch at most. With a timeout only when a look has just found none."""
+        begun = time.monotonic_ns()
+        events = self._poll(timeout_s, BATCH)
+        if not events:
+            self._empty_at = self._empty_next = begun
+            return events
+        self._empty_next = begun if len(events) < BATCH else self._empty_at
+        floor = time.monotonic_ns() if timeout_s else self._empty_at  # it woke as soon as there was something
+        self.current = [self._empty_at, floor, NEVER]
+        return events
+
+    def is_read(self) -> None:
+        """The answers so far were read by now."""
+        self.current[2] = time.monotonic_ns()
+
+    def emptied(self) -> None:
+        """Every socket of the last look was read until nothing was left."""
+        self._empty_at = self._empty_next

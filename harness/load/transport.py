@@ -1,0 +1,37 @@
+"""What carries the requests of a job: the most exact way that its URL and the platform allow."""
+
+import select
+from enum import Enum, auto
+
+from harness.load.job import LoadJob
+from harness.load.route import proxy_for
+from harness.load.stamps import kernel_stamps_work
+
+
+class Transport(Enum):
+    KERNEL_STAMPS = auto()  # the socket loop with the kernel's stamps
+    USER_STAMPS = auto()  # the socket loop with stamps taken at the read
+    POLL = auto()  # the same on poll(2)
+    HTTPX = auto()  # httpx on asyncio
+
+
+def choose_transport(job: LoadJob) -> tuple[Transport, str]:
+    """Also what a reader of the figures should know of it."""
+    proxy = proxy_for(job.url)
+    if job.http2:
+        return Transport.HTTPX, "HTTP/2: stamps are taken in user space"
+    if proxy is not None and not proxy.startswith("http://"):
+        return Transport.HTTPX, "a proxy that is not plain HTTP: stamps are taken in user space"
+    through = "through a proxy" if proxy is not None else ""
+    if not hasattr(select, "epoll"):
+        return Transport.POLL, _joined(through, "no epoll here: stamps are taken in user space, after poll")
+    if job.stamps == "user":
+        return Transport.USER_STAMPS, through
+    if not kernel_stamps_work():
+        why = "the kernel gives no receive timestamps: stamps are taken in user space"
+        return Transport.USER_STAMPS, _joined(through, why)
+    return Transport.KERNEL_STAMPS, through
+
+
+def _joined(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))

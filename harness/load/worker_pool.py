@@ -1,0 +1,157 @@
+"""The workers of one window, seen from the parent: started, followed, never waited for forever."""
+
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
+
+from harness.host.helper_process import spawn
+from harness.load.worker import READY, Facts, Pulse, Share
+
+# glibc gives large freed blocks back to the kernel at once and faults them in again for the next answer,
+# a quarter of the cost of a token at full speed. Other libcs ignore the names.
+_KEEP_FREED_MEMORY = {
+    "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(512 << 20),
+    "MALLOC_TOP_PAD_": str(16 << 20),
+}
+_SILENCE_S = 60.0  # a running worker tells something four times a second
+_START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
+
+
+@dataclass(slots=True, kw_only=True)
+class Worker:
+    share: Share
+    heard: float = field(default_factory=time.monotonic)
+    ready: bool = False
+    pulse: Pulse | None = None
+    facts: Facts | None = None
+    lost_at_ns: int | None = None  # CLOCK_MONOTONIC
+
+    def running(self) -> bool:
+        return self.facts is None and self.lost_at_ns is None
+
+
+W = TypeVar("W", bound=Worker)
+
+
+class WorkerPool(ABC, Generic[W]):
+    """Of one window. t0 is on the caller's CLOCK_MONOTONIC, wherever the workers run."""
+
+    def __init__(self) -> None:
+        self.workers: list[W] = []
+        self.recent_ttft_ns: deque[int] = deque(maxlen=256)
+        self._recent_events: deque[tuple[float, int]] = deque(maxlen=64)  # when heard, text events
+
+    @abstractmethod
+    def start(self, share: Share) -> None: ...
+
+    @abstractmethod
+    def begin(self) -> int:
+        """Tells all who are ready when to start; returns t0."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """What is in flight is cancelled."""
+
+    @abstractmethod
+    def listen(self, timeout_s: float) -> None:
+        """Takes what the workers say within the time; the silent and the dead count as lost."""
+
+    @abstractmethod
+    def collect(self, t0: int) -> int:
+        """After the window: the records lie in the folders of the shares; returns the t0 they count from."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Kills whoever is left."""
+
+    def running(self) -> list[W]:
+        return [worker for worker in self.workers if worker.running()]
+
+    def text_events_per_s(self) -> float | None:
+        """Over the pulses kept, a few seconds; None before there are two."""
+        first, *rest = self._recent_events or [(0.0, 0)]
+        span = rest[-1][0] - first[0] if rest else 0.0
+        return sum(events for _, events in rest) / span if span > 0 else None
+
+    def take(self, worker: W, message: object) -> None:
+        worker.heard = time.monotonic()
+        if isinstance(message, Pulse):
+            worker.pulse = message
+            self.recent_ttft_ns += message.ttft_ns
+            self._recent_events.append((worker.heard, message.text_events))
+        elif isinstance(message, Facts):
+            worker.facts = message
+        else:
+            worker.ready = message == READY
+
+    def lose(self, worker: W) -> None:
+        worker.lost_at_ns = time.monotonic_ns()
+
+
+@dataclass(slots=True, kw_only=True)
+class Process(Worker):
+    process: subprocess.Popen[bytes]
+    pipe: "Connection[Any, Any]"
+
+
+class LocalWorkerPool(WorkerPool[Process]):
+    """Processes of this machine, which write into the folders of their shares."""
+
+    def start(self, share: Share) -> None:
+        process, here = spawn("harness.load", _KEEP_FREED_MEMORY)
+        worker = Process(share=share, process=process, pipe=here)
+        self.workers.append(worker)
+        self._send(worker, share)
+
+    def begin(self) -> int:
+        t0 = time.monotonic_ns() + _START_AHEAD_NS
+        self.begin_at(t0)
+        return t0
+
+    def begin_at(self, t0: int) -> None:
+        self._tell(t0)
+
+    def stop(self) -> None:
+        self._tell("stop")
+
+    def listen(self, timeout_s: float) -> None:
+        by_pipe = {worker.pipe: worker for worker in self.running()}
+        for pipe in wait(list(by_pipe), timeout_s):
+            worker = by_pipe[pipe]  # type: ignore[index]  # wait() returns what it was given
+            try:
+                self.take(worker, worker.pipe.recv())
+            except (EOFError, OSError):
+                self.lose(worker)
+        for worker in self.running():
+            if time.monotonic() - worker.heard > _SILENCE_S:
+                self.lose(worker)
+
+    def collect(self, t0: int) -> int:
+        return t0
+
+    def close(self) -> None:
+        for worker in self.workers:
+            if worker.running():
+                self.lose(worker)
+            worker.process.kill()
+            worker.process.wait()
+            worker.pipe.close()
+
+    def lose(self, worker: Process) -> None:
+        super().lose(worker)
+        worker.process.kill()
+
+    def _tell(self, message: object) -> None:
+        for worker in self.running():
+            self._send(worker, message)
+
+    def _send(self, worker: Process, message: object) -> None:
+        try:
+            worker.pipe.send(message)
+        except OSError:
+            self.lose(worker)

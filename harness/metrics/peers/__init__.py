@@ -1,0 +1,9 @@
+"""The same records under the definitions of other tools, so that one sees why two tools disagree. Pure.
+
+Every definition was read in the source of the version that is named; docs/peers.md tells how it was checked.
+"""
+
+from harness.metrics.peers.definitions import TOOLS, Tool
+from harness.metrics.peers.recompute import Figure, View, recompute
+
+__all__ = ["TOOLS", "Figure", "Tool", "View", "recompute"]

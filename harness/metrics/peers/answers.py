@@ -1,0 +1,90 @@
+"""The stamps of a cell's answers as another tool would have taken them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import measured
+from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
+
+Floats = NDArray[np.float64]
+NS_PER_MS = 1e6
+
+# Events that hold a choice: role-only and empty deltas, text, and the finish chunk. A usage block without
+# text is taken for the closing event that has none; an engine that adds usage to its finish chunk hides that
+# chunk here.
+CHOICES = (EventKind.OTHER, *GENERATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Arrays are parallel: one entry per successful measured request. Times in ms from the cell's t0."""
+
+    intended: Floats
+    sent: Floats
+    connect: Floats  # waited for a connection before it was sent
+    first_choice: Floats  # first event with a choice, text or not
+    last_choice: Floats
+    first_text: Floats
+    last_text: Floats
+    last_event: Floats  # [DONE], usage, whatever came last
+    end: Floats
+    tokens: Floats  # the server's usage, else its text events
+    text_events: Floats
+    choice_gaps: Floats  # between successive events with a choice, pooled
+    text_gaps: Floats  # between successive text events, pooled
+    begun: float  # the earliest start of any measured request
+    ended: float  # the latest end of any measured request, failed ones included
+    failed: int
+    handshake: float  # median time of a TCP handshake of this cell, ms; 0 where none was timed
+
+
+def take(records: Records, handshake_ms: float | None) -> Answers | None:
+    """None where no measured request succeeded."""
+    rows = records.requests[measured(records.requests)]
+    sent = rows[rows["sent_ns"] != UNKNOWN]
+    good = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
+    if not len(good):
+        return None
+    events = records.events
+    choices = events[np.isin(events["kind"], CHOICES)]
+    texts = events[np.isin(events["kind"], GENERATED)]
+    first_choice, last_choice = _ends(choices, good["seq"], records.seq_count)
+    _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
+    reported = good["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text
+    return Answers(
+        intended=good["intended_ns"] / NS_PER_MS,
+        sent=good["sent_ns"] / NS_PER_MS,
+        connect=np.maximum(good["connect_ns"], 0) / NS_PER_MS,
+        first_choice=first_choice,
+        last_choice=last_choice,
+        first_text=good["first_text_ns"] / NS_PER_MS,
+        last_text=good["last_text_ns"] / NS_PER_MS,
+        last_event=last_event,
+        end=good["end_ns"] / NS_PER_MS,
+        tokens=np.where(reported, good["output_tokens"], good["text_events"]).astype(np.float64),
+        text_events=good["text_events"].astype(np.float64),
+        choice_gaps=_gaps(choices, good["seq"]),
+        text_gaps=_gaps(texts, good["seq"]),
+        begun=float((sent["sent_ns"] - np.maximum(sent["connect_ns"], 0)).min()) / NS_PER_MS,
+        ended=float(sent["end_ns"].max()) / NS_PER_MS,
+        failed=int(np.count_nonzero(rows["outcome"] != Outcome.OK)),
+        handshake=handshake_ms or 0.0,
+    )
+
+
+def _ends(events: NDArray[np.void], wanted: NDArray[np.int32], count: int) -> tuple[Floats, Floats]:
+    first = np.full(count, np.iinfo(np.int64).max)
+    last = np.full(count, np.iinfo(np.int64).min)
+    np.minimum.at(first, events["seq"], events["stamp_ns"])
+    np.maximum.at(last, events["seq"], events["stamp_ns"])
+    return first[wanted] / NS_PER_MS, last[wanted] / NS_PER_MS
+
+
+def _gaps(events: NDArray[np.void], wanted: NDArray[np.int32]) -> Floats:
+    mine = events[np.isin(events["seq"], wanted)]
+    gaps: Floats = np.diff(mine["stamp_ns"]) / NS_PER_MS
+    same: NDArray[np.bool_] = mine["seq"][1:] == mine["seq"][:-1]
+    kept: Floats = gaps[same]
+    return kept

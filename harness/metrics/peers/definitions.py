@@ -1,0 +1,198 @@
+"""What each tool means by its figures, and in one line why that differs from the figure here.
+
+Read in vllm 0.32.0 `vllm/benchmarks`, sglang 0.5.23 `sglang/benchmark/serving.py`, aiperf 0.13.0
+`metrics/types`, guidellm 0.8.1 `schemas` and `backends/openai/http.py`, inference-perf 0.7.0
+`reportgen/base.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from harness.metrics.peers.answers import Answers, Floats
+
+Measure = Literal["TTFT", "ITL", "TPOT", "E2E", "output", "requests"]
+Percentile = Literal["linear", "inverted_cdf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    values: Floats
+    weights: Floats | None = None
+
+
+Measures = Mapping[Measure, Sample | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    title: str
+    compute: Callable[[Answers], Measures]
+    why: Mapping[Measure, str]
+    percentile: Percentile = "linear"
+
+
+def _rates(answers: Answers, ended: float | None = None) -> Measures:
+    """Over the wall time of the measured requests, ramp and drain included:
+
+    to `ended`, or the latest end of all.
+    """
+    span_s = ((answers.ended if ended is None else ended) - answers.begun) / 1e3
+    return {"output": float(answers.tokens.sum()) / span_s, "requests": len(answers.sent) / span_s}
+
+
+def _per_token(spans: Floats, tokens: Floats) -> Floats:
+    many = tokens > 1
+    return spans[many] / (tokens[many] - 1)
+
+
+def _vllm(answers: Answers) -> Measures:
+    start = answers.sent - answers.connect
+    return {
+        "TTFT": Sample(answers.first_choice - start),
+        "ITL": Sample(answers.choice_gaps),
+        "TPOT": Sample(_per_token(answers.last_choice - answers.first_choice, answers.tokens)),
+        "E2E": Sample(answers.last_choice - start),
+        **_rates(answers),
+    }
+
+
+def _sglang(answers: Answers) -> Measures:
+    # Its session, and so its connection, is new for each request; ours was open: a measured handshake stands
+    # in.
+    start = answers.sent - np.maximum(answers.connect, answers.handshake)
+    return {
+        "TTFT": Sample(answers.first_text - start),
+        "ITL": Sample(answers.text_gaps),
+        "TPOT": Sample(_per_token(answers.last_event - answers.first_text, answers.tokens)),
+        "E2E": Sample(answers.last_event - start),
+        **_rates(answers),
+    }
+
+
+def _aiperf(answers: Answers) -> Measures:
+    start = answers.sent - answers.connect
+    mean_gaps = _per_token(answers.last_text - answers.first_text, answers.tokens)
+    return {
+        "TTFT": Sample(answers.first_text - start),
+        "ITL": Sample(mean_gaps),
+        "E2E": Sample(answers.last_text - start),
+        **_rates(answers, float(answers.last_text.max())),
+    }
+
+
+def _guidellm(answers: Answers) -> Measures:
+    many = answers.tokens > 1
+    return {
+        "TTFT": Sample(answers.first_text - answers.sent),
+        "ITL": Sample(
+            _per_token(answers.last_text - answers.first_text, answers.tokens), answers.tokens[many] - 1
+        ),
+        "TPOT": Sample((answers.last_text - answers.sent) / answers.tokens, answers.tokens),
+        "E2E": Sample(answers.end - answers.sent),
+        **_rates(answers),
+    }
+
+
+_MOST_TOGETHER = 10_000_000  # tokens that shared an event: beyond, every statistic of them is 0
+
+
+def _inference_perf(answers: Answers) -> Measures:
+    start = answers.sent - answers.connect
+    many = answers.tokens > 1
+    together = min(int(np.maximum(answers.tokens - answers.text_events, 0).sum()), _MOST_TOGETHER)
+    return {
+        "TTFT": Sample((answers.first_text - start)[many]),
+        "ITL": Sample(np.concatenate([answers.text_gaps, np.zeros(together)])),
+        "TPOT": Sample(_per_token(answers.last_text - answers.first_text, answers.tokens)),
+        "E2E": Sample(answers.end - start),
+        **_rates(answers),
+    }
+
+
+_LEAVES_OUT = "failed requests are left out"
+_WHOLE_RUN = "over the whole run, ramp and drain included, where here it is the steady window"
+_ANSWERS = "answers over the same whole run"
+_TEXT_SINCE_SEND = "first text since the actual send (connecting included), not since the intended one"
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "vllm",
+            "vllm bench serve 0.32",
+            _vllm,
+            {
+                "TTFT": "ends at the first chunk with a choice, be it role-only; starts at the send; "
+                f"{_LEAVES_OUT}",
+                "ITL": "gaps of all chunks with a choice: the one before the first text and the finish "
+                "chunk too",
+                "TPOT": "from its early first chunk to its late last one, over (tokens − 1)",
+                "E2E": "send to the last chunk with a choice, not intended send to the last text",
+                "output": f"usage tokens {_WHOLE_RUN}",
+                "requests": _ANSWERS,
+            },
+        ),
+        Tool(
+            "sglang",
+            "sglang bench_serving 0.5.23",
+            _sglang,
+            {
+                "TTFT": "a new connection for each request: its handshake is inside; from the send; "
+                f"{_LEAVES_OUT}",
+                "ITL": "gaps of text chunks, 0 for those that arrive together; failed requests are left out",
+                "TPOT": "to the last line of the stream, [DONE] and usage included, over (tokens − 1)",
+                "E2E": "send, with the handshake, to the last line of the stream",
+                "output": f"tokens {_WHOLE_RUN}; a server that sends usage only on demand is credited with "
+                "the length that was asked for",
+                "requests": _ANSWERS,
+            },
+        ),
+        Tool(
+            "aiperf",
+            "aiperf 0.13",
+            _aiperf,
+            {
+                "TTFT": f"{_TEXT_SINCE_SEND}; {_LEAVES_OUT}",
+                "ITL": "one mean per request, (last − first text) / (tokens − 1): what is TPOT here; its "
+                "tail hides single long gaps",
+                "E2E": "actual send to the last text",
+                "output": "tokens from the first send to the last answer; counted by its own tokenizer "
+                "unless told to take the server's",
+                "requests": _ANSWERS,
+            },
+        ),
+        Tool(
+            "guidellm",
+            "guidellm 0.8",
+            _guidellm,
+            {
+                "TTFT": "first text since the request's headers left: connecting is left out; on the wall "
+                "clock; percentiles are samples, never interpolated",
+                "ITL": "one mean per request, weighted by its tokens: what is TPOT here",
+                "TPOT": "(last text − send) / tokens: the time to the first token is inside",
+                "E2E": "actual send to the end of the stream",
+                "output": "mean of a rate over time, from the first send to the last answer",
+                "requests": _ANSWERS,
+            },
+            "inverted_cdf",
+        ),
+        Tool(
+            "inference-perf",
+            "inference-perf 0.7",
+            _inference_perf,
+            {
+                "TTFT": f"{_TEXT_SINCE_SEND}; answers of one token have none; {_LEAVES_OUT}",
+                "ITL": "per token: tokens that share a chunk are 0 apart; counted by its tokenizer, here "
+                "by usage",
+                "TPOT": "as here, of the answers it has; reasoning text is not counted",
+                "E2E": "actual send to the end of the stream",
+                "output": "tokens of its own tokenizer from the first send to the last answer; here by usage",
+                "requests": _ANSWERS,
+            },
+        ),
+    )
+}

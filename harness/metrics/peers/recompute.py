@@ -1,0 +1,86 @@
+"""One cell through another tool's eyes, figure by figure beside what this tool says."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.metrics.peers.answers import Answers, take
+from harness.metrics.peers.definitions import Measure, Percentile, Sample, Tool
+from harness.model import CellFacts
+from harness.records.layout import Records
+
+STATISTICS = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+# measure → its place in a cell of summary.json, its unit
+HERE: Mapping[Measure, tuple[str, str]] = {
+    "TTFT": ("ttft_ms", "ms"),
+    "ITL": ("itl_ms", "ms"),
+    "TPOT": ("tpot_ms", "ms"),
+    "E2E": ("e2e_ms", "ms"),
+    "output": ("output_tokens_per_s", "tok/s"),
+    "requests": ("requests_per_s", "req/s"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    measure: Measure
+    statistic: str  # mean, p50, p90, p99; "" of a rate
+    unit: str
+    path: str  # of the figure here, in a cell of summary.json
+    value: float | None  # None where the tool would have none
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    figures: tuple[Figure, ...]
+    evidence: Mapping[str, str]  # what in this cell makes the difference, by measure
+
+
+def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict[str, View]:
+    """By the tool's name, of the measured requests; no figures where none succeeded."""
+    answers = take(records, facts.client.connect_ms.p50)
+    if answers is None:
+        return {tool.name: View((), {}) for tool in tools}
+    evidence = dict(_evidence(answers))
+    return {tool.name: View(tuple(_figures(tool, answers)), evidence) for tool in tools}
+
+
+def _figures(tool: Tool, answers: Answers) -> Iterator[Figure]:
+    for measure, found in tool.compute(answers).items():
+        path, unit = HERE[measure]
+        if not isinstance(found, Sample):
+            yield Figure(measure, "", unit, path, found)
+            continue
+        for name, share in STATISTICS.items():
+            yield Figure(measure, name, unit, f"{path}.{name}", _statistic(found, share, tool.percentile))
+
+
+def _statistic(sample: Sample, share: float | None, method: Percentile) -> float | None:
+    if not len(sample.values) or (sample.weights is not None and not sample.weights.any()):
+        return None
+    if share is None:
+        return float(np.average(sample.values, weights=sample.weights))
+    return float(np.quantile(sample.values, share, weights=sample.weights, method=method))
+
+
+def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
+    """Only what is there: a cause that this cell does not have explains nothing."""
+    ahead = answers.first_text - answers.first_choice
+    early = ahead > 0
+    waited = float(np.median(answers.sent - answers.intended))
+    tail = float(np.median(answers.end - answers.last_text))
+    if early.any():
+        yield (
+            "chunks without text",
+            f"{np.count_nonzero(early)} of {len(ahead)} answers began with one, "
+            f"{np.median(ahead[early]):.3g} ms before their text (median)",
+        )
+    yield "intended to actual send", f"{waited:.3g} ms (median)"
+    yield "last text to end of stream", f"{tail:.3g} ms (median)"
+    yield "tokens per text event", f"{answers.tokens.sum() / max(answers.text_events.sum(), 1):.3g}"
+    if answers.handshake:
+        yield "TCP handshake", f"{answers.handshake:.3g} ms (median)"
+    if answers.failed:
+        yield "failed requests", str(answers.failed)

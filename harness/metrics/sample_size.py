@@ -1,0 +1,93 @@
+"""Whether a cell holds enough: as many answers, over as long a time, as the scenario declares, and in a
+closed loop as many waves as its rates need.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.in_flight import times_in_system_ns
+from harness.metrics.latency import answered, measured
+from harness.model import Load, Minimum, Sample
+from harness.records.layout import UNKNOWN
+
+# Where a scenario declares none. 100 answers bound a p95 from above, and not a p99.
+MIN_SECONDS, MIN_ANSWERS = 10.0, 100
+_USUAL = Minimum(seconds=MIN_SECONDS, answers=MIN_ANSWERS)
+
+# Waves that keep the bias of requests/s below 1 % where the times of answers have a coefficient of variation
+# of 1; it grows with its square (python -m tests.bench.rates). A window holds the short answers of its last
+# waves whole and cuts the long ones.
+WAVES_AT_CV_1 = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    seconds: float  # first measured send to the end of the last measured request
+    answers: int
+    requests: int  # measured ones, answered or not
+    min_seconds: float
+    min_answers: int
+
+    @property
+    def is_enough(self) -> bool:
+        return self.seconds >= self.min_seconds and self.answers >= self.min_answers
+
+    @property
+    def requests_needed(self) -> int | None:
+        """At the pace and the share of answers of this cell; None where there is no pace."""
+        if not self.answers or self.seconds <= 0:
+            return None
+        times = max(self.min_answers / self.answers, self.min_seconds / self.seconds)
+        return math.ceil(self.requests * times)
+
+    @property
+    def sample(self) -> Sample:
+        return Sample(
+            seconds=self.seconds,
+            answers=self.answers,
+            min_seconds=self.min_seconds,
+            min_answers=self.min_answers,
+        )
+
+
+def amount(requests: NDArray[np.void], minimum: Minimum | None) -> Amount:
+    """`minimum` is None in runs of before it was declared."""
+    limits = minimum or _USUAL
+    rows = requests[measured(requests) & (requests["sent_ns"] != UNKNOWN)]
+    seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
+    return Amount(
+        seconds,
+        int(np.count_nonzero(answered(requests))),
+        len(rows),
+        float(limits.seconds),
+        limits.answers,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Waves:
+    """Of a closed loop: a wave is as many answers as there are slots."""
+
+    measured: float
+    cv: float  # of the times in system
+    slots: int
+
+    @property
+    def needed(self) -> float:
+        return WAVES_AT_CV_1 * self.cv**2
+
+    @property
+    def requests_needed(self) -> int:
+        return math.ceil(self.needed * self.slots)
+
+
+def waves(requests: NDArray[np.void], load: Load) -> Waves | None:
+    """None for an open loop, a single slot, whose rate has no bias, and where nothing was answered."""
+    slots = load.slots
+    times_ns = times_in_system_ns(requests[answered(requests)])
+    if slots is None or slots < 2 or not len(times_ns):
+        return None
+    return Waves(len(times_ns) / slots, float(times_ns.std() / times_ns.mean()), slots)

@@ -1,0 +1,245 @@
+"""A script rendered into the timed writes of one 200 answer, in the shape and with the habits of an engine.
+
+The first event carries exactly one token and leaves on the TTFT whatever the habits are, so that
+the known TTFT stays known. Later events are due with their last token, later writes with their
+last event; the finish chunk, usage and [DONE] leave with the last token.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from harness.mockserver.ask import Ask
+from harness.mockserver.habits import Habits
+from harness.mockserver.script import NS_PER_MS, VOCABULARIES, Script, Then, Write, text
+from harness.mockserver.shape import Shape
+
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def _dump(value: Any) -> bytes:
+    """Text as UTF-8 and not as \\u escapes, as the engines send it."""
+    return _encoder.encode(value).encode()
+
+
+def _sse(document: Mapping[str, object]) -> bytes:
+    return b"data: " + _dump(document) + b"\n\n"
+
+
+def _quoted(words: Sequence[str]) -> tuple[bytes, ...]:
+    """As they stand inside a JSON string."""
+    return tuple(_dump(word)[1:-1] for word in words)
+
+
+JSON_NUL = b"\\u0000"  # marks where the text goes in an event that is rendered once and filled per token
+JSON_WORDS = {name: _quoted(words) for name, words in VOCABULARIES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    ask: Ask
+    script: Script
+    habits: Habits
+    answer_id: str
+    created: int  # Unix seconds
+    model: str
+    shape: Shape = field(default_factory=Shape)
+    wrong_usage: bool = False
+
+    def body(self) -> Iterator[Write]:
+        return self._stream() if self.ask.stream else self._whole()
+
+    def _whole(self) -> Iterator[Write]:
+        tokens, reasoning, shape = self.script.tokens, self._reasoning_tokens, self.shape
+        content = self._text(reasoning, tokens)
+        choice: dict[str, object] = {"index": 0, **shape.choice, "finish_reason": self.script.finish_reason}
+        if self.ask.chat:
+            message = {"role": "assistant", "content": content, **shape.message}
+            if reasoning:
+                message[self.habits.reasoning_field] = self._text(0, reasoning)
+            choice["message"] = message
+        else:
+            choice["text"] = content
+        choice |= shape.whole_choice
+        first_ns, *rest_ns = self.script.dues_ns
+        last_ns = rest_ns[-1] if rest_ns else first_ns
+        document = self._document("chat.completion" if self.ask.chat else "text_completion", [choice])
+        if self.habits.usage != "never":
+            document["usage"] = self._usage(tokens)
+        document |= shape.whole | self._timings(first_ns, last_ns)
+        yield Write(last_ns, _dump(document), 1, tokens, Then.END)
+
+    def _stream(self) -> Iterator[Write]:
+        own_role = self.ask.chat and self.shape.role == "own"
+        role = self._role_event() if own_role else b""
+        if self.habits.role == "early" and role:
+            yield Write(0, role)
+        pending = role if self.habits.role == "first" else b""
+        events = tokens = sent = 0
+        first_ns = -1
+        for number, event in enumerate(self._text_events()):
+            if first_ns < 0:
+                first_ns = event.due_ns
+            if self.habits.empty_delta_every and number % self.habits.empty_delta_every == 0:
+                pending += self._event({"content": ""})
+            pending += event.data
+            events += 1
+            tokens += event.tokens
+            last = sent + tokens == self.script.tokens
+            if sent and events < self.habits.events_per_write and not last:
+                continue
+            then = Then.MORE
+            if last:
+                pending += self._tail(first_ns, event.due_ns)
+                then = Then.END
+            yield Write(event.due_ns, pending, events, tokens, then)
+            sent += tokens
+            pending = b""
+            events = tokens = 0
+
+    def _text_events(self) -> Iterator[Write]:
+        """One write per event that carries text."""
+        fixed = self.script.words
+        words = _quoted(fixed) if fixed else JSON_WORDS[self.habits.vocabulary]
+        reasoning, total = self._reasoning_tokens, self.script.tokens
+        role, finish = self.shape.role, self.shape.finish == "text"
+        usage_each = self._usage_each
+        sent = 0
+        for name, end in ((self.habits.reasoning_field, reasoning), ("content", total)):
+            if sent == end:
+                continue
+            usual = self._text_parts(name, role=role == "every")
+            while sent < end:
+                size = min(self.habits.tokens_per_event, end - sent) if sent else 1
+                *_, last_ns = islice(self.script.dues_ns, size)
+                data = b"".join(words[index % len(words)] for index in range(sent, sent + size))
+                first, last = not sent, sent + size == total
+                sent += size
+                parts = usual
+                if usage_each or (first and role == "text") or (last and finish):
+                    parts = self._text_parts(
+                        name,
+                        role=role == "every" or (first and role == "text"),
+                        finish=last and finish,
+                        usage_tokens=sent if usage_each else None,
+                    )
+                yield Write(last_ns, parts[0] + data + parts[1], 1, size)
+
+    def _text_parts(
+        self, field: str, *, role: bool, finish: bool = False, usage_tokens: int | None = None
+    ) -> tuple[bytes, bytes]:
+        """What stands before and after the text in an event."""
+        delta = {"role": "assistant", field: "\0"} if role else {field: "\0"}
+        extra = self.shape.text_choice
+        reason = None
+        if finish:
+            extra, reason = {**extra, **self.shape.finish_choice}, self.script.finish_reason
+        event = self._event(delta, finish=reason, usage_tokens=usage_tokens, choice=extra)
+        before, after = event.split(JSON_NUL)
+        return before, after
+
+    def _tail(self, first_ns: int, last_ns: int) -> bytes:
+        total, usage = self.script.tokens, self.habits.usage
+        tail = b""
+        if self.shape.finish == "own":
+            with_usage = total if usage == "finish" or self._usage_each else None
+            extra = self.shape.finish_choice
+            tail = self._event({}, finish=self.script.finish_reason, usage_tokens=with_usage, choice=extra)
+        if usage == "final" or (usage == "asked" and self.ask.include_usage):
+            document = self._document(self._chunk_object, []) | self.shape.chunk
+            document["usage"] = self._usage(total, stream=True)
+            tail += _sse(document | self.shape.usage_chunk | self._timings(first_ns, last_ns))
+        return tail if self.habits.no_done else tail + b"data: [DONE]\n\n"
+
+    def _text(self, start: int, stop: int) -> str:
+        if self.script.words:
+            return "".join(self.script.words[start:stop])
+        return text(self.habits.vocabulary, start, stop)
+
+    def _timings(self, first_ns: int, last_ns: int) -> dict[str, object]:
+        """llama.cpp's own times, in milliseconds."""
+        if not self.shape.timings:
+            return {}
+        script = self.script
+        prompt_ms, predicted_ms = first_ns / NS_PER_MS, (last_ns - first_ns) / NS_PER_MS
+        processed = script.prompt_tokens - script.cached_tokens
+        return {
+            "timings": {
+                "cache_n": script.cached_tokens,
+                "prompt_n": processed,
+                "prompt_ms": prompt_ms,
+                "prompt_per_token_ms": prompt_ms / max(processed, 1),
+                "prompt_per_second": 1e3 * processed / prompt_ms if prompt_ms else 0.0,
+                "predicted_n": script.tokens,
+                "predicted_ms": predicted_ms,
+                "predicted_per_token_ms": predicted_ms / script.tokens,
+                "predicted_per_second": 1e3 * script.tokens / predicted_ms if predicted_ms else 0.0,
+            }
+        }
+
+    @property
+    def _usage_each(self) -> bool:
+        return self.habits.usage == "each" or (self.habits.usage == "asked" and self.ask.continuous_usage)
+
+    @property
+    def _chunk_object(self) -> str:
+        return "chat.completion.chunk" if self.ask.chat else "text_completion"
+
+    @property
+    def _reasoning_tokens(self) -> int:
+        return min(self.habits.reasoning_tokens, self.script.tokens) if self.ask.chat else 0
+
+    def _role_event(self) -> bytes:
+        document = self._chunk(self.shape.role_delta, None, {})
+        return _sse(document | self.shape.role_chunk)
+
+    def _event(
+        self,
+        delta: Mapping[str, str],
+        *,
+        finish: str | None = None,
+        usage_tokens: int | None = None,
+        choice: dict[str, object] | None = None,
+    ) -> bytes:
+        document = self._chunk(delta, finish, choice or {})
+        if usage_tokens is not None:
+            document["usage"] = self._usage(usage_tokens, stream=True)
+        return _sse(document)
+
+    def _chunk(
+        self, delta: Mapping[str, object], finish: str | None, extra: dict[str, object]
+    ) -> dict[str, object]:
+        choice: dict[str, object] = {"index": 0}
+        if self.ask.chat:
+            choice["delta"] = delta
+        else:
+            choice["text"] = delta.get("content", "")
+        choice |= self.shape.choice
+        if finish or self.shape.finish_null:
+            choice["finish_reason"] = finish
+        return self._document(self._chunk_object, [choice | extra]) | self.shape.chunk
+
+    def _document(self, object_name: str, choices: list[dict[str, object]]) -> dict[str, object]:
+        return {
+            "id": self.answer_id,
+            "object": object_name,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        }
+
+    def _usage(self, completion_tokens: int, *, stream: bool = False) -> dict[str, object]:
+        if self.wrong_usage:
+            completion_tokens = 2 * completion_tokens + 1
+        prompt_tokens = self.script.prompt_tokens
+        usage: dict[str, object] = {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        }
+        if self.shape.cached_tokens:
+            extra = self.shape.details if stream else self.shape.whole_details
+            usage["prompt_tokens_details"] = {"cached_tokens": self.script.cached_tokens, **extra}
+        return usage | ({} if stream else self.shape.whole_usage)

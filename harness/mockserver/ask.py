@@ -1,0 +1,137 @@
+"""What a client asked for: the JSON bodies of the OpenAI routes, and the tokenizer."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from harness.mockserver.constraint import constrained_text, pieces, value_at
+from harness.mockserver.dialect import Dialect
+from harness.mockserver.sample import UnsupportedError
+
+Token = str | int  # a piece of text, or an id where the client sent ids
+
+
+class BadAskError(ValueError):
+    """The message is for the client. `status` None: the one the dialect has for bad requests."""
+
+    def __init__(self, message: str, status: int | None = None, field: str = "") -> None:
+        super().__init__(message)
+        self.status, self.field = status, field
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    chat: bool
+    prompt: Sequence[Token]
+    stream: bool = False
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    include_usage: bool = False
+    continuous_usage: bool = False
+    words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
+    salt: str = ""  # prompts of another salt share no prefix with this one
+    uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
+
+
+def tokenize(text: str, chars_per_token: int) -> list[str]:
+    """So many characters a token from the start of the text, the last one shorter.
+
+    A text that begins like another therefore shares its first tokens.
+    """
+    return [text[at : at + chars_per_token] for at in range(0, len(text), chars_per_token)]
+
+
+def token_id(token: Token) -> int:
+    return token if isinstance(token, int) else crc32(token.encode()) & 0x7FFF_FFFF
+
+
+def chat_text(messages: Sequence[Any]) -> str:
+    """The chat template: a line `<|ROLE|>` and the text of each message, then a line `<|assistant|>`."""
+    return "".join(_turn(message) for message in messages) + "<|assistant|>\n"
+
+
+def _turn(message: Any) -> str:
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        raise BadAskError("every message must be an object with a role")
+    content = message.get("content") or ""
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        parts = (part.get("text") for part in content if isinstance(part, Mapping))
+        content = "".join(part for part in parts if isinstance(part, str))
+    if not isinstance(content, str):
+        raise BadAskError("content must be a string or a list of parts")
+    return f"<|{message['role']}|>\n{content}\n"
+
+
+def prompt_tokens(body: Mapping[str, object], chars_per_token: int) -> Sequence[Token]:
+    """Of a chat (`messages`), completion (`prompt`) or tokenize (`content` too) body."""
+    if (messages := body.get("messages")) is not None:
+        if not isinstance(messages, list) or not messages:
+            raise BadAskError("messages must be a list that is not empty")
+        return tokenize(chat_text(messages), chars_per_token)
+    prompt = body.get("prompt", body.get("content"))
+    if isinstance(prompt, str):
+        return tokenize(prompt, chars_per_token)
+    if isinstance(prompt, list) and prompt and all(type(token) is int for token in prompt):
+        return prompt
+    raise BadAskError("messages, or a prompt that is one string or a list of token ids, is required")
+
+
+def load_object(body: bytes) -> dict[str, object]:
+    try:
+        value = json.loads(body)
+    except ValueError as error:
+        raise BadAskError(f"the body is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise BadAskError("the body must be a JSON object")
+    return value
+
+
+def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int) -> Ask:
+    """Raises BadAskError for what a server of this dialect refuses."""
+    fields = load_object(body)
+    _check_fields(fields, dialect)
+    if ("messages" in fields) != chat:
+        message = "messages is required" if chat else "messages is not for this route"
+        raise BadAskError(message, field="messages")
+    if fields.get("n") not in (None, 1):
+        raise BadAskError("n other than 1 is not simulated")
+    stream_options = fields.get("stream_options") or {}
+    if not isinstance(stream_options, dict):
+        raise BadAskError("stream_options must be an object")
+    max_tokens = _count(fields, "max_completion_tokens", least=1)
+    try:
+        constrained = constrained_text(fields, dialect.structure)
+    except UnsupportedError as error:
+        raise BadAskError(str(error), field="response_format") from error
+    return Ask(
+        chat=chat,
+        prompt=prompt_tokens(fields, chars_per_token),
+        stream=bool(fields.get("stream")),
+        max_tokens=_count(fields, "max_tokens", least=1) if max_tokens is None else max_tokens,
+        min_tokens=(_count(fields, "min_tokens", least=0) or 0) if dialect.forces_length else 0,
+        ignore_eos=value_at(fields, dialect.length_field) is True and dialect.forces_length,
+        include_usage=bool(stream_options.get("include_usage")),
+        continuous_usage=bool(stream_options.get("continuous_usage_stats")),
+        words=() if constrained is None else pieces(constrained),
+        salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
+        uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
+    )
+
+
+def _check_fields(fields: Mapping[str, object], dialect: Dialect) -> None:
+    unknown = [] if dialect.known_fields is None else sorted(fields.keys() - dialect.known_fields)
+    if unknown:
+        raise BadAskError(f"Extra inputs are not permitted: {', '.join(unknown)}")
+    for name, refused in dialect.refused_values.items():
+        if fields.get(name) in refused:
+            raise BadAskError(f"`{name}` must not be {fields[name]}")
+
+
+def _count(fields: Mapping[str, object], name: str, *, least: int) -> int | None:
+    value = fields.get(name)
+    if value is not None and (type(value) is not int or value < least):
+        raise BadAskError(f"{name} must be an integer of at least {least}")
+    return value

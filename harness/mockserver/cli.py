@@ -1,0 +1,230 @@
+"""`bench truth`: the flags, and the server until a signal."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, TypeVar, get_args
+
+from harness.errors import ExitCode
+from harness.mockserver.dialects import DIALECTS
+from harness.mockserver.faults import KINDS, Fault
+from harness.mockserver.habits import Framing, Habits, Role, Usage
+from harness.mockserver.options import Options
+from harness.mockserver.script import VOCABULARIES, Distribution
+
+T = TypeVar("T")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    distribution = _type(Distribution.parse)
+    add = parser.add_argument_group(
+        "timing", "DIST is MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
+    ).add_argument
+    add(
+        "--ttft-ms",
+        type=distribution,
+        default="100",
+        metavar="DIST",
+        help="time to first token (default: 100)",
+    )
+    add(
+        "--gap-ms",
+        type=distribution,
+        default="50",
+        metavar="DIST",
+        help="time between tokens; 0: all at once (default: 50)",
+    )
+    add(
+        "--tokens",
+        type=_integer(1),
+        metavar="N",
+        help="tokens per answer if the request sets no limit (default: 128)",
+    )
+    add(
+        "--stop-after-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="end of text after N tokens, unless ignore_eos is set",
+    )
+    add("--seed", type=_integer(0), metavar="N", help="seed of times and faults (default: 0)")
+    add(
+        "--precise",
+        action="store_true",
+        help="busy-wait before each write: uses a whole core, avoids late wake-ups",
+    )
+
+    add = parser.add_argument_group("engine").add_argument
+    add(
+        "--dialect",
+        choices=tuple(DIALECTS),
+        default="truth",
+        help="imitate this engine's API (default: truth, plain OpenAI)",
+    )
+    add(
+        "--loading-s",
+        type=_number,
+        metavar="S",
+        help="seconds of model loading; refuses or answers 503, as the engine does",
+    )
+    add(
+        "--max-running",
+        type=_integer(1),
+        metavar="N",
+        help="requests served at once; others wait (default: no limit)",
+    )
+    add(
+        "--prefill-us-per-token",
+        type=_number,
+        metavar="US",
+        help="µs added to TTFT per uncached prompt token (default: 0)",
+    )
+    add("--no-prefix-cache", action="store_true", help="disable the prefix cache")
+    add(
+        "--cache-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="capacity of the prefix cache, LRU (default: 262144)",
+    )
+    add(
+        "--cache-block-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="block size of the prefix cache (default: 16)",
+    )
+    add(
+        "--chars-per-token",
+        type=_integer(1),
+        metavar="N",
+        help="characters per token of the tokenizer (default: 4)",
+    )
+    add("--model-name", metavar="NAME", help="served model name (default: simulated)")
+
+    add = parser.add_argument_group("streaming habits").add_argument
+    given: Any = {"action": "store_true", "default": None}  # None leaves the habit to the dialect
+    add(
+        "--role",
+        choices=get_args(Role),
+        help="role-only chunk: none, at once, or with the first token (default: first)",
+    )
+    add(
+        "--empty-delta-every",
+        type=_integer(0),
+        metavar="N",
+        help="send an empty delta before every Nth event",
+    )
+    add(
+        "--reasoning-tokens",
+        type=_integer(0),
+        metavar="N",
+        help="make the first N tokens of a chat reasoning",
+    )
+    add("--reasoning-field", metavar="NAME", help="field of reasoning tokens (default: reasoning_content)")
+    add(
+        "--tokens-per-event",
+        type=_integer(1),
+        metavar="N",
+        help="tokens per event after the first (default: 1)",
+    )
+    add(
+        "--events-per-write",
+        type=_integer(1),
+        metavar="N",
+        help="events per write after the first (default: 1)",
+    )
+    add("--keepalive-ms", type=_number, metavar="MS", help="send an SSE comment after MS of silence")
+    add("--crlf", **given, help="end SSE lines with \\r\\n")
+    add("--no-done", **given, help="omit data: [DONE]")
+    add(
+        "--usage",
+        choices=get_args(Usage),
+        help="when to send usage (default: asked, if the request asks for it)",
+    )
+    add("--framing", choices=get_args(Framing), help="framing of streams (default: chunked)")
+    add("--gzip", **given, help="compress for clients that accept it")
+    add("--hang-up", **given, help="close the connection after each stream without saying so")
+    add("--late-headers", **given, help="send the response head with the first event")
+    add("--early-hints", **given, help="send a 103 response first")
+    add(
+        "--vocabulary",
+        choices=tuple(VOCABULARIES),
+        help="unicode adds multi-byte and escaped tokens (default: ascii)",
+    )
+
+    add = parser.add_argument_group("faults", f"KIND is one of {', '.join(KINDS)}").add_argument
+    add(
+        "--fault",
+        dest="faults",
+        action="append",
+        type=_type(Fault.parse),
+        metavar="KIND[:every=N|:p=SHARE|:at=K[:times=N]][:after=TOKENS][:for=SECONDS]",
+        help="inject a fault (repeatable; the first that matches a request wins; default: every request)",
+    )
+
+    add = parser.add_argument_group("process").add_argument
+    add("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
+    add("--port", type=_integer(0), metavar="N", help="port to listen on (default: 0, a free one)")
+    add("--tls-pem", metavar="FILE", help="PEM file with private key and certificate; serves https")
+    add("--until-stdin-closes", action="store_true", help="exit when stdin closes")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Prints the URL once it is bound; serves until SIGINT or SIGTERM, or a `die` fault (exit code 1)."""
+    from harness.mockserver.connection import DiedError
+    from harness.mockserver.server import Server  # numpy, sockets: not for `bench --help`
+
+    try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        server = Server(_options(args))
+        print(server.url, flush=True)
+        server.run()
+    except KeyboardInterrupt:
+        return ExitCode.OK
+    except DiedError:
+        print(DIALECTS[args.dialect].out_of_memory, "(simulated: a `die` fault struck)", file=sys.stderr)
+        return ExitCode.LIMIT_FAILED
+    return ExitCode.OK
+
+
+def _options(args: argparse.Namespace) -> Options:
+    """A flag that was not given leaves the default to the dialect or the dataclass."""
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    given["faults"] = tuple(given.get("faults", ()))
+    dialect = given["dialect"] = DIALECTS[args.dialect]
+    given.setdefault("cache_block_tokens", dialect.cache_block_tokens)
+
+    def of(cls: type[Any]) -> dict[str, Any]:  # argparse checked them
+        return {field.name: given[field.name] for field in fields(cls) if field.name in given}
+
+    return Options(habits=replace(dialect.habits, **of(Habits)), **of(Options))
+
+
+def _type(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """argparse shows the message of its own error only."""
+
+    def converted(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return converted
+
+
+def _integer(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ValueError(f"{value} is below {least}")
+        return value
+
+    return _type(parse)
+
+
+@_type
+def _number(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{text} is not a finite number of at least 0")
+    return value

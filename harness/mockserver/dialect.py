@@ -1,0 +1,122 @@
+"""What tells one engine's server from another's, as far as a client can see: data in dialects/."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from harness.mockserver.habits import Habits
+from harness.mockserver.shape import Shape
+
+Kind = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
+Path = tuple[str, ...]
+
+# Histograms of times are in seconds; the rest counts tokens or requests, or is a share from 0 to 1.
+Quantity = Literal[
+    "running",
+    "waiting",
+    "kv_use",
+    "hit_rate",
+    "prompt",
+    "uncached",
+    "cached",
+    "generated",
+    "finished",
+    "ttft",
+    "itl",
+    "tpot",
+    "e2e",
+    "queue",
+    "input_lengths",
+    "output_lengths",
+    "zero",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    quantity: Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """`body` of an error answer: "{message}", "{type}", "{code}" and "{field}" stand for the values."""
+
+    body: Mapping[str, object] = field(
+        default_factory=lambda: {
+            "error": {"message": "{message}", "type": "{type}", "param": None, "code": "{code}"}
+        }
+    )
+    # Body of a 404 for a path; {}: as other errors.
+    no_route: Mapping[str, object] = field(default_factory=dict)
+    invalid: int = 400  # status of a body that does not fit
+    unknown_model: int = 0  # 404 where another name is refused; 0: any name will do
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Where a constraint may stand in a body.
+
+    `formats`: `response_format.type` to kind and place inside response_format; None there: no constraint.
+    """
+
+    formats: Mapping[str, tuple[Kind, Path] | None] = field(default_factory=dict)
+    fields: Mapping[Path, Kind] = field(default_factory=dict)
+    refuses_other_formats: bool = True  # False: answered as if it had not been asked
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """POST `path` with text in `text_field`; `tokens_key` of the answer holds ids ("": a list of objects)."""
+
+    path: str
+    text_field: str
+    tokens_key: str = "tokens"
+    extra: Mapping[str, object] = field(default_factory=dict)  # beside the ids; "{count}" in it
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """`busy`: status while requests run, 0 for a reset at any time. `answer` None: plain text."""
+
+    path: str
+    methods: tuple[str, ...] = ("POST",)
+    answer: Mapping[str, object] | None = None
+    busy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    name: str
+    habits: Habits = field(default_factory=Habits)
+    shape: Shape = field(default_factory=Shape)
+    errors: Errors = field(default_factory=Errors)
+    structure: Structure = field(default_factory=Structure)
+    loading: Literal["refused", "503", "up"] = "refused"  # what a client sees before the model is loaded
+    loading_type: str = "unavailable_error"
+    chat_path: str = "/v1/chat/completions"
+    health_path: str = "/health"
+    health: Mapping[str, object] | None = field(
+        default_factory=lambda: {"status": "ok"}
+    )  # None: an empty answer
+    version_path: str = ""  # "": no version over HTTP
+    version: Mapping[str, object] = field(default_factory=dict)  # "{version}" in it
+    owned_by: str = "simulated"
+    card: Mapping[str, object] = field(default_factory=dict)  # of a model, beside what all have
+    own_name: str = ""  # for its model, beside the one it is given
+    tokenizer: Tokenizer | None = None
+    reset: Reset | None = None
+    metrics_path: str = ""  # "": none
+    series: tuple[Series, ...] = ()
+    json_metrics_path: str = ""
+    labels: str = 'model_name="{model}"'  # of every series
+    cache_block_tokens: int = 16  # 1: any prefix
+    forces_length: bool = True  # `length_field` and min_tokens have an effect
+    length_field: Path = ("ignore_eos",)  # true: the model's end is ignored; (): it has no such field
+    known_fields: frozenset[str] | None = None  # others are refused; None: others are ignored
+    refused_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # field -> values it refuses
+    salt_field: str = ""  # prompts with different values share no prefix
+    uncached_field: str = ""  # a field that, when false, keeps the prompt out of the cache
+    out_of_memory: str = "torch.OutOfMemoryError: CUDA out of memory."  # its last words
+    pulls_models: bool = False  # Ollama's routes that bring a model in

@@ -1,0 +1,149 @@
+"""The imagined engine: admission, prefix cache and counters. It has no clock and no sockets."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from random import Random
+
+from harness.mockserver.answer import Answer
+from harness.mockserver.ask import Ask
+from harness.mockserver.cache import PrefixCache
+from harness.mockserver.faults import Fault, strike_body, strike_wire
+from harness.mockserver.habits import framed, streamed
+from harness.mockserver.ledger import Record
+from harness.mockserver.options import Options
+from harness.mockserver.script import Script, Write, output_tokens, token_dues_ns
+
+NS_PER_US = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One request on its way through the engine."""
+
+    ask: Ask
+    record: Record
+    rng: Random
+    fault: Fault | None
+    gzip: bool  # the client accepts it
+    close: bool  # the client wants the connection closed
+
+
+class Engine:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        capacity = 0 if options.no_prefix_cache else options.cache_tokens
+        self.cache = PrefixCache(capacity, options.cache_block_tokens)
+        self.running: set[Job] = set()
+        self.waiting: deque[tuple[Job, Callable[[int], None]]] = deque()
+        self.prompt_tokens = 0
+        self.cached_tokens = 0
+        self.finished = 0  # requests, however they ended
+        self._ended: list[Record] = []  # since they were last taken
+        self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
+        self._generated_tokens = 0  # of jobs that ended
+        self._received = 0
+        self._seen: Counter[bytes] = Counter()
+
+    @property
+    def generated_tokens(self) -> int:
+        return self._generated_tokens + sum(job.record.tokens for job in self.running)
+
+    def number(self) -> int:
+        """Of the next request, from 0."""
+        self._received += 1
+        return self._received - 1
+
+    def restart_numbering(self) -> None:
+        """The same requests draw the same times and faults again."""
+        self._received = 0
+        self._seen.clear()
+
+    def rng(self, body: bytes) -> Random:
+        """From the seed, the body and how often that came before: the order of arrival does not matter."""
+        digest = blake2b(body, digest_size=16).digest()
+        occurrence = self._seen[digest]
+        self._seen[digest] += 1
+        return Random(b"%d %d %b" % (self.options.seed, occurrence, digest))
+
+    def fault(self, number: int, rng: Random) -> Fault | None:
+        """The first that strikes, in the order they were given."""
+        return next((fault for fault in self.options.faults if fault.strikes(number, rng)), None)
+
+    def submit(self, job: Job, received_ns: int, begin: Callable[[int], None]) -> None:
+        """Calls `begin` with the time of admission: now, or from a later `leave` when all slots are taken."""
+        limit = self.options.max_running
+        if limit is not None and len(self.running) >= limit:
+            self.waiting.append((job, begin))
+        else:
+            self._admit(job, received_ns, begin)
+
+    def leave(self, job: Job, now_ns: int) -> None:
+        """The job ended, however it did; the longest waiting one takes its slot."""
+        if job not in self.running:
+            self.waiting = deque(entry for entry in self.waiting if entry[0] is not job)
+            return
+        self.running.remove(job)
+        self._generated_tokens += job.record.tokens
+        self.finished += 1
+        if self._keeps_ended and job.record.write_ns:
+            self._ended.append(job.record)
+        if self.waiting:
+            following, begin = self.waiting.popleft()
+            self._admit(following, now_ns, begin)
+
+    def take_ended(self) -> list[Record]:
+        """Those that were answered and have not been taken before, where the dialect counts their times."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def writes(self, job: Job, created: int) -> Iterator[Write]:
+        """The whole answer to an admitted job. Call it once: it claims the prompt in the cache."""
+        habits, fault, stream = self.options.habits, job.fault, job.ask.stream
+        body = Answer(
+            ask=job.ask,
+            script=self._script(job),
+            habits=habits,
+            answer_id=f"{'chatcmpl' if job.ask.chat else 'cmpl'}-{job.record.number:016x}",
+            created=created,
+            model=self.options.model_name,
+            shape=self.options.dialect.shape,
+            wrong_usage=fault is not None and fault.kind == "wrong-usage",
+        ).body()
+        if fault:
+            body = strike_body(fault, body, stream=stream)
+        if stream:
+            body = streamed(body, habits)
+        writes = framed(body, habits, stream=stream, gzip=habits.gzip and job.gzip, close=job.close)
+        return strike_wire(fault, writes) if fault else writes
+
+    def _admit(self, job: Job, now_ns: int, begin: Callable[[int], None]) -> None:
+        self.running.add(job)
+        job.record.admitted_ns = now_ns
+        begin(now_ns)
+
+    def _script(self, job: Job) -> Script:
+        options, ask, record = self.options, job.ask, job.record
+        record.prompt_tokens = len(ask.prompt)
+        record.cached_tokens = 0 if ask.uncached else self.cache.claim(ask.prompt, ask.salt)
+        limit = ask.max_tokens or options.tokens
+        if ask.words:  # its constraint ends an answer, whatever else was asked
+            record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(ask.words))
+        else:
+            record.planned_tokens, finish_reason = output_tokens(
+                limit, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
+            )
+        self.prompt_tokens += record.prompt_tokens
+        self.cached_tokens += record.cached_tokens
+        uncached = record.prompt_tokens - record.cached_tokens
+        prefill_ns = round(uncached * options.prefill_us_per_token * NS_PER_US)
+        dues_ns = token_dues_ns(options.ttft_ms, options.gap_ms, prefill_ns, record.planned_tokens, job.rng)
+        return Script(
+            tokens=record.planned_tokens,
+            finish_reason=finish_reason,
+            prompt_tokens=record.prompt_tokens,
+            cached_tokens=record.cached_tokens,
+            dues_ns=dues_ns,
+            words=ask.words,
+        )

@@ -1,0 +1,142 @@
+"""What the imagined engine tells of itself, under the names of a dialect."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from harness.mockserver.dialect import Dialect, Quantity, Series
+from harness.mockserver.engine import Engine
+from harness.mockserver.ledger import Record
+
+SECONDS = (
+    0.001,
+    0.005,
+    0.01,
+    0.02,
+    0.04,
+    0.08,
+    0.1,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+    2.5,
+    5.0,
+    7.5,
+    10.0,
+    20.0,
+    40.0,
+    80.0,
+)
+TOKENS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0)
+NS = 1e9
+
+
+class Histogram:
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def lines(self, name: str, labels: str) -> Iterator[str]:
+        inner = f"{labels}," if labels else ""
+        total = 0
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{{inner}le="{bound}"}} {total}'
+        outer = f"{{{labels}}}" if labels else ""
+        yield f"{name}_sum{outer} {self._sum}"
+        yield f"{name}_count{outer} {total}"
+
+
+class Meter:
+    """Times are of requests that ended, taken from the ledger's records when someone asks, never before."""
+
+    def __init__(self, engine: Engine, dialect: Dialect, model: str) -> None:
+        self._engine, self._dialect = engine, dialect
+        self._labels = dialect.labels.replace("{model}", model)
+        self._histograms = {
+            series.name: Histogram(TOKENS if series.quantity.endswith("lengths") else SECONDS)
+            for series in dialect.series
+            if series.kind == "histogram"
+        }
+        self._iterations = 0
+
+    def prometheus(self) -> str:
+        ended = self._engine.take_ended()
+        for series in self._dialect.series:
+            if series.kind == "histogram":
+                for record in ended:
+                    for value in _OBSERVED[series.quantity](record):
+                        self._histograms[series.name].add(value)
+        return "".join(f"{line}\n" for series in self._dialect.series for line in self._lines(series))
+
+    def json(self) -> list[dict[str, object]]:
+        """TensorRT-LLM's iteration statistics, of one iteration."""
+        self._iterations += 1
+        return [
+            {
+                "iter": self._iterations,
+                "numActiveRequests": self._value("running"),
+                "numQueuedRequests": self._value("waiting"),
+                "kvCacheStats": {"cacheHitRate": self._value("hit_rate")},
+            }
+        ]
+
+    def _lines(self, series: Series) -> Iterator[str]:
+        yield f"# TYPE {series.name} {series.kind}"
+        if series.kind == "histogram":
+            yield from self._histograms[series.name].lines(series.name, self._labels)
+        else:
+            labels = f"{{{self._labels}}}" if self._labels else ""
+            yield f"{series.name}{labels} {self._value(series.quantity)}"
+
+    def _value(self, quantity: Quantity) -> float:
+        engine = self._engine
+        match quantity:
+            case "running":
+                return len(engine.running)
+            case "waiting":
+                return len(engine.waiting)
+            case "kv_use":
+                return engine.cache.used_share
+            case "hit_rate":
+                return engine.cached_tokens / engine.prompt_tokens if engine.prompt_tokens else 0.0
+            case "prompt":
+                return engine.prompt_tokens
+            case "uncached":
+                return engine.prompt_tokens - engine.cached_tokens
+            case "cached":
+                return engine.cached_tokens
+            case "generated":
+                return engine.generated_tokens
+            case "finished":
+                return engine.finished
+        return 0
+
+
+def _itl(record: Record) -> list[float]:
+    gaps: list[float] = (np.diff(np.asarray(record.write_ns)) / NS).tolist()
+    return gaps
+
+
+def _tpot(record: Record) -> list[float]:
+    if record.tokens < 2 or len(record.write_ns) < 2:
+        return []
+    return [(record.write_ns[-1] - record.write_ns[0]) / (record.tokens - 1) / NS]
+
+
+_OBSERVED: dict[Quantity, Callable[[Record], list[float]]] = {
+    "ttft": lambda record: [(record.write_ns[0] - record.received_ns) / NS],
+    "itl": _itl,
+    "tpot": _tpot,
+    "e2e": lambda record: [(record.write_ns[-1] - record.received_ns) / NS],
+    "queue": lambda record: [(record.admitted_ns - record.received_ns) / NS],
+    "input_lengths": lambda record: [float(record.prompt_tokens)],
+    "output_lengths": lambda record: [float(record.tokens)],
+}

@@ -1,0 +1,34 @@
+"""What the server was asked to be; the flags of the same names are explained in cli.py."""
+
+from dataclasses import dataclass
+
+from harness.mockserver.dialect import Dialect
+from harness.mockserver.dialects import TRUTH
+from harness.mockserver.faults import Fault
+from harness.mockserver.habits import Habits
+from harness.mockserver.script import Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    habits: Habits
+    ttft_ms: Distribution
+    gap_ms: Distribution
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    tokens: int = 128  # when the request names no limit
+    stop_after_tokens: int | None = None
+    prefill_us_per_token: float = 0.0
+    no_prefix_cache: bool = False
+    cache_tokens: int = 262_144
+    cache_block_tokens: int = 16
+    dialect: Dialect = TRUTH
+    loading_s: float = 0.0
+    chars_per_token: int = 4
+    max_running: int | None = None
+    model_name: str = "simulated"
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls_pem: str | None = None
+    precise: bool = False
+    until_stdin_closes: bool = False

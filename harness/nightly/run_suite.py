@@ -1,0 +1,197 @@
+"""The runs of a night, one after the other, each a `bench run` of its own:
+
+one that fails costs nothing else.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.compare.history import Drift, drifts, entries
+from harness.compare.missing import Missing
+from harness.errors import ExitCode, SpecError
+from harness.host.helper_process import asked_to_stop, follow
+from harness.model import HistoryEntry
+from harness.nightly.missing import missing
+from harness.nightly.suite import Entry, Suite
+from harness.store import RunFolder
+from harness.store.history import append_history, history_path, read_history
+
+State = Literal["measured", "failed", "out of time", "left out"]
+
+STOP_S = 120.0  # an interrupted run stops its engine and writes what it has
+ESTIMATE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What became of one entry of the suite."""
+
+    entry: Entry
+    state: State
+    why: str
+    exit_code: int
+    wall_s: float
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    suite: Suite
+    steps: tuple[Step, ...]
+    drifts: tuple[Drift, ...]  # of tonight's series only
+    nights: int  # runs in the history, tonight's included
+    interrupted: bool
+    missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
+
+    @property
+    def exit_code(self) -> int:
+        """A level that became worse fails the gate, and so does what earlier nights had and this one lacks.
+
+        Else the worst that happened to a run.
+        """
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        if self.drifts or self.missing:
+            return ExitCode.LIMIT_FAILED
+        return max((step.exit_code for step in self.steps), default=ExitCode.OK)
+
+
+def spend(
+    suite: Suite,
+    out: Path,
+    note: Callable[[str], None],
+    extra: Sequence[str] = (),
+    allow_missing: Sequence[str] = (),
+) -> Night:
+    """`extra`: flags for every run. Runs that no longer fit the budget are left out and said.
+
+    `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
+    """
+    # A cancelled job ends as by Ctrl-C; a shell that puts one into the background makes it deaf to that.
+    for stop in asked_to_stop():
+        signal.signal(stop, signal.default_int_handler)
+    deadline = time.monotonic() + 60 * suite.suite.budget_minutes
+    steps: list[Step] = []
+    interrupted = False
+    for number, entry in enumerate(suite.run, 1):
+        note(f"{number} of {len(suite.run)}: {entry.title}")
+        try:
+            steps.append(_step(entry, out, deadline, extra))
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+        note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
+    drifting = tuple(_judged(suite, steps, out))
+    gone = tuple(
+        (step.entry.scenario, one)
+        for step in steps
+        for one in _missing(step, out)
+        if one.names.isdisjoint(allow_missing)
+    )
+    return Night(suite, tuple(steps), drifting, _nights(out), interrupted, gone)
+
+
+def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Step:
+    command = [sys.executable, "-m", "harness", "run", *entry.flags(), *extra, "--out", str(out)]
+    needs_s = _expected_s(command)
+    left_s = deadline - time.monotonic()
+    if left_s <= 0 or (needs_s is not None and needs_s > left_s):
+        needed = "" if needs_s is None else f", {needs_s / 60:.0f} needed"
+        return Step(entry, "left out", f"{max(left_s, 0) / 60:.0f} minutes left{needed}", 0, 0.0)
+    began = time.monotonic()
+    # In a session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
+    process = subprocess.Popen(
+        [*command, "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=follow(signal.SIGINT),
+    )
+    late = False
+    try:
+        printed, _ = process.communicate(timeout=left_s)
+    except subprocess.TimeoutExpired:
+        late = True
+        printed = _stop(process)
+    except KeyboardInterrupt:
+        _stop(process)  # its engine must be gone before we are
+        raise
+    wall_s = time.monotonic() - began
+    folder = _folder(printed, out)
+    if late:
+        return Step(entry, "out of time", "the budget of the night is spent", 0, wall_s, folder)
+    code = process.returncode
+    if folder is None or code not in (ExitCode.OK, ExitCode.INVALID):
+        return Step(entry, "failed", f"bench run ended with {code}", code or ExitCode.SETUP, wall_s, folder)
+    why = "INVALID cells" if code == ExitCode.INVALID else ""
+    return Step(entry, "measured", why, code, wall_s, folder)
+
+
+def _expected_s(command: Sequence[str]) -> float | None:
+    """What earlier nights took; None where nothing is known."""
+    try:
+        done = subprocess.run(
+            [*command, "--dry-run", "--json"], capture_output=True, text=True, timeout=ESTIMATE_S, check=False
+        )
+        expected = json.loads(done.stdout)["expected_s"]
+    except (subprocess.TimeoutExpired, ValueError, LookupError, TypeError):
+        return None
+    return None if expected is None else float(expected)
+
+
+def _stop(process: "subprocess.Popen[str]") -> str:
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=STOP_S)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0]
+
+
+def _folder(printed: str, out: Path) -> Path | None:
+    """From the document that the run printed; None where it measured nothing."""
+    try:
+        path = out / json.loads(printed)["run"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return path if path.is_dir() else None
+
+
+def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
+    """Tonight's runs go into the history; what they are part of is judged, and nothing older."""
+    path, tonight = history_path(out), set()
+    for step in steps:
+        if step.folder is not None and step.state == "measured":
+            folder = RunFolder(step.folder)
+            append_history(path, entries(folder.read_manifest(), folder.read_summary()))
+            tonight.add(folder.run_id)
+    floor = suite.gate.floor_percent / 100
+    return [one for one in drifts(_history(path), floor) if one.series.entries[-1].run in tonight]
+
+
+def _missing(step: Step, out: Path) -> list[Missing]:
+    """Compared with all runs of other nights: what is broken for long does not become the usual."""
+    folder = None if step.folder is None else RunFolder(step.folder)
+    earlier = [one for one in _history(history_path(out)) if folder is None or one.run != folder.run_id]
+    why = f"{step.state}: {step.why}" if step.why else step.state
+    if folder is None or not folder.has("summary.json"):
+        return list(missing(step.entry, why, earlier, None, None))
+    return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary()))
+
+
+def _history(path: Path) -> list[HistoryEntry]:
+    try:
+        return read_history(path)
+    except SpecError as error:
+        raise SpecError(error.what, where=error.where, hint="the runs themselves are kept") from None
+
+
+def _nights(out: Path) -> int:
+    return len({entry.run for entry in _history(history_path(out))})

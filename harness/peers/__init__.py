@@ -1,9 +1,0 @@
-"""The same records under the definitions of other tools, so that one sees why two tools disagree. Pure.
-
-Every definition was read in the source of the version that is named; docs/peers.md tells how it was checked.
-"""
-
-from harness.peers.definitions import TOOLS, Tool
-from harness.peers.recompute import Figure, View, recompute
-
-__all__ = ["TOOLS", "Figure", "Tool", "View", "recompute"]

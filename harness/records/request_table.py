@@ -1,0 +1,102 @@
+"""What was asked in one cell, request by request: kept beside the records to judge answers by.
+
+Prompts themselves are not here: a seed makes them again.
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Check = Literal["label", "json_schema", "json_object", "regex", "choice", "tool_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What makes an answer right.
+
+    `value` by check. label: the text. json_schema: the schema. json_object: None. regex: the pattern.
+    choice: the texts. tool_call: the schemas of the arguments, by the tools' names.
+    """
+
+    check: Check
+    value: Any = None
+    name: str = ""  # under which right and wrong answers are counted
+
+
+class Part(NamedTuple):
+    """A stretch of a prompt that others may hold too: equal ids are equal tokens."""
+
+    id: int
+    tokens: int
+
+
+# Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
+# template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
+NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTable:
+    """One entry per request, in `seq` order."""
+
+    numbers: NDArray[np.void]  # a field per name of NUMBERS
+    kinds: Sequence[str]  # a request's class, which is also looked at alone; "": none
+    shared: Sequence[tuple[Part, ...]]  # how its content begins, where others may begin alike
+    expectations: Sequence[Expected]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def has_sessions(self) -> bool:
+        return bool((self.numbers["session"] >= 0).any())
+
+    def sessions(self) -> NDArray[np.int64]:
+        """Equal numbers where requests are turns of one chat; one of its own for each of the others."""
+        found = self.numbers["session"]
+        return np.where(found >= 0, found, -1 - np.arange(len(found)))
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[tuple[Sequence[int], str, tuple[Part, ...]]],
+        expectations: Sequence[Expected],
+    ) -> "RequestTable":
+        """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`."""
+        numbers, kinds, shared = array("q"), [], []
+        for row in rows:
+            numbers.extend(row[0])
+            kinds.append(row[1])
+            shared.append(row[2])
+        made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
+        return cls(made, kinds, shared, expectations)
+
+    def as_json(self) -> Iterable[dict[str, object]]:
+        """A head, then a line per request; what is -1 or empty is left out."""
+        yield {"expectations": [asdict(expected) for expected in self.expectations]}
+        for numbers, kind, shared in zip(self.numbers.tolist(), self.kinds, self.shared, strict=True):
+            line: dict[str, object] = {n: v for n, v in zip(NUMBERS, numbers, strict=True) if v != -1}
+            if kind:
+                line["kind"] = kind
+            if shared:
+                line["shared"] = shared
+            yield line
+
+    # Lines of a file: that they are not so is an error where a value is used.
+    @classmethod
+    def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "RequestTable":
+        """Of `as_json`. Raises KeyError, TypeError, ValueError, OverflowError or StopIteration otherwise."""
+        rest = iter(lines)
+        expectations = [Expected(**expected) for expected in dict(next(rest))["expectations"]]
+        rows = (
+            (
+                [int(line.get(name, -1)) for name in NUMBERS],
+                str(line.get("kind", "")),
+                tuple(Part(*part) for part in line.get("shared", ())),
+            )
+            for line in map(dict, rest)
+        )
+        return cls.of(rows, expectations)

@@ -1,0 +1,47 @@
+"""What of a backend's definition does not hold, looked for before anything is measured on it."""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from harness.engines.session import EngineSession
+from harness.model import ProbeCount, Probed
+from harness.probe import examine
+from harness.run.manifest import ManifestWriter
+from harness.run.options import Ui
+from harness.store import RunFolder
+from harness.validity import notices
+from harness.workload.prompts.request import ChatRequest
+
+PROBE_LIMIT_S = 60.0
+PROBED_REQUESTS = 256  # which shapes a cell asks for is seen from its first requests
+
+
+def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[ChatRequest]) -> Probed:
+    """`requests`: of the first cell."""
+    first = list(islice(requests, PROBED_REQUESTS))
+    return examine(
+        engine,
+        variant=variant,
+        shapes={made.constraint.shape for made in first if made.constraint},
+        tools=any(made.tools for made in first),
+        thorough=False,
+        limit_s=PROBE_LIMIT_S,
+    )
+
+
+def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: ManifestWriter, ui: Ui) -> None:
+    """In a file of its own; what does not hold also on the screen, and what matters as a warning."""
+    folder.write_probe(label, probed)
+    manifest.probed(
+        label,
+        ProbeCount(
+            findings=len(probed.findings),
+            not_as_declared=tuple(finding.topic for finding in probed.mismatches),
+            prompt_tokens=probed.prompt_tokens,
+        ),
+    )
+    for finding in probed.mismatches:
+        text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
+        if finding.matters:
+            manifest.warn(notices.NOT_AS_DECLARED.warning(text, finding.then))
+        ui.note(f"{'warning' if finding.matters else 'note'}: {text}")

@@ -1,0 +1,276 @@
+"""One cell: the cache as declared, the timed window, and the facts that go beside its records."""
+
+import threading
+import time
+from dataclasses import asdict, dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.cluster.placement import Cluster
+from harness.engines.dialect import common_fields, exact_output_possible, unsaid
+from harness.engines.prometheus import Histogram
+from harness.engines.session import EngineSession
+from harness.engines.started import EngineFacts
+from harness.errors import SetupError
+from harness.host import scratch
+from harness.load import run_load
+from harness.load.client_stats import client_stats
+from harness.load.job import LoadResult, ProgressSink
+from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.model import (
+    UNSET,
+    CellFacts,
+    CellRequest,
+    CellWorkload,
+    HistogramIncrease,
+    Identity,
+    Load,
+    LoadNode,
+    LoadPoint,
+    Minimum,
+    ProbeSize,
+    RateSegment,
+    Sampled,
+    UnsetType,
+    Workers,
+)
+from harness.plan import Cell, start_of, warmup_requests
+from harness.records.series import Telemetry
+from harness.run.cache_state import CacheState, bring_about
+from harness.run.division import division
+from harness.run.job import make_job
+from harness.run.prepare import Prepared
+from harness.run.sampling import COUNTERS, watch_of
+from harness.run.workers import choose_workers
+from harness.sampling.counter_deltas import counted, histogram_increase, idle, settled
+from harness.sampling.watcher import Watcher
+from harness.spec.scenario import Scenario
+from harness.workload.prompts.structured import FREE
+from harness.workload.prompts.workload import Workload
+
+# An engine that no longer answers may take so long to be gone.
+DYING_S = 2.0
+
+
+def engine_version(facts: EngineFacts) -> str | None:
+    """Of the package it runs from and as the running server tells it, where they differ."""
+    package, server = facts.get("package_version"), facts["server_version"]
+    return f"{package} (server: {server})" if package and server and package != server else package or server
+
+
+def _load(scenario: Scenario, point: LoadPoint) -> Load:
+    """The load point with what its arrivals are tested against."""
+    load, start = scenario.load, start_of(scenario, point)
+    drawn = point.kind == "rate"
+    return Load(
+        kind=point.kind,
+        value=point.value,
+        arrival=load.arrival if drawn else "trace" if point.kind == "trace" else None,
+        burstiness=load.burstiness if drawn and load.arrival == "gamma" else None,
+        profile=tuple(RateSegment(**asdict(part)) for part in load.profile),
+        over_cap=None if point.kind == "concurrency" else load.over_cap,
+        think_time_s=load.think_time_s,
+        start=start,
+        start_declared=load.start if start else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    result: LoadResult
+    facts: CellFacts
+    telemetry: Telemetry
+
+
+class CellMeasurement(NamedTuple):
+    """How the timed part of a cell is followed and stopped, and where its load comes from."""
+
+    progress: ProgressSink
+    stop: threading.Event
+    cluster: Cluster | None  # None: this machine
+
+
+def measure(
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    window: CellMeasurement,
+) -> Measured:
+    """Nothing but the load and the sampler runs inside the window."""
+    cache = bring_about(prepared, workload, engine)
+    workers = choose_workers(prepared.options.all_workers, cell.load)
+    with (
+        scratch.folder("bodies") as room,
+        Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
+    ):
+        job = make_job(prepared, cell, workload, engine, room, salt=cache.salt)
+        job = replace(job, workers=workers.count)
+        before, shapes_before = idle(lambda: _counters(engine)), _histograms(engine)
+        watcher.idle()
+        worker_pool = window.cluster.worker_pool(job) if window.cluster else None
+        result = run_load(job, window.progress, window.stop, worker_pool)
+        engine.fresh = False
+        after = settled(lambda: _counters(engine), COUNTERS)
+        shapes_after = _histograms(engine) if after is not None else {}
+        telemetry = watcher.stop(result.t0_monotonic_ns)
+    exited = _exited(engine, suspected=before is not None and after is None)
+    counters, restarts = counted(before, after, telemetry, COUNTERS)
+    seen = _Seen(
+        result=result,
+        cache=cache,
+        workers=workers,
+        counters=counters,
+        restarts=restarts,
+        histograms=histogram_increase(shapes_before, shapes_after),
+        sampled=watcher.sampled,
+        exited=exited,
+        nodes=worker_pool.nodes() if worker_pool else UNSET,
+    )
+    facts = _facts(prepared, cell, workload, engine, seen)
+    return Measured(result, facts, telemetry)
+
+
+def _counters(engine: EngineSession) -> dict[str, float] | None:
+    """None where the engine has none or does not answer: a measured cell is not lost for its counters."""
+    try:
+        return engine.counters()
+    except SetupError:
+        return None
+
+
+def _histograms(engine: EngineSession) -> dict[str, Histogram]:
+    try:
+        return engine.histograms()
+    except SetupError:
+        return {}
+
+
+def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
+    """How our process ended, if it did; one that stopped answering is given a moment to be seen dead."""
+    deadline = time.monotonic() + (DYING_S if suspected else 0)
+    while (ended := engine.exited()) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return ended
+
+
+def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
+    """What the scenario declares to be enough; the probes of a capacity search have sizes of their own."""
+    if searched:
+        return Minimum(seconds=0, answers=0)
+    return Minimum(seconds=scenario.load.min_seconds, answers=scenario.load.min_answers)
+
+
+def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
+    """The output constraints of every request, in the engine's own fields, and what it has no field for."""
+    definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
+    constraints = workload.constraints
+    return CellRequest(
+        temperature=request.temperature,
+        top_p=request.top_p,
+        seed=request.seed if request.temperature else None,
+        thinking=request.thinking,
+        exact_output=request.exact_output,
+        fields=common_fields(
+            definition,
+            request,
+            int(workload.requested.numbers["max_tokens"][0]),
+            shaped=bool(constraints),
+        ),
+        shapes=tuple(sorted(constraint.shape for constraint in constraints)),
+        tools=workload.tools,
+        unsaid=unsaid(definition, request, constraints, tools=workload.tools),
+    )
+
+
+def _same(values: NDArray[np.int64]) -> int | None:
+    """None where they differ."""
+    return int(values[0]) if (values == values[0]).all() else None
+
+
+def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellRequest) -> CellWorkload:
+    measured = slice(warmup_requests(prepared.scenario, cell.load), None)
+    definition = prepared.backends[cell.backend].definition
+    return CellWorkload(
+        sha256=workload.sha256,
+        exact_lengths=workload.exact,
+        in_stretches=FREE in workload.requested.kinds,
+        output_tokens=_same(workload.requested.numbers["max_tokens"]),
+        exact_output=bool(request.exact_output and exact_output_possible(definition) and not request.shapes),
+        content_tokens_mean=float(reusable(workload.requested)[1].mean()),
+        ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
+        shared_share=ideal_hit_rate(workload.requested, measured, warm=True),
+        cold_cache=prepared.scenario.cache.state == "cold",
+    )
+
+
+def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity:
+    ref, track = prepared.backends[cell.backend], prepared.tracks[cell.backend]
+    return Identity(
+        cell=cell.name,
+        backend=ref.definition.name,
+        variant=ref.variant,
+        label=prepared.labels[cell.backend],
+        title=ref.definition.backend.title,
+        simulated=bool(engine.facts["simulated"]),
+        track=track,
+        quantisation=prepared.model.tracks[track].quantisation if track else None,
+        engine_version=engine_version(engine.facts),
+        launch=prepared.launches[cell.backend].mode,
+        division=division(prepared, cell.backend),
+        repeat=cell.repeat,
+    )
+
+
+class _Seen(NamedTuple):
+    """What the window showed of the client, the engine and the sampler."""
+
+    result: LoadResult
+    cache: CacheState
+    workers: Workers
+    counters: dict[str, float] | None
+    restarts: int
+    histograms: dict[str, HistogramIncrease]
+    sampled: Sampled
+    exited: str | None
+    nodes: tuple[LoadNode, ...] | UnsetType
+
+
+def _facts(
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, seen: _Seen
+) -> CellFacts:
+    scenario, definition = prepared.scenario, prepared.backends[cell.backend].definition
+    probe, request = prepared.probe_of(cell), _request(prepared, cell, workload)
+    values = engine.facts.get("values")
+    return CellFacts(
+        cell=cell.name,
+        identity=_identity(prepared, cell, engine),
+        load=_load(scenario, cell.load),
+        workload=_workload(prepared, cell, workload, request),
+        request=request,
+        prefix_cache=definition.prefix_cache.enabled,
+        habits=asdict(definition.dialect.habits),
+        engine_values=None if values is None else dict(values),
+        start=engine.facts.get("start"),
+        planned=len(workload) - warmup_requests(scenario, cell.load),
+        slo=scenario.slo,
+        probe=None if probe is None else ProbeSize(**asdict(probe)),
+        minimum=_minimum(scenario, searched=probe is not None),
+        unsent=seen.result.unsent,
+        interrupted=seen.result.interrupted,
+        cache=seen.cache.preparation,
+        t0_unix_ns=seen.result.t0_unix_ns,
+        t0_monotonic_ns=seen.result.t0_monotonic_ns,
+        server_counters=seen.counters,
+        engine_log=engine.facts.get("log"),
+        client=client_stats(seen.result.client),
+        workers=seen.workers,
+        nodes=seen.nodes,
+        counter_restarts=seen.restarts,
+        server_histograms=seen.histograms,
+        telemetry=seen.sampled,
+        prices=prepared.options.prices,
+        engine_exited=seen.exited,
+    )

@@ -1,0 +1,122 @@
+"""What of a run is measured: from new, or from a folder that was cut short."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Literal, Self
+
+from harness.compare.sequential import Stand
+from harness.doctor.result import advice
+from harness.errors import DamagedError
+from harness.metrics.pooled import Samples, samples
+from harness.model import CellFacts, CellResult, Failure, Summary, known
+from harness.plan import load_points
+from harness.records.layout import Records
+from harness.records.request_table import RequestTable
+from harness.records.series import Telemetry
+from harness.run import noise
+from harness.run.manifest import ManifestWriter, plan_of
+from harness.run.options import Ui
+from harness.run.prepare import Prepared
+from harness.run.remeasure import set_aside
+from harness.sampling import machine
+from harness.store import RunFolder
+from harness.summary import beside, standing, summarise_cell, summarise_run
+from harness.validity import notices
+from harness.workload.traces import Trace
+
+
+@dataclass
+class Stored:
+    """What a run has measured so far, in memory and in its folder; also after an interruption."""
+
+    prepared: Prepared
+    folder: RunFolder
+    ui: Ui
+    manifest: ManifestWriter
+    cells: list[CellResult] = field(default_factory=list)  # in plan order
+    samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
+
+    @classmethod
+    def start(cls, prepared: Prepared, ui: Ui) -> Self:
+        most = max(load_points(prepared.scenario.load), key=attrgetter("value"))
+        value = most.value
+        if most.kind == "trace" and isinstance(prepared.source, Trace):
+            value *= prepared.source.rate_per_s
+        kind: Literal["concurrency", "rate"] = "concurrency" if most.kind == "concurrency" else "rate"
+        doubt = advice(kind, value, machine.host_facts())
+        if doubt:
+            ui.note(f"hint: {doubt}")
+        if prepared.scenario.profile:
+            ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
+        folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+        folder.write_plan(plan_of(prepared))
+        return cls(prepared, folder, ui, ManifestWriter.new(folder, prepared))
+
+    @classmethod
+    def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
+        """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
+        manifest = ManifestWriter.resumed(folder, prepared)
+        run = cls(prepared, folder, ui, manifest)
+        for cell in folder.cells():
+            try:
+                records, facts = folder.read_cell(cell)
+                if not facts.interrupted:
+                    run.keep(
+                        records, facts, folder.read_requested(facts.workload), folder.read_telemetry(cell)
+                    )
+            except DamagedError as error:
+                place = folder.set_aside(cell)
+                text = f"{error}; measured again, the damaged one is {place}"
+                manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
+        run._warn_of_starts()
+        return run
+
+    def _warn_of_starts(self) -> None:
+        """An engine that was to go on through all repeats is started once more by resuming."""
+        for label, launch, between in zip(
+            self.prepared.labels, self.prepared.launches, self.prepared.between, strict=True
+        ):
+            if self.cells and between != "restart" and launch.mode != "attach":
+                text = f"{label}: resumed, so its repeats are of more than one start"
+                self.manifest.warn(notices.ANOTHER_START.warning(text))
+
+    @property
+    def summary(self) -> Summary:
+        manifest = self.manifest.document
+        return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def keep(
+        self, records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry
+    ) -> CellResult:
+        cell = summarise_cell(records, facts, requested, telemetry)
+        self.cells = sorted([*self.cells, cell], key=attrgetter("cell"))
+        self.samples[cell.cell] = samples(records)
+        return cell
+
+    @property
+    def failures(self) -> Sequence[Failure]:
+        return self.manifest.document.failures
+
+    def stand(self) -> Stand:
+        manifest = self.manifest.document
+        return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def again(self, cell: CellResult) -> bool:
+        """Whether this cell was set aside, so that it has to be measured again."""
+        why = set_aside(self.folder, self.manifest, cell)
+        if why is not None:
+            self.cells = [kept for kept in self.cells if kept.cell != cell.cell]
+            del self.samples[cell.cell]
+            self.ui.note(f"warning: {why}")
+        return why is not None
+
+    def keep_noise(self) -> None:
+        measured = self.summary.noise
+        keys = {
+            label.partition("#")[0]: known(backend.noise_key)
+            for label, backend in self.manifest.document.backends.items()
+        }
+        noise.store(
+            {key: [one for one in measured if one.backend == name] for name, key in keys.items() if key}
+        )

@@ -1,0 +1,80 @@
+"""What an engine counted over a cell: exact at both ends, unbroken where it started again in between."""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from harness.engines.prometheus import Histogram
+from harness.model import HistogramIncrease
+from harness.records.series import Telemetry, restarts, unbroken
+
+Counts = Mapping[str, float]
+
+_SETTLE_S, _LOOK_S = 1.0, 0.05  # an engine may count the last tokens after it sent them
+_IDLE_S = 15.0
+_HELD = ("running", "waiting")
+
+
+def idle(read: Callable[[], Counts | None]) -> Counts | None:
+    """Counts once the engine holds no request, by its own gauges, or those after 15 seconds.
+
+    It may go on with an answer that the client gave up: of the probe, or one past its deadline.
+    """
+    deadline, last = time.monotonic() + _IDLE_S, read()
+    while last is not None and any(last.get(name) for name in _HELD) and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+        last = read()
+    return last
+
+
+def settled(read: Callable[[], Counts | None], names: frozenset[str]) -> Counts | None:
+    """Counts that no longer change, or the last ones within a second."""
+    deadline, last = time.monotonic() + _SETTLE_S, read()
+    while last is not None and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+        now = read()
+        if now is None or all(now.get(name) == last.get(name) for name in names):
+            return now or last
+        last = now
+    return last
+
+
+def counted(
+    before: Counts | None, after: Counts | None, telemetry: Telemetry, names: frozenset[str]
+) -> tuple[dict[str, float] | None, int]:
+    """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
+
+    A counter falls when its engine starts again; what it had counted by the last sample before is kept.
+    """
+    if before is None or after is None:
+        return None, 0
+    increases, falls = {}, 0
+    for name in sorted(names & before.keys() & after.keys()):
+        values = np.concatenate([[before[name]], telemetry.get(f"engine.{name}").values, [after[name]]])
+        whole = unbroken(values)
+        increases[name] = float(whole[-1] - whole[0])
+        falls = max(falls, restarts(values))
+    return increases, falls
+
+
+def histogram_increase(
+    before: Mapping[str, Histogram], after: Mapping[str, Histogram]
+) -> dict[str, HistogramIncrease]:
+    """What was observed in between, by name; JSON has no infinite bound, so the last one is null."""
+    found = {}
+    for name, now in after.items():
+        then = before.get(name)
+        if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it restarted
+            then = {"buckets": [], "sum": 0.0, "count": 0.0}
+        had = dict(then["buckets"])
+        found[name] = HistogramIncrease(
+            buckets=tuple(
+                (None if math.isinf(bound) else bound, count - had.get(bound, 0.0))
+                for bound, count in now["buckets"]
+            ),
+            sum=(now["sum"] or 0.0) - (then["sum"] or 0.0),
+            count=(now["count"] or 0.0) - (then["count"] or 0.0),
+        )
+    return found

@@ -1,0 +1,126 @@
+"""The sampler's process: one thread per source, so that a slow one holds up no other."""
+
+import gc
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from typing import Any
+
+from harness.host.helper_process import peak_rss_bytes
+from harness.sampling.job import Report, SourceFacts, Watch
+from harness.sampling.sources import Source, UnavailableError, UnreadableError
+from harness.sampling.sources.amd import AmdGpus
+from harness.sampling.sources.engine import EngineExporter
+from harness.sampling.sources.nvml import NvidiaGpus, NvidiaGpusSlowly
+from harness.sampling.sources.processes import Processes
+from harness.sampling.sources.system import System
+from harness.sampling.spill import Spill
+
+READY = "ready"
+_FLUSH_S = 0.5
+_RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
+
+
+@dataclass
+class Runner:
+    """Reads one source on its beat until told to end."""
+
+    source: Source
+    spill: Spill
+    ended: threading.Event
+    facts: SourceFacts = field(default_factory=SourceFacts)
+
+    def __post_init__(self) -> None:
+        self.facts.period_s = self.source.period_s
+        self.opened = threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        self.facts.unavailable = "its reader stopped with an error of its own"
+        try:
+            self.source.open()
+            self._read()
+        except UnavailableError as reason:
+            self.facts.unavailable = str(reason)
+            return
+        finally:
+            self.opened.set()
+        self.facts.unavailable = ""
+        beat = time.monotonic()
+        while not self.ended.wait(max(0.0, beat - time.monotonic())):
+            self._read()
+            pause = self.source.period_s if self.facts.failing_since_ns is None else _RETRY_S
+            beat = max(beat + pause, time.monotonic())  # beats missed are not made up for
+        self._read()
+        self.source.close()
+
+    def _read(self) -> None:
+        facts, began = self.facts, time.monotonic_ns()
+        try:
+            self.source.read(self.spill.put)
+        except UnreadableError as error:
+            facts.failures += 1
+            facts.last_failure = str(error)
+            facts.failing_since_ns = facts.failing_since_ns or began
+        else:
+            facts.reads += 1
+            facts.failing_since_ns = None
+        facts.longest_read_ms = max(facts.longest_read_ms, (time.monotonic_ns() - began) / 1e6)
+
+    def report(self) -> SourceFacts:
+        self.facts.missing, self.facts.about = dict(self.source.missing), dict(self.source.about)
+        return self.facts
+
+
+def sources(watch: Watch) -> dict[str, Source]:
+    """The rate is that of the GPUs' cheap fields; what costs more is read less often."""
+    beat = 1.0 / watch.hz
+    processes = Processes(watch, period_s=2.5 * beat)
+    made: dict[str, Source] = {
+        "system": System(period_s=2.5 * beat, energy=watch.engine_here),
+        "processes": processes,
+    }
+    if watch.exporter is not None:
+        made["engine"] = EngineExporter(watch.exporter, period_s=5 * beat)
+    if watch.engine_here:
+        made["nvidia"] = NvidiaGpus(watch.engine_env, period_s=beat)
+        made["nvidia-slow"] = NvidiaGpusSlowly(watch.engine_env, processes.engine_pids, period_s=10 * beat)
+        made["amd"] = AmdGpus(watch.engine_env, processes.engine_pids, period_s=beat)
+    return made
+
+
+def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
+    """READY out once every source was read once; anything in, or the end of the pipe, means stop."""
+    spill, ended = Spill(watch.folder), threading.Event()
+    runners = {name: Runner(source, spill, ended) for name, source in sources(watch).items()}
+    for runner in runners.values():
+        runner.opened.wait(timeout=10)
+    gc.collect()
+    gc.freeze()
+    cpu, began = time.process_time(), time.monotonic()
+    spill.put("sampler.cpu_s", 0.0)
+    spill.flush()
+    pipe.send((READY, {name: runner.report() for name, runner in runners.items()}))
+    while not pipe.poll(_FLUSH_S):
+        spill.put("sampler.cpu_s", time.process_time() - cpu)
+        spill.flush()
+    ended.set()
+    for runner in runners.values():
+        runner.thread.join(timeout=2)
+    spill.close()
+    return Report(
+        sources={name: runner.report() for name, runner in runners.items()},
+        cpu_s=time.process_time() - cpu,
+        wall_s=time.monotonic() - began,
+        peak_rss_bytes=peak_rss_bytes(),
+    )
+
+
+def step_aside() -> None:
+    """Never to run where the load could: it yields to everything and preempts nothing."""
+    os.nice(5)
+    if hasattr(os, "SCHED_BATCH"):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

@@ -1,0 +1,128 @@
+"""AMD GPUs through amdsmi, where ROCm installed it: the same series as NVIDIA's."""
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from harness.sampling.sources import Put, UnavailableError, UnreadableError
+from harness.sampling.sources.visible import visible
+
+_SLOWLY = 10  # reads between two of what changes slowly
+
+
+class AmdGpus:
+    """Written against amdsmi 7.0.2. What a GPU does not have comes as "N/A" or as an error of the library."""
+
+    def __init__(
+        self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
+    ) -> None:
+        self.period_s = period_s
+        self.missing: dict[str, str] = {}
+        self.about: dict[str, object] = {"broken": False}
+        self._env, self._engine_pids = env, engine_pids
+        self._smi: Any = None
+        self._handles: dict[int, Any] = {}
+        self._reads = 0
+
+    def open(self) -> None:
+        try:
+            self._smi = importlib.import_module("amdsmi")
+        except (ImportError, KeyError, OSError) as error:  # without ROCm its import fails in several ways
+            raise UnavailableError(f"amdsmi: {error}") from None
+        smi = self._smi
+        try:
+            smi.amdsmi_init()
+            handles = list(smi.amdsmi_get_processor_handles())
+            facts = [self._facts(index, handle) for index, handle in enumerate(handles)]
+        except smi.AmdSmiException as error:
+            self.about["broken"] = True
+            raise UnavailableError(f"amdsmi: {error}") from None
+        chosen, why = visible(self._env, [str(fact["uuid"]) for fact in facts], {})
+        self.about["devices"] = [facts[index] for index in chosen]
+        self.about["chosen"] = f"{len(chosen)} of {len(handles)} GPUs: {why}"
+        self._handles = {index: handles[index] for index in chosen}
+        if not self._handles:
+            raise UnavailableError(f"amdsmi: {self.about['chosen']}")
+
+    def _facts(self, index: int, handle: Any) -> dict[str, object]:
+        asic = self._smi.amdsmi_get_gpu_asic_info(handle)
+        vram = self._smi.amdsmi_get_gpu_vram_usage(handle)
+        return {
+            "index": index,
+            "name": asic["market_name"],
+            "uuid": self._smi.amdsmi_get_gpu_device_uuid(handle),
+            "driver": None,
+            "memory_bytes": vram["vram_total"] << 20,
+            "power_limit_w": None,
+            "mig": [],
+        }
+
+    def read(self, put: Put) -> None:
+        slowly = self._reads % _SLOWLY == 0
+        self._reads += 1
+        read_any = False
+        for index, handle in self._handles.items():
+            readings = [self._activity, self._memory, self._power, self._energy]
+            for reading in readings + [self._clocks, self._heat, self._owners] * slowly:
+                name = f"gpu.{index}"
+                try:
+                    values = dict(reading(handle))
+                except self._smi.AmdSmiException as error:
+                    self.missing[f"{name}.{reading.__name__.strip('_')}"] = f"amdsmi: {error}"
+                    continue
+                for key, value in values.items():
+                    if isinstance(value, int | float):
+                        put(f"{name}.{key}", value)
+                        read_any = True
+                    else:
+                        self.missing[f"{name}.{key}"] = "amdsmi: N/A"
+        if not read_any:
+            raise UnreadableError("amdsmi: no GPU could be read")
+
+    def _activity(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        activity = self._smi.amdsmi_get_gpu_activity(handle)
+        yield "utilisation_pct", activity["gfx_activity"]
+        yield "memory_utilisation_pct", activity["umc_activity"]
+
+    def _memory(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        yield "memory_used_bytes", self._smi.amdsmi_get_gpu_vram_usage(handle)["vram_used"] << 20
+
+    def _power(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        """MI300 and newer tell the current power, older ones an average."""
+        info = self._smi.amdsmi_get_power_info(handle)
+        numbers = [info.get(key) for key in ("current_socket_power", "average_socket_power", "socket_power")]
+        yield "power_w", next((value for value in numbers if isinstance(value, int | float) and value), "N/A")
+
+    def _energy(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        """The resolution is in microjoules."""
+        count = self._smi.amdsmi_get_energy_count(handle)
+        yield "energy_j", count["energy_accumulator"] * count["counter_resolution"] / 1e6
+
+    def _clocks(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        kinds = self._smi.AmdSmiClkType
+        yield "sm_clock_mhz", self._smi.amdsmi_get_clock_info(handle, kinds.GFX)["clk"]
+        yield "memory_clock_mhz", self._smi.amdsmi_get_clock_info(handle, kinds.MEM)["clk"]
+
+    def _heat(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        smi = self._smi
+        yield (
+            "temperature_c",
+            smi.amdsmi_get_temp_metric(
+                handle, smi.AmdSmiTemperatureType.HOTSPOT, smi.AmdSmiTemperatureMetric.CURRENT
+            ),
+        )
+
+    def _owners(self, handle: Any) -> Iterator[tuple[str, Any]]:
+        engine = self._engine_pids()
+        if not engine:
+            return
+        sizes = {
+            one["pid"]: one["memory_usage"]["vram_mem"]
+            for one in self._smi.amdsmi_get_gpu_process_list(handle)
+        }
+        ours = sum(size for pid, size in sizes.items() if pid in engine)
+        yield "engine_memory_bytes", ours
+        yield "other_memory_bytes", sum(sizes.values()) - ours
+
+    def close(self) -> None:
+        self._smi.amdsmi_shut_down()

@@ -1,0 +1,86 @@
+"""The engine's own metrics while it works, over one connection kept open."""
+
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from harness.client import Answer, Limits, LookUp
+from harness.engines.prometheus import gauge_paths, read_series
+from harness.errors import SetupError
+from harness.sampling.job import Exporter
+from harness.sampling.sources import Put, UnreadableError
+from harness.untrusted import BadDocumentError
+
+_LIMITS = Limits(total_s=2.0)
+
+
+class EngineExporter:
+    def __init__(self, exporter: Exporter, period_s: float) -> None:
+        self.period_s = period_s
+        self.missing: dict[str, str] = {}
+        self.about: dict[str, object] = {"url": exporter.url}
+        self._exporter = exporter
+        self._look_up = LookUp(exporter.headers, _LIMITS)
+
+    def open(self) -> None:
+        pass
+
+    def read(self, put: Put) -> None:
+        """The JSON answer gives what the Prometheus one does not, also where that one is not there at all."""
+        ours, given, problems = self._exporter, set[str](), []
+        reads = [self._read_text] * bool(ours.counters or ours.gauges) + [self._read_json] * bool(
+            ours.json_url
+        )
+        for read in reads:
+            try:
+                given |= read(put, given)
+            except UnreadableError as error:
+                problems.append(str(error))
+        if problems and len(problems) == len(reads):
+            raise UnreadableError("; ".join(problems))
+
+    def _read_text(self, put: Put, _given: set[str]) -> set[str]:
+        ours = self._exporter
+        answer, at_ns = self._ask(ours.url)
+        values = read_series(answer.figures, ours.counters, ours.gauges)
+        if ours.prompt_tokens_exclude_cached and "prompt_tokens" in values:
+            values["prompt_tokens"] += values.get("cached_prompt_tokens", 0.0)
+        return self._put(put, {**ours.counters, **ours.gauges}, values, at_ns)
+
+    def _read_json(self, put: Put, given: set[str]) -> set[str]:
+        ours = self._exporter
+        wanted = {name: path for name, path in ours.json_gauges.items() if name not in given}
+        if not wanted:
+            return set()
+        answer, at_ns = self._ask(ours.json_url)
+        try:
+            document = answer.document()
+        except BadDocumentError as error:
+            raise UnreadableError(f"{ours.json_url}: {error}") from None
+        if document == []:  # the last read emptied it, and no iteration ended since
+            return set()
+        return self._put(put, wanted, gauge_paths(document, wanted), at_ns)
+
+    def _put(self, put: Put, wanted: Mapping[str, str], values: Mapping[str, float], at_ns: int) -> set[str]:
+        """Names of what there was."""
+        for name, series in wanted.items():
+            if name in values:
+                put(f"engine.{name}", values[name], at_ns)
+                self.missing.pop(f"engine.{name}", None)
+            else:
+                self.missing.setdefault(f"engine.{name}", f"no {series} in the engine's metrics")
+        return set(values)
+
+    def _ask(self, url: str) -> tuple[Answer, int]:
+        """Stamped in the middle of question and answer: the engine looked at itself in between."""
+        began = time.monotonic_ns()
+        try:
+            answer = self._look_up.ask(url)
+        except SetupError as error:
+            raise UnreadableError(str(error)) from None
+        if answer.status != HTTPStatus.OK:
+            raise UnreadableError(f"{url}: answers {answer.status}")
+        return answer, (began + time.monotonic_ns()) // 2
+
+    def close(self) -> None:
+        self._look_up.close()

@@ -1,0 +1,313 @@
+"""NVIDIA GPUs through NVML. A field that a GPU does not have is missing with NVML's reason, never zero."""
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pynvml
+
+from harness.sampling.sources import Put, UnavailableError, UnreadableError
+from harness.sampling.sources.visible import visible
+
+_BYTES = 1024.0  # NVML counts PCIe in KiB/s
+_GONE = (pynvml.NVML_ERROR_GPU_IS_LOST, pynvml.NVML_ERROR_RESET_REQUIRED, pynvml.NVML_ERROR_GPU_NOT_FOUND)
+_NEVER = (
+    pynvml.NVML_ERROR_NOT_SUPPORTED,
+    pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+    pynvml.NVML_ERROR_NO_PERMISSION,
+    pynvml.NVML_ERROR_INVALID_ARGUMENT,
+    pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+)
+# Without a GPU there is nothing to be said; anything else NVML complains of is a fault of this machine.
+_NONE_HERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+
+Handle = Any
+Values = Mapping[str, float]
+
+
+@dataclass(slots=True)
+class Reading:
+    """One call to NVML and the fields it gives."""
+
+    fields: tuple[str, ...]
+    read: Callable[[Handle], Values]
+
+
+@dataclass(slots=True)
+class Device:
+    index: int
+    handle: Handle
+    readings: list[Reading]
+    mig: "dict[int, Handle]" = field(default_factory=dict)  # number of the instance → its handle
+
+    @property
+    def name(self) -> str:
+        return f"gpu.{self.index}"
+
+
+def utilisation(handle: Handle) -> Values:
+    """Share of the last sample period (1/6 to 1 s) in which a kernel ran; in which memory was accessed."""
+    rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
+    return {"utilisation_pct": rates.gpu, "memory_utilisation_pct": rates.memory}
+
+
+def memory(handle: Handle) -> Values:
+    return {"memory_used_bytes": pynvml.nvmlDeviceGetMemoryInfo(handle).used}
+
+
+def power(handle: Handle) -> Values:
+    """Of the moment where the GPU tells it; its own average over up to a second elsewhere."""
+    with contextlib.suppress(pynvml.NVMLError):  # one that matters comes again from the other call
+        (value,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_POWER_INSTANT])
+        if value.nvmlReturn == pynvml.NVML_SUCCESS:
+            return {"power_w": value.value.uiVal / 1e3}
+    return {"power_w": pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3}
+
+
+def energy(handle: Handle) -> Values:
+    """Counts up since the driver was loaded."""
+    return {"energy_j": pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3}
+
+
+def clocks(handle: Handle) -> Values:
+    return {
+        "sm_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
+        "memory_clock_mhz": pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+    }
+
+
+def temperature(handle: Handle) -> Values:
+    return {"temperature_c": pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)}
+
+
+def throttling(handle: Handle) -> Values:
+    """Bits of nvmlClocksEventReasons; what they mean is in docs/telemetry.md."""
+    return {"throttle_bits": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)}
+
+
+def pcie(handle: Handle) -> Values:
+    """NVML waits 20 ms for each direction."""
+    sent = pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_TX_BYTES)
+    received = pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_RX_BYTES)
+    return {
+        "pcie_sent_bytes_per_s": sent * _BYTES,
+        "pcie_received_bytes_per_s": received * _BYTES,
+    }
+
+
+class Profile:
+    """Hopper and newer count inside the chip: shares, since the previous read, of what it could do."""
+
+    FIELDS = ("sm_active_pct", "tensor_active_pct", "dram_active_pct")
+    _METRICS = (
+        pynvml.NVML_GPM_METRIC_SM_UTIL,
+        pynvml.NVML_GPM_METRIC_ANY_TENSOR_UTIL,
+        pynvml.NVML_GPM_METRIC_DRAM_BW_UTIL,
+    )
+
+    def __init__(self) -> None:
+        self._samples: list[Any] = []  # of NVML: the one before, and one to read into
+
+    def __call__(self, handle: Handle) -> Values:
+        first = not self._samples
+        if first:
+            if not pynvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+            self._samples = [pynvml.nvmlGpmSampleAlloc(), pynvml.nvmlGpmSampleAlloc()]
+        before, now = self._samples
+        pynvml.nvmlGpmSampleGet(handle, now)
+        self._samples = [now, before]
+        if first:
+            return {}
+        asked = pynvml.c_nvmlGpmMetricsGet_t()
+        asked.version = pynvml.NVML_GPM_METRICS_GET_VERSION
+        asked.numMetrics, asked.sample1, asked.sample2 = len(self._METRICS), before, now
+        for place, metric in enumerate(self._METRICS):
+            asked.metrics[place].metricId = metric
+        pynvml.nvmlGpmMetricsGet(asked)
+        return {
+            name: asked.metrics[place].value
+            for place, name in enumerate(self.FIELDS)
+            if asked.metrics[place].nvmlReturn == pynvml.NVML_SUCCESS
+        }
+
+
+class Gpus(ABC):
+    """What both beats share: the devices, and what becomes of a field or a device that fails."""
+
+    def __init__(self, env: Mapping[str, str], period_s: float) -> None:
+        self.period_s = period_s
+        self.missing: dict[str, str] = {}
+        self.about: dict[str, Any] = {"broken": False}  # for `cell.json`, as it is
+        self.devices: list[Device] = []
+        self._env = env
+
+    @abstractmethod
+    def readings(self) -> list[Reading]: ...
+
+    def open(self) -> None:
+        try:
+            pynvml.nvmlInit()
+            everything = list(_devices())
+        except pynvml.NVMLError as error:
+            self.about["broken"] = error.value not in _NONE_HERE
+            raise UnavailableError(f"NVML: {error}") from None
+        uuids = [facts["uuid"] for facts, _, _ in everything]
+        parents = {
+            instance["uuid"]: index
+            for index, (facts, _, _) in enumerate(everything)
+            for instance in facts["mig"]
+        }
+        chosen, why = visible(self._env, uuids, parents)
+        self.about["devices"] = [everything[index][0] for index in chosen]
+        self.about["chosen"] = f"{len(chosen)} of {len(everything)} GPUs: {why}"
+        self.devices = [
+            Device(index, everything[index][1], self.readings(), everything[index][2]) for index in chosen
+        ]
+        if not self.devices:
+            raise UnavailableError(f"NVML: {self.about['chosen']}")
+
+    def read(self, put: Put) -> None:
+        asked = list(self.devices)
+        problems = [problem for device in asked for problem in self._read(device, put)]
+        if len(problems) == len(asked):  # none answers, or none is left
+            raise UnreadableError("; ".join(problems) or "; ".join(self.missing.values()))
+
+    def _read(self, device: Device, put: Put) -> Iterator[str]:
+        """At most one problem per device and read."""
+        for reading in list(device.readings):
+            try:
+                for name, value in reading.read(device.handle).items():
+                    put(f"{device.name}.{name}", value)
+            except pynvml.NVMLError as error:
+                if error.value in _NEVER:
+                    device.readings.remove(reading)
+                    self.missing |= {f"{device.name}.{name}": f"NVML: {error}" for name in reading.fields}
+                    continue
+                if error.value in _GONE:
+                    self.devices.remove(device)
+                    self.missing[f"{device.name}.*"] = f"NVML: {error}"
+                    self.about.setdefault("lost", {})[device.name] = {
+                        "why": str(error),
+                        "at_ns": time.monotonic_ns(),
+                    }
+                yield f"{device.name}: {error}"
+                return
+        yield from self.beside(device, put)
+
+    def beside(self, device: Device, put: Put) -> Iterator[str]:
+        """What is not a field of the device itself."""
+        yield from ()
+
+    def close(self) -> None:
+        pynvml.nvmlShutdown()
+
+
+class NvidiaGpus(Gpus):
+    """What changes with every batch: utilisation, memory, power, energy. Cheap to read."""
+
+    def readings(self) -> list[Reading]:
+        return [
+            Reading(("utilisation_pct", "memory_utilisation_pct"), utilisation),
+            Reading(("memory_used_bytes",), memory),
+            Reading(("power_w",), power),
+            Reading(("energy_j",), energy),
+        ]
+
+    def beside(self, device: Device, put: Put) -> Iterator[str]:
+        """Of a MIG instance only its memory can be read; power and energy are the whole GPU's."""
+        for number, handle in device.mig.items():
+            try:
+                put(f"{device.name}.mig.{number}.memory_used_bytes", memory(handle)["memory_used_bytes"])
+            except pynvml.NVMLError as error:
+                yield f"{device.name}, MIG {number}: {error}"
+
+
+class NvidiaGpusSlowly(Gpus):
+    """What changes slowly, or takes NVML milliseconds: clocks, heat, throttling, PCIe, memory by process."""
+
+    def __init__(
+        self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
+    ) -> None:
+        super().__init__(env, period_s)
+        self._engine_pids = engine_pids
+
+    def readings(self) -> list[Reading]:
+        return [
+            Reading(("sm_clock_mhz", "memory_clock_mhz"), clocks),
+            Reading(("temperature_c",), temperature),
+            Reading(("throttle_bits",), throttling),
+            Reading(("pcie_sent_bytes_per_s", "pcie_received_bytes_per_s"), pcie),
+            Reading(("engine_memory_bytes", "other_memory_bytes"), self._owners),
+            Reading(Profile.FIELDS, Profile()),
+        ]
+
+    def _owners(self, handle: Handle) -> Values:
+        """By the pids of the engine; nothing where those are not known or are another namespace's."""
+        used = dict(_processes(handle))
+        known = {pid: size for pid, size in used.items() if size is not None}
+        engine = self._engine_pids()
+        if not engine or len(known) < len(used):
+            return {}
+        if not all(Path(f"/proc/{pid}").exists() for pid in used):
+            self.missing["gpu.*.engine_memory_bytes"] = "the GPU lists processes unknown here"
+            return {}
+        ours = sum(size for pid, size in known.items() if pid in engine)
+        return {"engine_memory_bytes": ours, "other_memory_bytes": sum(known.values()) - ours}
+
+
+def _processes(handle: Handle) -> Iterator[tuple[int, int | None]]:
+    for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
+        yield process.pid, process.usedGpuMemory
+
+
+def _devices() -> Iterable[tuple[dict[str, Any], Handle, dict[int, Handle]]]:
+    driver = pynvml.nvmlSystemGetDriverVersion()
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        instances = dict(_instances(handle))
+        yield (
+            {
+                "index": index,
+                "name": pynvml.nvmlDeviceGetName(handle),
+                "uuid": pynvml.nvmlDeviceGetUUID(handle),
+                "driver": driver,
+                "memory_bytes": _or_none(lambda h: pynvml.nvmlDeviceGetMemoryInfo(h).total, handle),
+                "power_limit_w": _or_none(
+                    lambda h: pynvml.nvmlDeviceGetPowerManagementLimit(h) / 1e3, handle
+                ),
+                "mig": [
+                    {"number": number, "uuid": pynvml.nvmlDeviceGetUUID(instance)}
+                    for number, instance in instances.items()
+                ],
+            },
+            handle,
+            instances,
+        )
+
+
+def _instances(handle: Handle) -> Iterator[tuple[int, Handle]]:
+    """None on a GPU without MIG, or with it switched off."""
+    mode = _or_none(pynvml.nvmlDeviceGetMigMode, handle)
+    if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
+        return
+    for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        instance = _or_none(partial(_instance, number), handle)
+        if instance is not None:
+            yield number, instance
+
+
+def _instance(number: int, handle: Handle) -> Handle:
+    return pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+
+
+def _or_none(read: Callable[[Handle], Any], handle: Handle) -> Any:
+    try:
+        return read(handle)
+    except pynvml.NVMLError:
+        return None

@@ -1,0 +1,155 @@
+"""Who on this machine does the work: the engine's processes, and our own load generator beside them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from harness.sampling.job import Watch
+from harness.sampling.sources import Put, UnreadableError
+
+_LOOK_EVERY = 4  # reads between two looks for new processes
+_MOST_NAMED = 32  # processes of the engine that get a series of their own
+
+
+class Tree:
+    """A process and its descendants. Their CPU time never falls, whoever of them ends."""
+
+    def __init__(self, root: int, without: frozenset[int] = frozenset()) -> None:
+        self._root, self._without = root, without
+        self.processes: dict[int, psutil.Process] = {}
+        self._lost_s = self._last_s = 0.0
+
+    def look(self) -> None:
+        """Through the kernel's lists of children: a look at every process of a machine costs milliseconds."""
+        found = [self._root]
+        for pid in found:
+            found += (child for child in _children(pid) if child not in self._without)
+        for pid in self.processes.keys() - set(found):
+            del self.processes[pid]
+        for pid in set(found) - self.processes.keys():
+            try:
+                self.processes[pid] = psutil.Process(pid)
+            except psutil.Error:  # it came and went
+                continue
+
+    def read(self, name: str, put: Put, *, each: bool) -> None:
+        """Raises UnreadableError when none is left. `each`: processes get series of their own too."""
+        cpu_s = rss = threads = 0.0
+        alive = 0
+        for pid, process in self.processes.items():
+            try:
+                with process.oneshot():
+                    times = process.cpu_times()
+                    used_s = times.user + times.system
+                    cpu_s += used_s + times.children_user + times.children_system
+                    rss += process.memory_info().rss
+                    threads += process.num_threads()
+            except psutil.Error:
+                continue
+            alive += 1
+            if each and alive <= _MOST_NAMED:
+                put(f"{name}.process.{pid}.cpu_s", used_s)
+        if not alive:
+            raise UnreadableError(f"process {self._root} is gone")
+        # A child's time moves to its parent when it is waited for; one that nobody waits for takes it along.
+        self._lost_s += max(0.0, self._last_s - cpu_s)
+        self._last_s = cpu_s
+        put(f"{name}.cpu_s", cpu_s + self._lost_s)
+        put(f"{name}.rss_bytes", rss)
+        put(f"{name}.threads", threads)
+
+    def read_io(self, name: str, put: Put) -> str:
+        """Why it cannot be read; "" when it was."""
+        counted = []
+        for process in self.processes.values():
+            try:
+                counted.append(process.io_counters())
+            except psutil.NoSuchProcess:
+                continue
+            except psutil.Error:
+                return "this user may not see what the process reads and writes"
+        put(f"{name}.read_bytes", sum(one.read_bytes for one in counted))
+        put(f"{name}.written_bytes", sum(one.write_bytes for one in counted))
+        return ""
+
+    def names(self) -> Iterable[tuple[str, str]]:
+        """Of each process by its pid, which JSON keeps as a text."""
+        for pid, process in self.processes.items():
+            try:
+                yield str(pid), process.name()
+            except psutil.Error:
+                continue
+
+
+class Processes:
+    def __init__(self, watch: Watch, period_s: float) -> None:
+        self.period_s = period_s
+        self.missing: dict[str, str] = {}
+        self.about: dict[str, object] = {}
+        self._names: dict[str, str] = {}
+        self._watch = watch
+        self._reads = 0
+        self._engine: Tree | None = None
+
+    def open(self) -> None:
+        watch = self._watch
+        pid = watch.engine_pid
+        if pid is None and watch.engine_port is not None:
+            pid = listener(watch.engine_port)
+        if pid is None:
+            self.missing["server.*"] = "the engine's process is not known or not on this machine"
+        else:
+            self._engine = Tree(pid)
+            self.about["engine_pid"] = pid
+        without = {psutil.Process().pid} | ({pid} if pid is not None else set())
+        self._client = Tree(watch.bench_pid, frozenset(without))
+
+    def engine_pids(self) -> frozenset[int]:
+        return frozenset(self._engine.processes) if self._engine is not None else frozenset()
+
+    def read(self, put: Put) -> None:
+        look = self._reads % _LOOK_EVERY == 0
+        self._reads += 1
+        for name, tree in (("client", self._client), ("server", self._engine)):
+            if tree is None:
+                continue
+            if look:
+                tree.look()
+                if reason := tree.read_io(name, put):
+                    self.missing[f"{name}.read_bytes"] = self.missing[f"{name}.written_bytes"] = reason
+            tree.read(name, put, each=name == "server")
+        if look and self._engine is not None:
+            self._names.update(self._engine.names())
+            self.about["engine_processes"] = self._names
+
+    def close(self) -> None:
+        pass
+
+
+def listener(port: int) -> int | None:
+    """Pid of who listens on a port of this machine; None where nobody does or that may not be seen.
+
+    A published port of Docker is its proxy's, which does no work of the engine.
+    """
+    try:
+        found = [one.pid for one in psutil.net_connections("tcp") if _listens(one, port) and one.pid]
+        pids = [pid for pid in found if psutil.Process(pid).name() != "docker-proxy"]
+    except (psutil.Error, OSError):
+        return None
+    return min(pids, default=None)
+
+
+def _listens(connection: Any, port: int) -> bool:
+    return bool(connection.status == psutil.CONN_LISTEN and connection.laddr.port == port)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_bytes().split())
+    except OSError:  # it ended
+        return found
+    return found

@@ -1,0 +1,7 @@
+"""The door for what others say: foreign bytes to values that nothing after it has to doubt."""
+
+from harness.untrusted.document import BadDocumentError, read_document, read_tables
+from harness.untrusted.secrets import Secrets
+from harness.untrusted.text import inert, is_unicode, one_line
+
+__all__ = ["BadDocumentError", "Secrets", "inert", "is_unicode", "one_line", "read_document", "read_tables"]

@@ -1,0 +1,77 @@
+"""Foreign JSON and TOML: bounded in depth, every number finite and of 64 bits, every text inert."""
+
+import json
+import math
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+from harness.untrusted.text import inert
+
+DEEPEST = 64  # levels; no answer of an engine has ten
+_MOST = 2**63  # and beyond it an integer counts nothing
+
+
+class BadDocumentError(ValueError):
+    """One sentence on what is wrong."""
+
+
+def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
+    """`hidden` takes credentials out of every text. A number that no machine word holds is None."""
+    try:
+        found = json.loads(data if isinstance(data, str) else data.decode("utf-8-sig"))
+    except RecursionError:
+        raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels") from None
+    except ValueError as error:
+        raise BadDocumentError(f"not JSON: {error}") from None
+    return _clean(found, hidden, DEEPEST)
+
+
+def read_tables(text: str) -> dict[str, object]:
+    """Of TOML, which people write: what JSON has no room for is an error with its place, never replaced.
+
+    Raises tomllib.TOMLDecodeError as well.
+    """
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise BadDocumentError(f"nested deeper than {DEEPEST} levels") from None
+    _check(found, "", DEEPEST)
+    return found
+
+
+def _check(value: Any, place: str, levels: int) -> None:
+    if isinstance(value, dict | list):
+        if not levels:
+            raise BadDocumentError(f"{place.partition('.')[0]}: nested deeper than {DEEPEST} levels")
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            _check(key, place, levels)
+            _check(item, f"{place}.{key}".removeprefix("."), levels - 1)
+        return
+    if isinstance(value, str):
+        what = "" if inert(value) == value else "has a control character"
+    elif isinstance(value, int | float):
+        what = "" if _fits(value) else "is a number that no machine word holds"
+    else:
+        what = "is a date; write it as text, in quotes"
+    if what:
+        raise BadDocumentError(f"{place or 'a key'} {what}")
+
+
+def _fits(value: float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else abs(value) < _MOST
+
+
+def _clean(value: Any, hidden: Callable[[str], str], levels: int) -> Any:
+    if isinstance(value, str):
+        return hidden(inert(value))
+    if isinstance(value, int | float):
+        return value if _fits(value) else None
+    if isinstance(value, dict | list) and not levels:
+        raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
+    if isinstance(value, dict):
+        return {hidden(inert(key)): _clean(item, hidden, levels - 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item, hidden, levels - 1) for item in value]
+    return value

@@ -1,0 +1,95 @@
+"""Sessions of an agent: prefixes inside prefixes, and turns that bring the results of tool calls."""
+
+from collections.abc import Iterator
+from itertools import repeat
+from random import Random
+from typing import NamedTuple
+
+from harness.records.request_table import Expected, Part
+from harness.spec.scenario.synthetic import Agent
+from harness.workload.prompts.request import ChatRequest, Message, Tools
+from harness.workload.prompts.shared import Zipf
+from harness.workload.prompts.text import TextMaker
+
+_SYSTEM = -1  # its part; tasks are the parts from 0 on
+
+
+class Tool(NamedTuple):
+    name: str
+    about: str
+    schema: dict[str, object]
+
+    @property
+    def definition(self) -> dict[str, object]:
+        """As a request offers it."""
+        function = {"name": self.name, "description": self.about, "parameters": self.schema}
+        return {"type": "function", "function": function}
+
+
+def _tool(name: str, about: str, **arguments: dict[str, object]) -> Tool:
+    schema = {
+        "type": "object",
+        "properties": arguments,
+        "required": list(arguments),
+        "additionalProperties": False,
+    }
+    return Tool(name, about, schema)
+
+
+_TOOLS = (
+    _tool(
+        "search_notes",
+        "Searches the notes and returns the ones that fit best.",
+        query={"type": "string", "description": "words to look for", "maxLength": 60},
+        limit={"type": "integer", "minimum": 1, "maximum": 9},
+    ),
+    _tool(
+        "read_record",
+        "Returns one record of the given table.",
+        table={"type": "string", "enum": ["people", "places", "orders"]},
+        record={"type": "integer", "minimum": 1, "maximum": 9999},
+    ),
+    _tool(
+        "send_message",
+        "Sends a short message to a person.",
+        to={"type": "string", "maxLength": 30},
+        text={"type": "string", "maxLength": 80},
+    ),
+)
+
+TOOLS = tuple(tool.definition for tool in _TOOLS)
+_SCHEMAS = {tool.name: tool.schema for tool in _TOOLS}
+_CALL = Expected("tool_call", _SCHEMAS, "tool_call")
+
+
+def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """The last session may be cut short. Its own request is unique, as are all results."""
+    (system,) = texts.make([spec.system_tokens], random)
+    # The empty line after a task belongs to it.
+    tasks = [f"{text}\n\n" for text in texts.make([spec.task_tokens] * spec.tasks, random)]
+    lengths = texts.count(tasks)
+    paths = [(Part(_SYSTEM, spec.system_tokens), Part(task, length)) for task, length in enumerate(lengths)]
+    popular, choice = Zipf(spec.tasks, spec.zipf_exponent), Random(random.random())
+    tools = Tools(TOOLS, spec.tool_choice)
+    task = 0
+    for place, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
+        session, turn = divmod(place, spec.turns)
+        tokens = spec.result_tokens
+        shared: tuple[Part, ...] = ()
+        messages: tuple[Message, ...] = (("tool", text),)
+        if turn == 0:
+            task = popular.draw(choice)
+            messages = (("system", system), ("user", tasks[task] + text))
+            tokens += spec.system_tokens + lengths[task]
+            shared = paths[task]
+        yield ChatRequest(
+            messages,
+            spec.output_tokens,
+            tokens,
+            group=task,
+            shared=shared,
+            session=session,
+            turn=turn,
+            tools=tools,
+            expected=_CALL,
+        )

@@ -1,0 +1,50 @@
+"""Prompt generators: a scenario's [prompts] table and a seed to the requests of one cell."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from harness.spec.scenario import PromptFile, Prompts, TraceReplay
+from harness.spec.scenario.synthetic import (
+    Agent,
+    Classification,
+    CopyAndWrite,
+    FewShot,
+    FixedLength,
+    Mix,
+    Rag,
+    SharedPrefix,
+    Structured,
+)
+from harness.workload.prompts.agent import agent
+from harness.workload.prompts.plain import classification, copy_and_write, fixed_length, mix
+from harness.workload.prompts.recorded import from_file, replay
+from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.shared import few_shot, rag, shared_prefix
+from harness.workload.prompts.structured import structured
+from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.workload import Workload, workload
+
+# Table, number of requests, source of chance, texts: so many requests, from a file at most so many, in order.
+Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
+
+
+def generate(prompts: Prompts, count: int, seed: int, texts: TextMaker) -> Workload:
+    """Equal arguments and tokenizer give equal bytes on every machine."""
+    make = MAKERS[type(prompts)]
+    return workload(make(prompts, count, Random(seed), texts), texts.exact)
+
+
+MAKERS: dict[type[Prompts], Maker] = {
+    FixedLength: fixed_length,
+    Mix: mix,
+    Classification: classification,
+    CopyAndWrite: copy_and_write,
+    SharedPrefix: shared_prefix,
+    FewShot: few_shot,
+    Rag: rag,
+    Agent: agent,
+    Structured: structured,
+    TraceReplay: replay,
+    PromptFile: from_file,
+}

@@ -1,0 +1,69 @@
+"""Prompts of which no two begin alike."""
+
+from collections.abc import Iterator
+from itertools import accumulate, repeat
+from random import Random
+
+from harness.records.request_table import Expected
+from harness.spec.scenario.synthetic import Classification, CopyAndWrite, FixedLength, Mix
+from harness.workload.prompts.lengths import spread
+from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.topics import about
+
+COPY, WRITE = "copy", "write"
+_ASKED = {
+    COPY: "\n\nRepeat the text above word for word, without any comment.",
+    WRITE: "\n\nContinue the text above with new events, in your own words.",
+}
+
+
+def fixed_length(spec: FixedLength, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
+    for output, text in zip(lengths, texts.stream(repeat(spec.input_tokens, count), random), strict=True):
+        yield ChatRequest((("user", text),), output, spec.input_tokens)
+
+
+def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    weights = list(accumulate(one.weight for one in spec.classes))
+    choice = Random(random.random())
+    drawn = choice.choices(spec.classes, cum_weights=weights, k=count)
+    lengths = spread((one.output_tokens for one in drawn), spec.output_spread, random)
+    made = texts.stream((one.input_tokens for one in drawn), random)
+    for one, output, text in zip(drawn, lengths, made, strict=True):
+        yield ChatRequest((("user", text),), output, one.input_tokens, kind=one.name)
+
+
+def classification(
+    spec: Classification, count: int, random: Random, texts: TextMaker
+) -> Iterator[ChatRequest]:
+    """What is said of the topic stands in the middle: the beginning is unique, the question at the end."""
+    expected: dict[str, Expected] = {
+        label: Expected("label", {"label": label, "labels": list(spec.labels)}, label)
+        for label in spec.labels
+    }
+    question = f"\n\nWhich topic is this text about: {', '.join(spec.labels)}? Answer with that word only."
+    choice = Random(random.random())
+
+    def messages() -> Iterator[tuple[str, str]]:
+        for text in texts.stream((spec.text_tokens for _ in range(count)), random):
+            label = choice.choice(spec.labels)
+            yield label, f"{text} {about(label, 3, choice)}{question}"
+
+    for (label, message), tokens in texts.counted(messages(), lambda made: made[1]):
+        yield ChatRequest((("user", message),), spec.output_tokens, tokens, expected=expected[label])
+
+
+def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """By turns, so that both are in flight together."""
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
+
+    def messages() -> Iterator[tuple[str, str]]:
+        passages = texts.stream((spec.passage_tokens for _ in range(count)), random)
+        for place, passage in enumerate(passages):
+            kind = WRITE if place % 2 else COPY
+            yield kind, passage + _ASKED[kind]
+
+    counted = texts.counted(messages(), lambda made: made[1])
+    for output, ((kind, message), tokens) in zip(lengths, counted, strict=True):
+        yield ChatRequest((("user", message),), output, tokens, kind=kind)

@@ -1,0 +1,56 @@
+"""One chat request as every backend will get it, before any engine's dialect is applied."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.records.request_table import Expected, Part
+
+Message = tuple[str, str]  # role, content
+
+# Token counts of texts, without special tokens and without a chat template.
+TokenCounter = Callable[[Sequence[str]], Sequence[int]]
+
+
+Shape = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the answer's text must be; the engine is asked to enforce it.
+
+    `value` by shape. json_schema: the schema, a dict. json_object: None. regex, grammar (GBNF, rule `root`):
+    the text. choice: the texts to choose from.
+    """
+
+    shape: Shape
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What the model may call: OpenAI's `tools` list, and `tool_choice`."""
+
+    definitions: tuple[Mapping[str, object], ...]
+    choice: Literal["auto", "required"] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A turn after a session's first holds its new messages only: earlier ones and answers go before.
+
+    A message of the role `tool` answers the call in the answer before it.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    content_tokens: int = 0  # of these messages, without the chat template
+    kind: str = ""  # the class of the request, which is also looked at alone
+    group: int = -1  # of requests that share a prefix; -1: of none
+    shared: tuple[Part, ...] = ()  # how the content begins, where others may begin alike
+    session: int = -1  # requests of one session stand together, in the order of their turns; -1: of none
+    turn: int = 0
+    at_ns: int = -1  # when it came, in the trace it is from; -1: it has no time of its own
+    constraint: Constraint | None = None
+    tools: Tools | None = None
+    expected: Expected | None = None

@@ -1,0 +1,94 @@
+"""Prompts that begin alike: system prompts, solved examples, retrieved documents."""
+
+from bisect import bisect
+from collections.abc import Iterator
+from itertools import accumulate, chain, repeat
+from random import Random
+
+from harness.records.request_table import Part
+from harness.spec.scenario.synthetic import FewShot, Rag, SharedPrefix
+from harness.workload.prompts.lengths import spread
+from harness.workload.prompts.request import ChatRequest, Message
+from harness.workload.prompts.text import TextMaker
+
+
+class Zipf:
+    """Ranks from 0, the first drawn most: by 1 / (rank + 1) ** exponent."""
+
+    def __init__(self, ranks: int, exponent: float) -> None:
+        self._weights = list(accumulate((rank + 1) ** -exponent for rank in range(ranks)))
+
+    def draw(self, random: Random) -> int:
+        return bisect(self._weights, random.random() * self._weights[-1])
+
+    def several(self, count: int, random: Random) -> list[int]:
+        """Different ranks in the order drawn."""
+        drawn: dict[int, None] = {}
+        while len(drawn) < count:
+            drawn[self.draw(random)] = None
+        return list(drawn)
+
+
+def shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """Chats one after another, each with its turns; the last chat may be cut short."""
+    systems = texts.make([spec.prefix_tokens] * spec.groups, random)
+    groups, choice = Zipf(spec.groups, spec.zipf_exponent), Random(random.random())
+    group = 0
+    for place, question in enumerate(texts.stream(repeat(spec.question_tokens, count), random)):
+        session, turn = divmod(place, spec.turns)
+        if turn == 0:
+            group = groups.draw(choice)
+        first = turn == 0
+        yield ChatRequest(
+            (("system", systems[group]), ("user", question)) if first else (("user", question),),
+            spec.output_tokens,
+            (spec.prefix_tokens if first else 0) + spec.question_tokens,
+            group=group,
+            shared=(Part(group, spec.prefix_tokens),) if first else (),
+            session=session if spec.turns > 1 else -1,
+            turn=turn,
+        )
+
+
+def few_shot(spec: FewShot, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    tasks: list[tuple[Message, ...]] = []
+    for _ in range(spec.tasks):
+        said = texts.make([spec.example_tokens] * (2 * spec.examples), random)
+        tasks.append(tuple(zip(chain(*repeat(("user", "assistant"), spec.examples)), said, strict=True)))
+    choice, shared = Random(random.random()), 2 * spec.examples * spec.example_tokens
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
+    questions = texts.stream(repeat(spec.question_tokens, count), random)
+    for output, question in zip(lengths, questions, strict=True):
+        task = choice.randrange(spec.tasks)
+        yield ChatRequest(
+            (*tasks[task], ("user", question)),
+            output,
+            shared + spec.question_tokens,
+            group=task,
+            shared=(Part(task, shared),),
+        )
+
+
+def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """Documents are parts of one message: an empty line between two belongs to the one before it."""
+    (instruction,) = texts.make([spec.instruction_tokens], random)
+    documents = [f"{text}\n\n" for text in texts.make([spec.document_tokens] * spec.documents, random)]
+    first = Part(-1, spec.instruction_tokens)
+    parts = [Part(rank, tokens) for rank, tokens in enumerate(texts.count(documents))]
+    ranks, choice = Zipf(spec.documents, spec.zipf_exponent), Random(random.random())
+    lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
+
+    def messages() -> Iterator[tuple[list[int], str]]:
+        for question in texts.stream(repeat(spec.question_tokens, count), random):
+            found = ranks.several(spec.retrieved, choice)
+            yield found, "".join(documents[rank] for rank in found) + question
+
+    counted = texts.counted(messages(), lambda made: made[1])
+    for output, ((found, message), tokens) in zip(lengths, counted, strict=True):
+        yield ChatRequest(
+            (("system", instruction), ("user", message)),
+            output,
+            spec.instruction_tokens + tokens,
+            group=found[0],
+            shared=(first, *(parts[rank] for rank in found)),
+        )

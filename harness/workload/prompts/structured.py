@@ -1,0 +1,96 @@
+"""The same questions free and constrained, by JSON schemas, regular expressions and choices."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, repeat
+from random import Random
+
+from harness.records.request_table import Expected
+from harness.spec.scenario.synthetic import Structured
+from harness.spec.schemas import read_schemas
+from harness.workload.prompts.request import ChatRequest, Constraint
+from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.topics import PATTERNS, TOPICS
+
+FREE = "free"
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    question: str
+    constraint: Constraint
+    expected: Expected
+
+
+def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """Free, constrained, constrained, free: two stretches next to each other ask the same tasks."""
+    choice = Random(random.random())
+    tasks = list(_tasks(spec, choice))
+
+    def messages() -> Iterator[tuple[bool, _Task, str]]:
+        made = texts.stream(repeat(spec.text_tokens, count), random)
+        for (constrained, place), text in zip(_stretches(count, spec.free), made, strict=True):
+            task = tasks[place % len(tasks)]
+            yield constrained, task, f"{text}\n\n{task.question}"
+
+    for (constrained, task, message), tokens in texts.counted(messages(), lambda made: made[2]):
+        yield ChatRequest(
+            (("user", message),),
+            spec.output_tokens,
+            tokens,
+            kind=task.constraint.shape if constrained else FREE,
+            constraint=task.constraint if constrained else None,
+            expected=task.expected,
+        )
+
+
+def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
+    """Whether each request is constrained, and which task it asks."""
+    if not free:
+        yield from ((True, place) for place in range(count))
+        return
+    bounds = [round(count * quarter / 4) for quarter in range(5)]
+    sizes = [end - start for start, end in pairwise(bounds)]
+    for constrained, first, size in zip(
+        (False, True, True, False), (0, 0, sizes[1], sizes[1]), sizes, strict=True
+    ):
+        yield from ((constrained, first + place) for place in range(size))
+
+
+def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
+    """One of each shape by turns while there are; new to an engine that keeps what it compiled."""
+    of = {"json_schema": _by_schema, "regex": _by_pattern, "choice": _by_choice}
+    lists = [list(of[shape](spec, choice)) for shape in spec.shapes]
+    for place in range(max(map(len, lists))):
+        yield from (tasks[place] for tasks in lists if place < len(tasks))
+
+
+def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
+    found = list(read_schemas(spec.schemas).items())[: spec.max_schemas]
+    for name, schema in found:
+        question = "Answer with JSON."
+        if spec.schema_in_prompt:
+            question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"
+        # Compiled grammars are kept by the schema's text: another title is another one, of the same answers.
+        salted: dict[str, object] = {
+            **schema,
+            "title": f"{schema.get('title', name)} {choice.randrange(10**6)}",
+        }
+        yield _Task(question, Constraint("json_schema", salted), Expected("json_schema", schema, name))
+
+
+def _by_pattern(spec: Structured, choice: Random) -> Iterator[_Task]:
+    for name, pattern, question in PATTERNS:
+        yield _Task(
+            f"{question} Answer with it alone.",
+            Constraint("regex", pattern),
+            Expected("regex", pattern, name),
+        )
+
+
+def _by_choice(spec: Structured, choice: Random) -> Iterator[_Task]:
+    for size in (2, 4, 8):
+        words = choice.sample(sorted(TOPICS), size)
+        question = f"Which of these fits the text best: {', '.join(words)}? Answer with that word only."
+        yield _Task(question, Constraint("choice", words), Expected("choice", words, f"one of {size}"))

@@ -1,0 +1,177 @@
+"""Text of an exact token length: grammatical sentences of our own words, cut to the token.
+
+A tokenizer that splits at spaces gives a text the sum of its words' lengths, so words are measured once
+and texts are then made by adding up. The sum is checked with the tokenizer itself; where it is wrong
+(words that merge across a space) the text is mended one word at a time.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from random import Random
+from typing import TypeVar
+
+from harness.errors import SetupError
+from harness.workload.prompts.request import TokenCounter
+from harness.workload.prompts.words import ADJECTIVES, NOUNS, OPENERS, PLACES, VERBS
+
+_PREFIX = "and"  # pieces are measured behind a word, as they stand in a text
+_MENDING_ROUNDS = 12
+_CHECK_BATCH = 512
+_TRUSTED, _SAMPLED = 2048, 32
+_NEW_TRIES = 16
+_KNOWN = 4096  # sentences that texts are put together of
+
+T = TypeVar("T")
+
+
+class TextMaker:
+    """`counter` None: one token a word, declared approximate."""
+
+    def __init__(self, counter: TokenCounter | None) -> None:
+        pieces = sorted(
+            {
+                f" {word}"
+                for pool in (ADJECTIVES, NOUNS, VERBS, PLACES, OPENERS, ("the", "a"))
+                for word in pool
+            }
+            | {"."}
+        )
+        if counter is None:
+            self._cost = dict.fromkeys(pieces, 1)
+        else:
+            base, *lengths = counter([_PREFIX, *(_PREFIX + piece for piece in pieces)])
+            self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
+        self._counter = counter
+        fixed = Random(0)
+        sentences = [_sentence(fixed) for _ in range(_KNOWN)]
+        self._known = [("".join(words), sum(self._cost[word] for word in words)) for words in sentences]
+        # Short words, so that each is one token also for a tokenizer that counts letters.
+        self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
+        if not self._fillers:
+            raise SetupError(
+                "the tokenizer holds none of the vocabulary's words whole",
+                hint="exact lengths cannot be made for this model",
+            )
+
+    @property
+    def exact(self) -> bool:
+        return self._counter is not None
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each; without a tokenizer its words."""
+        if self._counter is None:
+            return [len(text.split()) for text in texts]
+        return list(self._counter(texts)) if texts else []
+
+    def make(self, lengths: Sequence[int], random: Random) -> list[str]:
+        """One text per length, none twice where the length leaves room for difference."""
+        return self.settle(self.draft(lengths, random), lengths, random)
+
+    def draft(self, lengths: Sequence[int], random: Random) -> list[str]:
+        """Each begins with a space: put together they are as long as their sum, up to what `settle` mends."""
+        return [self._draft(length, random) for length in lengths]
+
+    def settle(self, drafts: Sequence[str], lengths: Sequence[int], random: Random) -> list[str]:
+        """Checked with the tokenizer, mended at the end where one is not as long as it should be."""
+        made = list(drafts)
+        if self._counter is not None:
+            for start in range(0, len(made), _CHECK_BATCH):
+                stop = start + _CHECK_BATCH
+                made[start:stop] = self._mend(made[start:stop], lengths[start:stop], random)
+        return [text.removeprefix(" ") for text in made]
+
+    def stream(self, lengths: Iterable[int], random: Random) -> Iterator[str]:
+        """`make` for any number of texts, a batch at a time; none twice where the length leaves room.
+
+        After _TRUSTED texts in a row that needed no mending, one in _SAMPLED is checked; one that needed it
+        takes the trust away.
+        """
+        seen: set[int] = set()
+        trusted = 0
+        pending = iter(lengths)
+        while batch := list(islice(pending, _CHECK_BATCH)):
+            drafts = [self._new_draft(length, random, seen) for length in batch]
+            step = 1 if self._counter is None or trusted < _TRUSTED else _SAMPLED
+            checked = self.settle(drafts[::step], batch[::step], random)
+            if any(f" {text}" != draft for text, draft in zip(checked, drafts[::step], strict=True)):
+                trusted = 0
+                checked = self.settle(drafts, batch, random) if step > 1 else checked
+                yield from checked
+            else:
+                trusted += len(batch)
+                yield from (draft.removeprefix(" ") for draft in drafts)
+
+    def counted(self, made: Iterable[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, int]]:
+        """Each with the tokens of its text, counted a batch at a time."""
+        pending = iter(made)
+        while batch := list(islice(pending, _CHECK_BATCH)):
+            yield from zip(batch, self.count([text_of(one) for one in batch]), strict=True)
+
+    def _new_draft(self, length: int, random: Random, seen: set[int]) -> str:
+        for _ in range(_NEW_TRIES):
+            draft = self._draft(length, random)
+            if hash(draft) not in seen:
+                break
+        seen.add(hash(draft))
+        return draft
+
+    def _draft(self, length: int, random: Random) -> str:
+        """A sentence of its own, so that texts differ from the start; then known ones, as many as fit."""
+        pieces: list[str] = []
+        used = self._add(_sentence(random), pieces, 0, length)
+        while used < length:
+            sentence, cost = self._known[int(random.random() * _KNOWN)]
+            if used + cost <= length:
+                pieces.append(sentence)
+                used += cost
+            else:
+                used = self._add(_sentence(random), pieces, used, length)
+                while used < length:
+                    pieces.append(random.choice(self._fillers))
+                    used += 1
+        return "".join(pieces)
+
+    def _add(self, sentence: list[str], pieces: list[str], used: int, length: int) -> int:
+        """As much of the sentence as fits; tokens used then."""
+        for piece in sentence:
+            if used + self._cost[piece] > length:
+                break
+            pieces.append(piece)
+            used += self._cost[piece]
+        return used
+
+    def _mend(self, texts: list[str], lengths: Sequence[int], random: Random) -> list[str]:
+        """Texts whose real length differs lose or gain words until it fits. Raises SetupError."""
+        assert self._counter is not None
+        texts = list(texts)
+        open_positions = list(range(len(texts)))
+        for _ in range(_MENDING_ROUNDS):
+            counted = self._counter([texts[i].removeprefix(" ") for i in open_positions])
+            wrong = [
+                (i, lengths[i] - got)
+                for i, got in zip(open_positions, counted, strict=True)
+                if got != lengths[i]
+            ]
+            if not wrong:
+                return texts
+            for i, missing in wrong:
+                words = texts[i].split(" ")
+                texts[i] = " ".join(words[:missing]) if missing < 0 else texts[i]
+                texts[i] += "".join(random.choice(self._fillers) for _ in range(max(missing, 0)))
+            open_positions = [i for i, _ in wrong]
+        raise SetupError(
+            f"no text of exactly {lengths[open_positions[0]]} tokens could be made",
+            hint="this tokenizer merges words; please report the model",
+        )
+
+
+def _sentence(random: Random) -> list[str]:
+    def noun_phrase() -> list[str]:
+        adjective = random.choice(ADJECTIVES)
+        article = " a" if random.random() < 0.4 and adjective[0] not in "aeiou" else " the"
+        return [article, f" {adjective}", f" {random.choice(NOUNS)}"]
+
+    words = [f" {random.choice(OPENERS)}", *noun_phrase(), f" {random.choice(VERBS)}", *noun_phrase()]
+    if random.random() < 0.5:
+        words += [f" {random.choice(PLACES)}", *noun_phrase()]
+    return [*words, "."]

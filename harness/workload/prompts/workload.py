@@ -1,0 +1,133 @@
+"""The requests of one cell, on disk while the run goes on: any number of prompts in little memory."""
+
+import hashlib
+import json
+import pickle
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice, pairwise
+from typing import Any
+
+from harness.records.request_table import Expected, RequestTable
+from harness.workload.prompts.request import ChatRequest, Constraint, Tools
+
+ALIKE_CHARS = 64
+_BATCH = 256  # requests of one batch share the memory of what they have in common
+
+
+class _Spool:
+    """Batches of requests in an unnamed file, which goes with its last reader.
+
+    Pickled: nobody but this process can write what it reads here.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the spool
+        self._offsets: list[int] = []
+        weakref.finalize(self, self._file.close)
+
+    def add(self, batch: Sequence[ChatRequest]) -> None:
+        self._offsets.append(self._file.seek(0, 2))
+        pickle.dump(batch, self._file, pickle.HIGHEST_PROTOCOL)
+
+    def batches(self) -> Iterator[list[ChatRequest]]:
+        for offset in self._offsets:
+            self._file.seek(offset)
+            yield pickle.load(self._file)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Equal bytes for every backend."""
+
+    exact: bool  # lengths were made and checked with the model's tokenizer
+    sha256: str
+    requested: RequestTable
+    constraints: tuple[Constraint, ...]  # one of each shape
+    tools: bool  # whether any request offers tools
+    alike_chars: int  # with which the text of any two prompts begins alike, up to ALIKE_CHARS
+    _spool: _Spool
+
+    def __len__(self) -> int:
+        return len(self.requested)
+
+    @property
+    def requests(self) -> Iterator[ChatRequest]:
+        """In the order of the cell, from the first each time."""
+        for batch in self._spool.batches():
+            yield from batch
+
+
+def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
+    """Takes the requests one by one, to disk."""
+    taken = _Taken()
+    requested = RequestTable.of(taken.rows(requests), taken.expectations)
+    constraints = tuple(taken.constraints.values())
+    alike = _longest_alike(taken.heads)
+    return Workload(exact, taken.digest.hexdigest(), requested, constraints, taken.tools, alike, taken.spool)
+
+
+def _longest_alike(heads: list[str]) -> int:
+    """Neighbours in sorted order are the most alike."""
+    heads.sort()
+    return max((_alike(a, b) for a, b in pairwise(heads)), default=0)
+
+
+def _alike(a: str, b: str) -> int:
+    differ = (place for place, (one, other) in enumerate(zip(a, b, strict=False)) if one != other)
+    return next(differ, min(len(a), len(b)))
+
+
+class _Taken:
+    """What is known of the requests that went by."""
+
+    def __init__(self) -> None:
+        self.digest, self.spool = hashlib.sha256(), _Spool()
+        self.expectations: list[Expected] = []
+        self.constraints: dict[str, Constraint] = {}
+        self.tools = False
+        self.heads: list[str] = []
+        self._places: dict[str, int] = {}  # of expectations, by their text
+        self._texts: dict[int, tuple[object, str]] = {}  # of what many requests hold in common, by identity
+
+    def rows(self, requests: Iterable[ChatRequest]) -> Iterator[Any]:
+        """As RequestTable.of takes them."""
+        source = iter(requests)
+        while batch := list(islice(source, _BATCH)):
+            self.spool.add(batch)
+            for made in batch:
+                self.digest.update(self._line(made))
+                self.tools = self.tools or made.tools is not None
+                if made.turn <= 0:
+                    self.heads.append(made.messages[0][1][:ALIKE_CHARS])
+                if made.constraint is not None:
+                    self.constraints.setdefault(made.constraint.shape, made.constraint)
+                place = -1 if made.expected is None else self._place(made.expected)
+                numbers = (made.max_tokens, made.content_tokens, made.group, made.session, made.turn)
+                yield (*numbers, made.at_ns, place), made.kind, made.shared
+
+    def _place(self, expected: Expected) -> int:
+        place = self._places.setdefault(self._text(expected), len(self._places))
+        if place == len(self.expectations):
+            self.expectations.append(expected)
+        return place
+
+    def _line(self, made: ChatRequest) -> bytes:
+        """What of a request reaches a server, and when, where it has a time of its own."""
+        line: list[Any] = [made.messages, made.max_tokens]
+        if made.at_ns >= 0:
+            line.append(made.at_ns)
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        if made.turn or made.constraint or made.tools:
+            text += f" {made.turn} {self._text(made.constraint)} {self._text(made.tools)}"
+        return text.encode() + b"\n"
+
+    def _text(self, part: "Constraint | Tools | Expected | None") -> str:
+        if part is None:
+            return "null"
+        known = self._texts.get(id(part))
+        if known is None:
+            known = self._texts[id(part)] = (part, json.dumps(asdict(part), sort_keys=True))
+        return known[1]

@@ -1,0 +1,7 @@
+"""Recorded traffic and prompt files, read as plain data. What each format means is in docs/traces.md."""
+
+from harness.workload.traces.dataset import Dataset, Prompt, read_dataset
+from harness.workload.traces.read import read_trace
+from harness.workload.traces.trace import Trace, clip, window
+
+__all__ = ["Dataset", "Prompt", "Trace", "clip", "read_dataset", "read_trace", "window"]

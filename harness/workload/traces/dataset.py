@@ -1,0 +1,149 @@
+"""Prompts from a file: ShareGPT-style conversations and plain JSON lines."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.errors import SpecError
+from harness.untrusted import is_unicode
+from harness.workload.traces.read import json_lines, read_text
+from harness.workload.traces.rows import BadRow
+
+DatasetFormat = Literal["auto", "sharegpt", "jsonl"]
+Message = tuple[str, str]  # role, content
+
+_NAMES = {
+    "user": ("user", "human"),
+    "assistant": ("assistant", "gpt", "chatgpt", "bard", "model"),
+    "system": ("system",),
+}
+_ROLES = {name: role for role, names in _NAMES.items() for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Messages of which the last is the user's, and the answer the file holds for it, if any."""
+
+    messages: tuple[Message, ...]
+    answer: str | None = None
+    output_tokens: int | None = None  # asked for by the file
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    source: str
+    format: str
+    sha256: str
+    prompts: tuple[Prompt, ...]
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    def facts(self) -> dict[str, object]:
+        return {
+            "file": self.source,
+            "format": self.format,
+            "sha256": self.sha256,
+            "prompts": len(self.prompts),
+            "skipped": dict(self.skipped),
+        }
+
+
+def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
+    """`turns`: user turns of a conversation that are kept; the file's own answers stand between them.
+
+    Raises SpecError for a file that holds no usable prompt.
+    """
+    data, text = read_text(path)
+    whole = _whole(text) if named != "jsonl" else None
+    found = named if named != "auto" else "sharegpt" if whole is not None else "jsonl"
+    if found == "sharegpt" and whole is None:
+        raise SpecError("is not a JSON list of conversations", where=str(path))
+    entries: Iterator[tuple[int, Any]] = (
+        enumerate(whole or (), start=1) if found == "sharegpt" else json_lines(text)
+    )
+    prompts: list[Prompt] = []
+    skipped: Counter[str] = Counter()
+    first_bad: dict[str, int] = {}
+    for place, entry in entries:
+        try:
+            prompts.append(_prompt(entry, turns))
+        except BadRow as bad:
+            skipped[str(bad)] += 1
+            first_bad.setdefault(str(bad), place)
+    if not prompts:
+        reason, _ = next(iter(skipped.most_common(1)), ("it is empty", 0))
+        raise SpecError(
+            f"holds no usable prompt: {reason}",
+            where=f"{path}:{first_bad[reason]}" if reason in first_bad else str(path),
+            hint="docs/traces.md shows the formats",
+        )
+    return Dataset(str(path), found, hashlib.sha256(data).hexdigest(), tuple(prompts), dict(skipped))
+
+
+def _whole(text: str) -> list[Any] | None:
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _prompt(entry: object, turns: int) -> Prompt:
+    """A line {"prompt": …} or {"messages": […]}, or an entry of a ShareGPT list {"conversations": […]}."""
+    if isinstance(entry, BadRow):
+        raise entry
+    if not isinstance(entry, dict):
+        raise BadRow("not a JSON object")
+    asked = entry.get("output_tokens")
+    if asked is not None and (type(asked) is not int or asked < 1):
+        raise BadRow("output_tokens that is not a whole number above 0")
+    if isinstance(prompt := entry.get("prompt"), str):
+        system = entry.get("system")
+        before = (("system", _sendable(system)),) if isinstance(system, str) and system else ()
+        if not prompt.strip():
+            raise BadRow("an empty prompt")
+        return Prompt((*before, ("user", _sendable(prompt))), output_tokens=asked)
+    said = entry.get("messages", entry.get("conversations"))
+    if not isinstance(said, list):
+        raise BadRow("none of prompt, messages, conversations")
+    messages, answer = _conversation([_message(item) for item in said], turns)
+    return Prompt(messages, answer, asked)
+
+
+def _message(item: object) -> Message:
+    if not isinstance(item, dict):
+        raise BadRow("a message that is not an object")
+    role, content = item.get("role", item.get("from")), item.get("content", item.get("value"))
+    if not isinstance(role, str) or role not in _ROLES:
+        raise BadRow("a message of an unknown role")
+    if not isinstance(content, str) or not content.strip():
+        raise BadRow("a message without text")
+    return _ROLES[role], _sendable(content)
+
+
+def _sendable(text: str) -> str:
+    if not is_unicode(text):
+        raise BadRow("text with half of a surrogate pair")
+    return text
+
+
+def _conversation(said: list[Message], turns: int) -> tuple[tuple[Message, ...], str | None]:
+    """Up to its `turns`-th user turn, or its last. An answer before the first question is left out."""
+    users = [place for place, (role, _) in enumerate(said) if role == "user"]
+    if not users:
+        raise BadRow("no user turn")
+    last = users[min(turns, len(users)) - 1]
+    before = [message for message in said[: users[0]] if message[0] == "system"]
+    kept = said[users[0] : last + 1]
+    if any(role != ("user", "assistant")[place % 2] for place, (role, _) in enumerate(kept)):
+        raise BadRow("turns that do not alternate")
+    answered = last + 1 < len(said) and said[last + 1][0] == "assistant"
+    return (*before[:1], *kept), said[last + 1][1] if answered else None

@@ -1,0 +1,191 @@
+"""The formats: Mooncake and plain JSON lines, Azure and BurstGPT tables, folders of our own runs."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from harness.errors import SpecError
+from harness.host import paths
+from harness.workload.traces.recorded import read_recorded
+from harness.workload.traces.rows import BadRow, Row, Source, assemble, number
+from harness.workload.traces.trace import Trace
+
+Format = Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "run"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+MOONCAKE_BLOCK_TOKENS = 512
+_NEEDED = {
+    "mooncake": {"timestamp", "input_length", "output_length", "hash_ids"},
+    "jsonl": {"at_s", "input_tokens", "output_tokens"},
+    "azure": {"TIMESTAMP", "ContextTokens", "GeneratedTokens"},
+    "burstgpt": {"Timestamp", "Request tokens", "Response tokens"},
+}
+
+Rows = Iterator[tuple[int, Row | BadRow]]
+
+
+def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace:
+    """`block_tokens`: of the blocks of JSON lines, which do not say. Raises SpecError for other files."""
+    if paths.entry(path) == "folder":
+        if named not in ("auto", "run"):
+            raise SpecError(f"is a folder, and so not of format '{named}'", where=str(path))
+        return read_recorded(path)
+    data, text = read_text(path)
+    found = _format(text, str(path)) if named == "auto" else named
+    blocks = 0
+    if found in ("mooncake", "jsonl"):
+        lines = list(json_lines(text))
+        if found == "mooncake" or any(isinstance(line, dict) and "blocks" in line for _, line in lines):
+            blocks = MOONCAKE_BLOCK_TOKENS if found == "mooncake" else block_tokens
+        rows = _read_json(lines, _mooncake if found == "mooncake" else _plain)
+    elif found in ("azure", "burstgpt"):
+        rows = _read_csv(text, _azure if found == "azure" else _burstgpt, _NEEDED[found], str(path))
+    else:
+        raise SpecError("is a file; format 'run' reads the folder of a run", where=str(path))
+    return assemble(Source(str(path), found, hashlib.sha256(data).hexdigest(), blocks), rows)
+
+
+def read_text(path: Path) -> tuple[bytes, str]:
+    """The bytes of a file and what they say in UTF-8."""
+    try:
+        data = path.read_bytes()
+        return data, data.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise SpecError("no such file", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"is not UTF-8 text: {error.reason} at byte {error.start}", where=str(path)) from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def json_lines(text: str) -> Iterator[tuple[int, Any]]:
+    """Line numbers from 1 and values; a BadRow where a line is not JSON. Empty lines are none."""
+    for line_number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield line_number, json.loads(line)
+            except (ValueError, RecursionError):
+                yield line_number, BadRow("not JSON")
+
+
+def _format(text: str, where: str) -> str:
+    """From the first line that is not empty: the keys of its object, or its column names."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    try:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
+        value = None
+    names = set(value) if isinstance(value, dict) else {name.strip() for name in first.strip().split(",")}
+    for name, needed in _NEEDED.items():
+        if needed <= names:
+            return name
+    if not first:
+        raise SpecError("is empty", where=where)
+    raise SpecError(
+        f"the format is not known from its first line: {first[:80]!r}",
+        where=where,
+        hint="; ".join(f"{name} has {', '.join(sorted(needed))}" for name, needed in _NEEDED.items()),
+    )
+
+
+def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, object]], Row]) -> Rows:
+    for line_number, value in lines:
+        if isinstance(value, BadRow):
+            yield line_number, value
+        elif not isinstance(value, dict):
+            yield line_number, BadRow("not a JSON object")
+        else:
+            yield line_number, _tried(parse, value)
+
+
+def _read_csv(text: str, parse: Callable[[Mapping[str, object]], Row], needed: set[str], where: str) -> Rows:
+    reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True, quoting=csv.QUOTE_NONE)
+    # No value of these formats needs quotes, and a lone one would swallow the rest of the file.
+    try:
+        missing = needed - set(reader.fieldnames or ())
+    except csv.Error as error:
+        raise SpecError(f"not CSV: {error}", where=where) from None
+    if missing:
+        raise SpecError(f"has no column {', '.join(sorted(missing))}", where=where)
+    while True:
+        try:
+            values = next(reader, None)
+        except csv.Error as error:
+            yield reader.line_num, BadRow(f"not CSV: {error}")
+            continue
+        if values is None:
+            return
+        yield reader.line_num, _tried(parse, values)
+
+
+def _tried(parse: Callable[[Mapping[str, object]], Row], values: Mapping[str, object]) -> Row | BadRow:
+    try:
+        return parse(values)
+    except BadRow as bad:
+        return bad
+
+
+def _mooncake(values: Mapping[str, object]) -> Row:
+    return Row(
+        since_start(values.get("timestamp")) / 1e3,
+        number(values.get("input_length")),
+        number(values.get("output_length")),
+        _blocks(values.get("hash_ids")),
+    )
+
+
+def _plain(values: Mapping[str, object]) -> Row:
+    return Row(
+        since_start(values.get("at_s")),
+        number(values.get("input_tokens")),
+        number(values.get("output_tokens")),
+        _blocks(values["blocks"]) if "blocks" in values else (),
+    )
+
+
+def _burstgpt(values: Mapping[str, object]) -> Row:
+    return Row(
+        since_start(values.get("Timestamp")),
+        number(values.get("Request tokens")),
+        number(values.get("Response tokens")),
+    )
+
+
+def _azure(values: Mapping[str, object]) -> Row:
+    return Row(
+        _date(values.get("TIMESTAMP")),
+        number(values.get("ContextTokens")),
+        number(values.get("GeneratedTokens")),
+    )
+
+
+def since_start(value: object) -> float:
+    """A time that counts from the beginning of a trace."""
+    time = number(value)
+    if time < 0:
+        raise BadRow("a negative time")
+    return time
+
+
+def _date(value: object) -> float:
+    """Seconds since 1970; without a zone in UTC."""
+    if not value:
+        raise BadRow("a value is missing")
+    try:
+        date = datetime.fromisoformat(str(value))
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise BadRow("a time that is not a date") from None
+
+
+def _blocks(value: object) -> tuple[int, ...]:
+    if value is None:
+        raise BadRow("a value is missing")
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
+        raise BadRow("blocks that are not a list of whole numbers")
+    return tuple(value)

@@ -1,0 +1,82 @@
+"""A run of our own as a trace: the requests of one cell, when they were to leave, and what they shared."""
+
+import hashlib
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.errors import SpecError
+from harness.model import CellFacts
+from harness.records.layout import UNKNOWN, Phase
+from harness.records.request_table import Part, RequestTable
+from harness.store import RunFolder
+from harness.workload.traces.rows import BadRow, Row, Source, assemble
+from harness.workload.traces.trace import Parts, Trace
+
+NOT_ANSWERED = "not answered, or without token counts"
+
+
+def read_recorded(path: Path) -> Trace:
+    """A run folder, of which the first cell is read, or the folder of a cell. Raises SpecError for others."""
+    run, cell = _cell(path)
+    records, facts = run.read_cell(cell)
+    data = (run.cell_path(cell) / "requests.parquet").read_bytes()
+    requested = run.read_requested(facts.workload)
+    rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
+    source = Source(str(run.cell_path(cell)), "run", hashlib.sha256(data).hexdigest())
+    return assemble(source, rows)
+
+
+def _cell(path: Path) -> tuple[RunFolder, str]:
+    if (path / "cell.json").is_file():
+        return RunFolder(path.resolve().parent.parent), path.resolve().name
+    run = RunFolder(path)
+    cells = run.cells()
+    if not cells:
+        raise SpecError("is not the folder of a run, or of a cell of one", where=str(path))
+    return run, cells[0]
+
+
+def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[tuple[int, Row | BadRow]]:
+    """Lengths as they were made. A later turn holds the turn before it and the answer to that."""
+    unused = count(1 + max((part.id for path in requested.shared for part in path), default=0))
+    history: dict[int, Parts] = {}
+    numbers = requested.numbers
+    for row in requests:
+        seq, output = int(row["seq"]), int(row["output_tokens"])
+        if UNKNOWN in (int(row["intended_ns"]), output):
+            yield seq, BadRow(NOT_ANSWERED)
+            continue
+        session, own = int(numbers["session"][seq]), int(numbers["content_tokens"][seq])
+        path, new = requested.shared[seq], own
+        if numbers["turn"][seq] > 0:
+            path = history.get(session, ())
+        else:
+            new -= sum(part.tokens for part in path)
+        if session >= 0:
+            path = (*path, Part(next(unused), new))
+            history[session] = (*path, Part(next(unused), output))
+            length = sum(part.tokens for part in path)
+        else:
+            length = own
+        if row["phase"] == Phase.MEASURE:
+            yield seq, Row(int(row["intended_ns"]) / 1e9, length, output, parts=path)
+
+
+def _as_counted(requests: NDArray[np.void], facts: CellFacts) -> Iterator[tuple[int, Row | BadRow]]:
+    """A server counts its chat template's tokens into the prompt; their mean is taken off again."""
+    rows = requests[requests["phase"] == Phase.MEASURE]
+    counted = rows["prompt_tokens"][rows["prompt_tokens"] != UNKNOWN]
+    template = 0
+    if len(counted) and facts.workload.exact_lengths:
+        template = max(round(float(counted.mean()) - facts.workload.content_tokens_mean), 0)
+    for row in rows:
+        keys = ("intended_ns", "prompt_tokens", "output_tokens")
+        intended_ns, prompt, output = (int(row[key]) for key in keys)
+        if UNKNOWN in (intended_ns, prompt, output):
+            yield int(row["seq"]), BadRow(NOT_ANSWERED)
+        else:
+            yield int(row["seq"]), Row(intended_ns / 1e9, prompt - template, output)

@@ -1,0 +1,106 @@
+"""Hand-made records whose figures can be worked out on paper."""
+
+import numpy as np
+
+from harness.model import CellFacts, Load, as_json
+from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
+from tests.factories import documents
+
+MS = 1_000_000
+
+
+def records(*rows):
+    """Each row: dict(intended, sent, texts=[ms…], outcome, phase, tokens, prompt, cached); times in ms."""
+    requests = empty_requests(len(rows))
+    events = []
+    for seq, row in enumerate(rows):
+        sent, texts = row.get("sent", row.get("intended", 0)), row.get("texts", [])
+        requests[seq]["outcome"] = row.get("outcome", Outcome.OK)
+        requests[seq]["phase"] = row.get("phase", Phase.MEASURE)
+        requests[seq]["intended_ns"] = requests[seq]["start_ns"] = row.get("intended", sent or 0) * MS
+        if sent is not None:
+            requests[seq]["sent_ns"] = sent * MS
+        for position, moment in enumerate(texts):
+            events.append((seq, EventKind.TEXT, 3, 100, moment * MS))
+            if position == 0:
+                requests[seq]["first_text_ns"] = moment * MS
+            requests[seq]["last_text_ns"] = requests[seq]["end_ns"] = moment * MS
+        requests[seq]["text_events"] = len(texts)
+        requests[seq]["output_tokens"] = row.get("tokens", len(texts))
+        for field, key in (("prompt_tokens", "prompt"), ("cached_tokens", "cached")):
+            if key in row:
+                requests[seq][field] = row[key]
+    return Records(
+        requests,
+        np.array(events, EVENT_DTYPE),
+        ["abc" * len(row.get("texts", [])) for row in rows],
+        ["length"] * len(rows),
+        [""] * len(rows),
+    )
+
+
+def load(kind, value, **keys):
+    return documents.made(Load, {"kind": kind, "value": value, **keys})
+
+
+def facts(**changes):
+    """Of a cell that nothing is wrong with; `client__cpu_s` is a key of its `client`."""
+    lag = {"samples": 1000, "p50": 0.01, "p90": 0.01, "p95": 0.01, "p99": 0.02, "max": 0.02}
+    made = {
+        "cell": "000-x-c1-r0",
+        "identity": {
+            "cell": "000-x-c1-r0",
+            "backend": "x",
+            "variant": None,
+            "label": "x",
+            "title": "X",
+            "simulated": True,
+            "track": "t",
+            "quantisation": "Q",
+            "engine_version": "1",
+            "launch": "process",
+            "repeat": 0,
+        },
+        "load": {"kind": "concurrency", "value": 1, "arrival": None, "over_cap": None},
+        "workload": {
+            "sha256": "0" * 64,
+            "exact_lengths": True,
+            "output_tokens": 3,
+            "exact_output": True,
+            "content_tokens_mean": 100.0,
+            "ideal_hit_rate": 0.0,
+            "cold_cache": True,
+        },
+        "planned": 10,
+        "t0_unix_ns": 1_795_065_464_000_000_000,
+        "unsent": 0,
+        "minimum": {"seconds": 0.0, "answers": 1},
+        "interrupted": False,
+        "cache": {},
+        "server_counters": None,
+        "engine_exited": None,
+        "engine_log": "x.log",
+        "client": {
+            "stamp_source": "kernel",
+            "stamp_uncertainty_ms": 0.001,
+            "tick_ms": 2.0,
+            "workers": 1,
+            "lost_workers": 0,
+            "held_at_cap": 0,
+            "merged_share": 0.0,
+            "cpu_s": 0.1,
+            "busy_share": 0.1,
+            "wall_s": 1.0,
+            "send_lag_ms": lag,
+            "loop_lag_ms": lag,
+            "connections": 1,
+            "connect_ms": lag,
+            "peak_rss_bytes": 1,
+            "gc_collections": 0,
+            "notes": [],
+        },
+    }
+    for dotted, value in changes.items():
+        table, _, key = dotted.rpartition("__")
+        (made[table] if table else made)[key] = as_json(value)
+    return documents.made(CellFacts, made)

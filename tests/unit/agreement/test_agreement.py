@@ -1,0 +1,285 @@
+"""Scores worked out by hand, and what load can do to an answer."""
+
+import dataclasses
+import re
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.agreement import as_json, compare, from_json, interleaved, load_questions, messages_of, warnings
+from harness.agreement.questions import Question, sha256
+from harness.agreement.score import CHANGES, change, fault, loops, right
+from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
+from harness.report.agreement import agreement_lines, agreement_tables
+from tests.factories.documents import made
+
+QUESTIONS = load_questions()
+
+
+def answer(text, outcome="ok", prompt_tokens=20, finish_reason="stop"):
+    return StoredAnswer(
+        text=text,
+        outcome=outcome,
+        finish_reason=finish_reason,
+        prompt_tokens=prompt_tokens,
+        output_tokens=5,
+        error=None,
+    )
+
+
+def question(check, **options):
+    return Question("q", "facts", "?", check, **options)
+
+
+def ideal(asked):
+    """An answer that is right."""
+    if asked.check == "form":
+        return {
+            "yes-or-no": "Yes.",
+            "one-word": "Dog",
+            "digits-only": "7",
+            "comma-list": "red, green, blue",
+            "json-object": '{"name": "Ann"}',
+            "upper-case": "HELLO",
+            "bullet-list": "- apple\n- pear",
+            "numbered-list": "1. cat\n2. dog",
+            "question-mark": "Who is there?",
+            "date": "2024-03-05",
+        }[asked.id]
+    return f"It is {asked.accept[0]}." if asked.accept else asked.answer
+
+
+def test_there_are_enough_questions_of_every_kind_and_each_can_be_answered():
+    assert len(QUESTIONS) >= 50
+    assert len({asked.id for asked in QUESTIONS}) == len(QUESTIONS)
+    assert min(Counter(asked.kind for asked in QUESTIONS).values()) >= 8
+    assert len(Counter(asked.kind for asked in QUESTIONS)) == 6
+    for asked in QUESTIONS:
+        assert right(asked, answer(ideal(asked))), asked.id
+        assert not right(asked, answer("")), asked.id
+        assert not right(asked, answer("Bananas are never 123 in <maybe>")), asked.id
+        assert not right(asked, answer(ideal(asked), outcome="timeout")), asked.id
+
+
+def test_some_of_the_questions_are_some_of_every_kind():
+    order = interleaved(QUESTIONS)
+    assert sorted(asked.id for asked in order) == sorted(asked.id for asked in QUESTIONS)
+    assert len({asked.kind for asked in order[:6]}) == 6
+    assert interleaved([]) == []
+
+
+def test_the_question_itself_is_not_its_answer():
+    """An engine that echoes the prompt must not score; copying is the exception that asks for it."""
+    for asked in QUESTIONS:
+        if asked.kind not in ("copying", "format", "memory", "retrieval"):
+            assert not right(asked, answer(asked.ask)), asked.id
+
+
+def test_memory_and_long_input_are_in_the_chat():
+    for asked in QUESTIONS:
+        messages = messages_of(asked)
+        assert messages[-1][0] == "user"
+        assert [role for role, _ in messages[:-1]] == ["user", "assistant"] * (len(messages) // 2)
+        if asked.haystack:
+            text = messages[-1][1]
+            assert text.count(asked.needle) == 1
+            place = text.index(asked.needle) / len(text)
+            assert place == pytest.approx(asked.depth, abs=0.15)
+            words = len(re.findall(r"\w+|\.", text))
+            assert words == pytest.approx(asked.haystack, abs=35)
+            assert not any(word in text.replace(asked.needle, "") for word in asked.accept)
+
+
+def test_the_chats_never_change():
+    assert sha256(QUESTIONS) == "80cf8b82c21dc3ffe6d31992e840de85882c798a524f06c94018c31a92798cfb"
+    assert from_json(as_json(QUESTIONS)) == QUESTIONS
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "expected"),
+    [
+        (question("number", answer="12"), "3 times 4 is 12.", True),
+        (question("number", answer="12"), "12 is 3 times 4", False),
+        (question("number", answer="1200"), "That is 1,200", True),
+        (question("number", answer="5"), "-5", False),
+        (question("word", accept=("Rome",)), "ROME!", True),
+        (question("word", accept=("Rome",)), "Romeo", False),
+        (question("word", accept=("H2O", "H₂O")), "It is H₂O.", True),
+        (question("text", answer="red, green"), ' "red,  green". ', True),
+        (question("text", answer="red, green"), "Sure: red, green", False),
+        (question("text", answer="Zoë"), "Zoe\u0308", True),
+        (question("form", pattern="[A-Z]+"), "HELLO", True),
+        (question("form", pattern="[A-Z]+"), "HELLO there", False),
+    ],
+)
+def test_checks(asked, text, expected):
+    assert right(asked, answer(text)) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (answer("fine"), None),
+        (answer("", outcome="reset"), "failed"),
+        (answer("", outcome="empty"), "empty"),
+        (answer(" \n"), "empty"),
+        (answer("caf\ufffd"), "garbled"),
+        (answer("a\x00b"), "garbled"),
+        (answer("Zoë ate crème brûlée, 東京, 🙂\n"), None),
+        (answer("no no no no no"), "repeated"),
+        (answer("the big cat the big cat the big cat the big cat"), "repeated"),
+        (answer("!" * 50), "repeated"),
+        (answer("a, b, c, d, e, f"), None),
+        (answer("very very very good"), None),
+    ],
+)
+def test_faults(given, expected):
+    assert fault(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (answer("The sky is blue today."), "same"),
+        (answer("The sky is"), "truncated"),
+        (answer("The sky is red."), "reworded"),
+        (answer(""), "empty"),
+        (answer("The sky", outcome="truncated"), "failed"),
+        (answer("The sk\ufffd"), "garbled"),
+        (answer("The sky the sky the sky the sky the sky"), "repeated"),
+    ],
+)
+def test_what_load_did_to_an_answer(after, expected):
+    assert change(answer("The sky is blue today."), after) == expected
+
+
+def test_what_was_wrong_before_is_not_the_loads_doing():
+    looped = answer("no no no no no no")
+    assert change(looped, answer("no no no no no no no")) == "reworded"
+    assert change(answer("", outcome="empty"), answer("", outcome="empty")) == "same"
+    assert change(answer("", outcome="reset"), answer("here I am")) == "reworded"
+
+
+@given(st.text(), st.text(), st.sampled_from(["ok", "empty", "reset"]))
+def test_any_text_is_scored(before, after, outcome):
+    assert change(answer(before), answer(after, outcome)) in CHANGES
+    for asked in QUESTIONS:
+        assert right(asked, answer(after)) in (True, False)
+    assert change(answer(before), answer(before)) == "same"
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=30), st.integers(1, 8))
+def test_four_in_a_row_is_a_loop(words, size):
+    phrase = [f"w{i}" for i in range(size)]
+    assert loops(" ".join([*words, *phrase * 4]))
+    assert not loops(" ".join(phrase * 3))
+
+
+def stored(texts, saturated=None, prompt_tokens=20):
+    def answers(given):
+        return {asked.id: answer(text, prompt_tokens=prompt_tokens) for asked, text in given.items()}
+
+    return AskedBackend(
+        unloaded=AskedCondition(concurrency=1, answers=answers(texts)),
+        saturated=AskedCondition(concurrency=58, answers=answers(saturated or texts)),
+    )
+
+
+def test_backends_are_compared():
+    good = {asked: ideal(asked) for asked in QUESTIONS}
+    wrong = {asked: text if asked.kind == "facts" else "no idea" for asked, text in good.items()}
+    harmed = {asked: "" if asked.kind == "memory" else text for asked, text in good.items()}
+    found = compare(QUESTIONS, {"a": stored(good, harmed), "b": stored(wrong, prompt_tokens=23)})
+    a, b = found.backends["a"], found.backends["b"]
+    assert a.unloaded.right == len(QUESTIONS)
+    assert b.unloaded.by_kind["facts"] == RightCount(asked=12, right=12)
+    assert b.unloaded.by_kind["arithmetic"].right == 0
+    assert a.under_load["empty"] == 8
+    assert a.saturated.faults["empty"] == 8
+    assert "memory-name" in a.changed["empty"]
+    (pair,) = found.pairs
+    assert pair.same_text == pair.both_right == 12
+    assert pair.only_a_right == len(QUESTIONS) - 12
+    assert pair.p_value < 1e-9
+    assert pair.prompt_tokens_equal == 0
+    assert pair.prompt_tokens_difference == 3
+
+    told = {warning.code: warning.text for warning in warnings(found)}
+    assert told["answers-harmed"] == "a: with 58 questions at once: 8 empty"
+    assert told["answers-differ"].startswith("a is right in 46 questions where b is wrong, and wrong in 0")
+
+    text = "\n".join(agreement_lines(made(Summary, agreement=found)))
+    assert "58/58" in text
+    assert "12/58" in text
+    assert "a / b" in text
+    assert len(agreement_tables(made(Summary, agreement=found))) == 3
+
+
+def test_one_backend_has_no_pairs_and_nobody_has_nothing():
+    good = {asked: ideal(asked) for asked in QUESTIONS}
+    assert len(agreement_tables(made(Summary, agreement=compare(QUESTIONS, {"a": stored(good)})))) == 2
+    assert compare(QUESTIONS, {}) is None
+    assert agreement_tables(made(Summary, agreement=None)) == []
+
+
+def test_equal_backends_have_no_split_to_judge():
+    good = {asked: ideal(asked) for asked in QUESTIONS}
+    (pair,) = compare(QUESTIONS, {"a": stored(good), "b": stored(good)}).pairs
+    assert pair.p_value is None
+    assert list(warnings(made(Agreement, pairs=[pair]))) == list(warnings(None)) == []
+    assert pair.same_text == len(QUESTIONS)
+
+
+def test_a_question_that_cannot_be_checked_is_an_error():
+    from harness.agreement.questions import _check
+    from harness.errors import SpecError
+
+    with pytest.raises(SpecError, match="has no check"):
+        _check(question("word"))
+    with pytest.raises(SpecError, match="last turn must be"):
+        _check(dataclasses.replace(QUESTIONS[0], turns=("one",)))
+
+
+def disagreement(a, b):
+    (pair,) = compare(QUESTIONS, {"a": a, "b": b}).pairs
+    return pair.disagreement
+
+
+def wrong_in(count):
+    return {asked: ideal(asked) if place >= count else "no idea" for place, asked in enumerate(QUESTIONS)}
+
+
+@pytest.mark.parametrize(
+    ("apart", "own", "beyond"),
+    [
+        (0, 0, False),
+        (4, 0, False),  # p 0.06 of 58 against 0 of 58
+        (5, 0, True),
+        (10, 10, False),
+        (12, 6, False),
+        (30, 10, True),
+        (58, 58, False),
+    ],
+)
+def test_answers_disagree_where_more_differ_than_load_changes(apart, own, beyond):
+    steady, shaken = stored(wrong_in(0)), stored(wrong_in(apart), wrong_in(abs(apart - own)))
+    found = disagreement(steady, shaken)
+    assert (found.answers, found.own, found.own_asked) == (apart, own, len(QUESTIONS))
+    assert found.beyond_load is beyond
+    assert disagreement(shaken, steady).beyond_load is beyond
+
+
+def test_other_words_for_the_same_answer_do_not_disagree():
+    good = {asked: ideal(asked) for asked in QUESTIONS}
+    reworded = {
+        asked: f"Well: {text}" if asked.check in ("number", "word") else text for asked, text in good.items()
+    }
+    found = disagreement(stored(good), stored(reworded))
+    assert (found.answers, found.beyond_load) == (0, False)
+
+
+def test_nothing_asked_is_no_disagreement():
+    found = disagreement(stored({}), stored({}))
+    assert (found.answers, found.p_value, found.beyond_load) == (0, None, False)

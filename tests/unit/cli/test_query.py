@@ -1,0 +1,187 @@
+"""`bench query`: SQL over runs, through the whole command."""
+
+import csv
+import io
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.store import RunFolder
+
+ROOT = Path(__file__).resolve().parents[3]
+PUBLISHED = ROOT / "results" / "published"
+RUN = "20261120T123837Z-shared-prefix-8511d8"
+OTHER = "20261120T070251Z-shared-prefix-a8d2cb"
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Two runs of 0.1, the second without most of its cells."""
+    for name in (RUN, OTHER):
+        kept = shutil.ignore_patterns("plots", "logs", "report.html", "workloads")
+        shutil.copytree(PUBLISHED / name, tmp_path / name, ignore=kept)
+    return tmp_path
+
+
+def query(capsys, *words):
+    code = main(["query", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def rows(capsys, results, sql, *words):
+    code, out, err = query(capsys, sql, "--json", "--results", results, *words)
+    assert (code, err) == (ExitCode.OK, "")
+    return json.loads(out)
+
+
+def test_cells_are_those_of_the_summaries(capsys, results):
+    found = rows(capsys, results, "select * from cells order by run, cell")
+    wanted = [
+        (
+            run,
+            cell["cell"],
+            cell["label"],
+            cell["load"]["value"],
+            cell["validity"]["verdict"],
+            cell["ttft_ms"],
+        )
+        for run in (OTHER, RUN)
+        for cell in json.loads((results / run / "summary.json").read_text())["cells"]
+    ]
+    assert [
+        (one["run"], one["cell"], one["label"], one["load_value"], one["validity"], one["ttft_ms_p50"])
+        for one in found
+    ] == [(*one[:-1], one[-1]["p50"]) for one in sorted(wanted, key=lambda one: one[:2])]
+
+
+def test_requests_of_old_folders_start_where_bench_counts_from(capsys, results):
+    """Their files have no start_ns, and nothing that only 0.2 records."""
+    folder = RunFolder(results / RUN)
+    cell = folder.cells()[0]
+    sql = f"select start_ns, retransmits from requests where cell = '{cell}' order by seq"
+    found = rows(capsys, results, sql, "--run", RUN)
+    assert [one["start_ns"] for one in found] == folder.read_cell(cell)[0].requests["start_ns"].tolist()
+    assert {one["retransmits"] for one in found} == {None}
+
+
+@pytest.mark.parametrize("view", ["requests", "events", "telemetry"])
+def test_each_row_has_its_run_and_cell(capsys, results, view):
+    found = rows(capsys, results, f"select distinct run, cell from {view} order by all")
+    wanted = sorted((path.parts[-4], path.parts[-2]) for path in results.glob(f"*/cells/*/{view}.parquet"))
+    assert wanted
+    assert [(one["run"], one["cell"]) for one in found] == wanted
+
+
+def test_integers_are_exact_and_csv_has_a_header(capsys, results):
+    sql = "select max(stamp_ns) as last, null as nothing, 'a,b' as word, 9007199254740993 as big from events"
+    code, out, _err = query(capsys, sql, "--csv", "--results", results)
+    assert code == ExitCode.OK
+    header, values = csv.reader(io.StringIO(out))
+    assert header == ["last", "nothing", "word", "big"]
+    assert int(values[0]) > 0
+    assert values[1:] == ["", "a,b", "9007199254740993"]
+
+
+def test_a_table_fits_in_80_columns_and_says_what_it_leaves_out(capsys, results, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, err = query(capsys, "select * from requests limit 250", "--results", results)
+    assert code == ExitCode.OK
+    assert max(map(len, out.splitlines())) <= 80
+    assert "50 more rows" in err
+
+
+def test_no_rows_are_said(capsys, results):
+    assert "(no rows)" in query(capsys, "select run from cells where false", "--results", results)[1]
+    assert rows(capsys, results, "select run from cells where false") == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "selec 1",
+        "select nothing from cells",
+        "",
+        "select 1; select 2",
+        "copy cells to 'x.csv'",
+        "create table x as select 1",
+        "set threads = 4",
+        "select * from read_csv('/etc/passwd')",
+        "select * from 'http://127.0.0.1:1/x.parquet'",
+        "select cast('a' as integer)",
+    ],
+)
+@pytest.mark.parametrize("form", ["--json", "--csv", None])
+def test_what_cannot_be_asked_is_one_error(capsys, results, sql, form):
+    words = [sql, "--results", results, *([form] if form else [])]
+    code, out, err = query(capsys, *words)
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert len([line for line in err.splitlines() if line.startswith("error: SQL: ")]) == 1
+
+
+def test_a_query_changes_nothing(capsys, results):
+    before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
+    rows(capsys, results, "select count(*) from events e join requests r using (run, cell, seq)")
+    some = next(results.glob("*/cells/*/events.parquet"))
+    assert query(capsys, f"copy cells to '{some}'", "--results", results)[0] == ExitCode.USAGE
+    assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
+
+
+def damage(results, what):
+    if what == "summary":
+        (results / OTHER / "summary.json").write_text("{")
+    else:
+        next((results / OTHER / "cells").glob(f"*/{what}.parquet")).write_bytes(b"not parquet at all")
+
+
+@pytest.mark.parametrize("what", ["summary", "requests", "events"])
+def test_a_damaged_run_is_left_out_with_a_warning(capsys, results, what):
+    damage(results, what)
+    sql = "select distinct run from cells union select distinct run from requests"
+    code, out, err = query(capsys, sql, "--json", "--results", results)
+    assert code == ExitCode.OK
+    assert [one["run"] for one in json.loads(out)] == [RUN]
+    assert err.startswith("warning: ")
+    assert OTHER in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("what", ["summary", "requests", "events"])
+def test_a_damaged_run_that_was_named_is_an_error(capsys, results, what):
+    damage(results, what)
+    code, _out, err = query(capsys, "select 1", "--results", results, "--run", RUN, "--run", OTHER)
+    assert code == ExitCode.USAGE
+    assert OTHER in err
+
+
+def test_no_run_is_an_error(capsys, tmp_path):
+    code, _out, err = query(capsys, "select 1", "--results", tmp_path)
+    assert code == ExitCode.USAGE
+    assert "no runs here" in err
+
+
+def test_only_damaged_runs_are_an_error(capsys, results):
+    shutil.rmtree(results / RUN)
+    damage(results, "summary")
+    code, _out, err = query(capsys, "select 1", "--results", results)
+    assert code == ExitCode.USAGE
+    assert "no run can be read" in err
+
+
+def documented():
+    for block in (ROOT / "docs" / "query.md").read_text().split("```")[1::2]:
+        command, shown = block.strip().removeprefix("$ bench ").rsplit('"\n', 1)
+        yield shlex.split(f'{command}"'), shown
+
+
+@pytest.mark.parametrize(("words", "shown"), list(documented()))
+def test_the_page_shows_what_bench_prints(capsys, monkeypatch, words, shown):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(words) == ExitCode.OK
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == shown.splitlines()

@@ -1,0 +1,112 @@
+"""What is behind standard output and error, or what the machine refuses, ends no command with a traceback."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.host.helper_process import asked_to_stop, in_words
+
+LIST, MISTAKE = ("list", "scenarios"), ("run", "--scenario", "nope", "--backends", "x")
+
+
+def bench(words, redirection, **environment):
+    line = f'exec "$0" -m harness {" ".join(words)} {redirection}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", line, sys.executable], capture_output=True, env={**os.environ, **environment}
+    )
+    assert b"Traceback" not in done.stderr
+    assert b"Exception" not in done.stderr
+    return done
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("words", "redirection", "code"),
+    [
+        (LIST, ">/dev/full", ExitCode.SETUP),
+        (LIST, ">/dev/full 2>&1", ExitCode.SETUP),
+        (LIST, "<&- >&- 2>&-", ExitCode.OK),
+        (MISTAKE, "2>/dev/full", ExitCode.USAGE),
+        (MISTAKE, "2>&-", ExitCode.USAGE),
+    ],
+)
+def test_a_full_or_closed_stream(words, redirection, code, unbuffered):
+    assert bench(words, redirection, PYTHONUNBUFFERED=unbuffered).returncode == code
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_nobody_reads_is_no_success(unbuffered):
+    """With `pipefail` a gate that was cut off has not passed."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *LIST],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (ExitCode.UNREAD, b"")
+
+
+def test_a_mistake_goes_to_no_other_stream():
+    assert bench(MISTAKE, "2>&-").stdout == b""
+
+
+def test_every_character_can_be_printed():
+    code = "from harness.cli import streams; streams.prepare(); print('≈ é')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert done.returncode == 0
+    assert done.stdout == b"\\u2248 \\xe9" + os.linesep.encode()
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_a_closed_terminal_asks_to_stop_unless_nohup_said_otherwise(ignored):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    try:
+        assert (signal.SIGHUP not in asked_to_stop()) is ignored
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "TMPDIR"),
+        (errno.EROFS, "TMPDIR"),
+        (errno.EMFILE, "ulimit"),
+        (errno.ENOMEM, "less load"),
+    ],
+)
+def test_what_the_machine_refuses_is_an_error_in_words(number, hint, monkeypatch, capsys):
+    def refused(_):
+        raise OSError(number, os.strerror(number), "/x/y")
+
+    monkeypatch.setattr("harness.cli.listing.main", refused)
+    assert main(["list", "runs"]) == ExitCode.SETUP
+    told, advice = capsys.readouterr().err.splitlines()
+    assert told == f"error: /x/y: {os.strerror(number).lower()}"
+    assert hint in advice
+
+
+def test_a_defect_is_not_hidden_behind_an_error(monkeypatch):
+    def missing(_):
+        raise FileNotFoundError(errno.ENOENT, "No such file", "/x/y")
+
+    monkeypatch.setattr("harness.cli.listing.main", missing)
+    with pytest.raises(FileNotFoundError):
+        main(["list", "runs"])
+
+
+def test_a_child_says_in_a_line_what_the_machine_refused(capsys):
+    with pytest.raises(SystemExit), in_words("load worker"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert capsys.readouterr().err == "error: load worker: No space left on device\n"

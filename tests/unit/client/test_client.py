@@ -1,0 +1,132 @@
+"""A server may say anything for ever: outside the load it is heard within limits, and its error is one."""
+
+import gzip
+import json
+import re
+import time
+from contextlib import closing
+
+import pytest
+
+from harness.client import Client, Limits, LookUp
+from harness.errors import SetupError
+from harness.untrusted import BadDocumentError
+from tests.factories.hostile import HARMS, head, serving, sized
+
+TIGHT = Limits(total_s=0.7, wire_bytes=1 << 20, body_bytes=2 << 20)
+ROOMY = Limits(total_s=60, wire_bytes=1 << 20, body_bytes=2 << 20)  # so that size is passed before time
+
+
+def ask(say, limits=ROOMY, credentials=(), headers=None, method="GET", **more):
+    with (
+        serving(lambda request: iter([say]) if isinstance(say, bytes) else say()) as url,
+        closing(Client(url, headers, credentials)) as client,
+    ):
+        return client.ask(method, "/v1/models", limits=limits, **more)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_every_harm_ends_within_the_limits_with_one_error(harm):
+    started = time.monotonic()
+    with pytest.raises(SetupError) as raised:
+        ask(HARMS[harm], TIGHT)
+    assert time.monotonic() - started < 30  # of 0.7 s, on a machine with other work
+    assert raised.value.where.startswith("http://127.0.0.1:")
+    assert "/v1/models" in str(raised.value)
+    assert re.search(r"longer than \d+ bytes|within 0.7 s", raised.value.what)
+
+
+@pytest.mark.parametrize("harm", [harm for harm in HARMS if harm != "small gzip bomb"])
+def test_every_harm_ends_for_the_look_ups_of_the_sampler_too(harm):
+    started = time.monotonic()
+    with serving(lambda _: HARMS[harm]()) as url, closing(LookUp({}, TIGHT)) as look_up:
+        try:
+            assert look_up.ask(f"{url}/metrics").status == 103  # it goes on no more
+        except SetupError as error:
+            said = str(error)
+            assert re.search(rf"{url}/metrics: .*(longer than|within 0.7 s|more than|line)", said)
+    assert time.monotonic() - started < 30
+
+
+def test_look_ups_open_again_what_was_closed():
+    heads = []
+
+    def say(request):
+        heads.append(request)
+        return iter([sized(b"x 1\n", "connection: close")])
+
+    with serving(say) as url, closing(LookUp({"a": "b"}, ROOMY)) as look_up:
+        assert (look_up.ask(f"{url}/m?x=1").status, look_up.ask(f"{url}/m").body) == (200, b"x 1\n")
+    assert heads[0].startswith(b"GET /m?x=1 HTTP/1.1\r\n")
+    assert b"a: b\r\n" in heads[0]
+
+
+def test_the_limit_that_was_passed_is_named():
+    with pytest.raises(SetupError, match=r"models: the answer is longer than 1048576 bytes"):
+        ask(HARMS["endless body"], ROOMY)
+    with pytest.raises(SetupError, match=r"models: the head of the answer is longer than 65536 bytes"):
+        ask(HARMS["endless headers"], ROOMY)
+    with pytest.raises(
+        SetupError, match=r"models: the answer is longer than 2097152 bytes once decompressed"
+    ):
+        ask(HARMS["small gzip bomb"], ROOMY)
+    with pytest.raises(SetupError, match=r"models: the answer has more than 200 headers"):
+        ask(sized(b"{}", *["a: b"] * 201), ROOMY)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 100_000])
+def test_what_is_within_the_limits_comes_whole(size):
+    body = json.dumps(["é" * size]).encode()
+    assert ask(sized(body)).document() == ["é" * size]
+    assert ask(sized(gzip.compress(body), "content-encoding: gzip")).body == body
+
+
+def test_an_upload_is_sent_whole(tmp_path):
+    (tmp_path / "weights").write_bytes(bytes(300_000))
+    with (tmp_path / "weights").open("rb") as file:
+        assert ask(sized(b"{}"), method="POST", content=file).ok
+
+
+@pytest.mark.parametrize(
+    "place", ["http://169.254.169.254/key", "https://127.0.0.1/v1/models", "file:///etc/passwd"]
+)
+def test_a_redirect_is_told_and_not_followed(place):
+    answer = ask(sized(b"", f"location: {place}", status="302 Found"))
+    assert not answer.ok
+    assert place in answer.said
+
+
+def test_what_is_no_http_is_an_error_and_no_traceback():
+    for said in (
+        b"\0" * 100,
+        b"SSH-2.0-x\r\n\r\n",
+        b"HTTP/1.1 abc\r\n\r\n",
+        head("a b: c"),
+        b"HTTP/1.1 200 OK\r\n: x\r\n\r\n",
+    ):
+        with pytest.raises(SetupError, match="no answer to GET /v1/models"):
+            ask(said)
+
+
+def test_an_encoding_that_nobody_asked_for_is_refused():
+    with pytest.raises(SetupError, match="content-encoding 'zstd'"):
+        ask(sized(b"{}", "content-encoding: zstd"))
+    with pytest.raises(SetupError, match="damaged"):
+        ask(sized(b"{}", "content-encoding: gzip"))
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"data":[', b'[{"error":'])
+@pytest.mark.parametrize("levels", [65, 900, 100_000])
+def test_deep_json_is_one_error(opening, levels):
+    with pytest.raises(BadDocumentError, match=r"deeper than 64 levels|not JSON"):
+        ask(sized(opening * levels + b"0" + b"]" * levels), Limits()).document()
+
+
+def test_the_key_is_in_nothing_that_is_read():
+    key = "sk-Very/Secret+0123"
+    echo = json.dumps({"error": {"message": f"no: Bearer {key} or {key.upper()}"}, key: "\u202e\x1b[31m"})
+    answer = ask(sized(echo.encode(), status="400 No"), credentials=[key])
+    for found in (answer.text, answer.said, str(answer.document())):
+        assert key.lower() not in found.lower()
+        assert "\x1b" not in found
+        assert "\u202e" not in found

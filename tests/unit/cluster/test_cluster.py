@@ -1,0 +1,184 @@
+"""Load nodes: what is asked for, what keeps a run out of a cluster, and what makes a cell invalid."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.cli.main import command_parser
+from harness.cluster.options import ClusterOptions, asked
+from harness.cluster.refusals import cannot_join, cannot_place
+from harness.errors import SetupError, SpecError
+from harness.load.finalize import Finalized
+from harness.load.spill import Spill, merge, move
+from harness.model import LoadNode
+from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, empty_requests
+from harness.run.options import RunOptions
+from harness.run.prepare import prepare
+from harness.validity import Evidence, judge
+from tests.factories.recorded import facts, records
+
+MS = 1_000_000
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_without_a_cluster_nothing_is_asked():
+    assert asked(None, None, None) is None
+    assert asked("auto", 2, None) == ClusterOptions("auto", 2, 1)
+    assert asked("10.0.0.1:6379", 2, 3).workers == 6
+
+
+def test_several_nodes_do_not_reach_an_engine_that_bench_starts():
+    options = RunOptions("fixed-length", "vllm", launch="simulate", load_from=ClusterOptions("auto", 2))
+    with pytest.raises(SpecError) as raised:
+        prepare(options)
+    assert raised.value.where == "--load-nodes"
+    assert prepare(replace(options, load_from=ClusterOptions("auto", 1))).options.all_workers == 1
+
+
+def test_workers_of_one_machine_are_not_those_of_nodes():
+    with pytest.raises(SpecError) as raised:
+        prepare(
+            RunOptions("fixed-length", "openai=http://h:1", workers=2, load_from=ClusterOptions("auto", 2))
+        )
+    assert raised.value.where == "--workers"
+
+
+@pytest.mark.parametrize(
+    ("given", "flag"),
+    [
+        ((None, 2, None), "--load-nodes"),
+        ((None, None, 1), "--workers-per-node"),
+        (("auto", None, None), "--load-nodes"),
+        (("auto", 0, None), "--load-nodes"),
+        (("auto", 1, 0), "--workers-per-node"),
+    ],
+)
+def test_half_a_request_names_the_flag(given, flag):
+    with pytest.raises(SpecError) as raised:
+        asked(*given)
+    assert raised.value.where == flag
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (RuntimeError("Token authentication is enabled but no authentication token was found"), "token"),
+        (
+            RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.9\n    Python: 3.9"),
+            "2.9",
+        ),
+        (ImportError("No module named 'grpc'"), "grpc"),
+        (ConnectionError("Could not find any running Ray instance.\nMore"), "running Ray instance"),
+    ],
+)
+def test_each_trouble_is_one_line_and_a_hint(error, says):
+    found = cannot_join("h:1", error)
+    assert says in found.what
+    assert "\n" not in found.what
+    assert found.hint
+
+
+def test_too_few_nodes_and_nodes_that_are_taken_are_told_apart():
+    nodes = [{"Resources": {"CPU": 1.0}}, {"Resources": {"CPU": 4.0}}]
+    few, taken = (
+        cannot_place(ClusterOptions("a", 2, 2), nodes),
+        cannot_place(ClusterOptions("a", 2, 1), nodes),
+    )
+    assert isinstance(few, SetupError)
+    assert "CPUs 1, 4" in few.what
+    assert "taken" in taken.what
+
+
+def node(**changes):
+    return LoadNode(
+        **{
+            "name": "a",
+            "address": "10.0.0.1",
+            "kernel": "6",
+            "cpus": 2,
+            "workers": (0,),
+            "lost": None,
+            "clock_offset_ms": 3e6,
+            "clock_uncertainty_ms": 0.1,
+            "drift_ppm": 0.0,
+            "rtt_ms": 0.2,
+            "pings": 200,
+            "path_rtt_ms": 0.2,
+            "start_skew_ms": 0.0,
+            **changes,
+        }
+    )
+
+
+def spread_over_two_nodes(later_ms=0):
+    """Node a has worker 0, node b worker 1, whose TTFT is longer by so much."""
+    rows = [
+        {"sent": i * 10, "texts": [i * 10 + 100 + i % 7 + later_ms * (i % 2), i * 10 + 150]}
+        for i in range(200)
+    ]
+    made = records(*rows)
+    made.requests["worker"] = np.arange(200) % 2
+    return made
+
+
+def codes(nodes, later_ms=0):
+    evidence = Evidence(spread_over_two_nodes(later_ms), facts(nodes=nodes, planned=200))
+    return {str(reason.code): reason for reason in judge(evidence).reasons if reason.code.startswith("node-")}
+
+
+def test_two_nodes_in_step_are_not_doubted():
+    assert codes((node(), node(name="b", workers=(1,)))) == {}
+
+
+def test_a_lost_node_is_named_and_makes_the_cell_invalid():
+    found = codes((node(), node(name="b", workers=(1,), lost="its process was killed")))
+    assert found.keys() == {"node-lost"}
+    assert found["node-lost"].verdict == "INVALID"
+    assert "b (10.0.0.1)" in found["node-lost"].measured
+
+
+@pytest.mark.parametrize(
+    "changes", [{"start_skew_ms": 6.0}, {"clock_uncertainty_ms": 6.0}, {"start_skew_ms": -6.0}]
+)
+def test_starts_apart_or_clocks_unknown_make_it_invalid(changes):
+    found = codes((node(), node(name="b", workers=(1,), **changes)))
+    assert found["node-clock"].verdict == "INVALID"
+
+
+def test_a_node_with_other_answers_is_suspect():
+    found = codes((node(), node(name="b", workers=(1,))), later_ms=20)
+    assert found["node-differs"].verdict == "SUSPECT"
+    assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
+
+
+def test_records_move_as_a_whole_and_unknown_stays(tmp_path):
+    rows = empty_requests(2)
+    rows["outcome"] = Outcome.OK
+    rows["seq"] = [3, 5]
+    rows["intended_ns"], rows["sent_ns"], rows["connect_ns"] = [0, 10 * MS], [MS, UNKNOWN], [7, 7]
+    rows["first_text_ns"] = [5 * MS, UNKNOWN]
+    events = np.array([(3, 1, 1, 9, 5 * MS), (3, 1, 1, 9, 6 * MS)], EVENT_DTYPE)
+    spill = Spill(tmp_path)
+    for row, own in zip(rows, (events, events[:0]), strict=True):
+        spill.add(Finalized(tuple(row.item()), own, "t", "", "", "", Outcome.OK, own["stamp_ns"], 0))
+    spill.close()
+    move(tmp_path, lambda sent: sent // MS + 100)
+    moved = merge([tmp_path], empty_requests(0), "")
+    assert moved.requests["sent_ns"].tolist() == [MS + 101, UNKNOWN]
+    assert moved.requests["intended_ns"].tolist() == [101, 10 * MS + 110]
+    assert moved.requests["first_text_ns"].tolist() == [5 * MS + 101, UNKNOWN]
+    assert moved.requests["connect_ns"].tolist() == [7, 7]
+    assert moved.events["stamp_ns"].tolist() == [5 * MS + 101, 6 * MS + 101]
+    assert moved.requests.dtype == REQUEST_DTYPE
+
+
+@pytest.mark.parametrize("name", ["slurm/load-nodes.sbatch", "kuberay/rayjob.yaml"])
+def test_the_commands_of_the_deploy_files_have_only_flags_that_exist(name):
+    text = (ROOT / "deploy" / name).read_text(encoding="utf-8")
+    command = re.search(r"bench run (?:[^#]*?)(?=\n\S|\n  \w+:|\Z)", text[text.rindex("bench run") :]).group()
+    flags = set(re.findall(r"(?<!\S)--[a-z-]+", command))
+    known = {flag for one in command_parser("run")._actions for flag in one.option_strings}
+    assert {"--cluster", "--load-nodes", "--workers-per-node"} <= flags <= known

@@ -1,0 +1,56 @@
+"""`bench --version`, and the one place that the version stands in."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from harness import __version__
+from harness.host import installation, paths
+from harness.model import GitRevision
+
+ROOT = Path(__file__).resolve().parents[3]
+COMMIT = "0d483a2c91f0aa11bb22cc33dd44ee55ff667788"
+
+
+def git(folder, *words):
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True)
+
+
+def test_a_checkout_tells_where_its_commit_and_whether_it_was_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "first")
+    commit = installation.revision().revision
+    assert installation.version_text() == f"{__version__} (checkout {tmp_path}, commit {commit[:12]})"
+    (tmp_path / "new").touch()
+    assert installation.version_text().endswith(", with changes)")
+
+
+@pytest.mark.parametrize(("told", "kind"), [("", "package"), ("container image", "container image")])
+def test_a_package_tells_the_commit_it_was_built_from(tmp_path, monkeypatch, told, kind):
+    monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(installation, "_COMMIT", tmp_path / "_commit")
+    monkeypatch.setenv("BENCH_INSTALL", told)
+    assert installation.version_text().startswith(f"{__version__} ({kind}")
+    assert installation.version_text().endswith(", commit unknown)")
+    assert installation.revision() is None
+    (tmp_path / "_commit").write_text(f"{COMMIT}\n")
+    assert installation.version_text().endswith(", commit 0d483a2c91f0)")
+    assert installation.revision() == GitRevision(revision=COMMIT, dirty=False)
+
+
+def test_the_command_says_it():
+    done = subprocess.run([sys.executable, "-m", "harness", "--version"], capture_output=True, text=True)
+    assert re.fullmatch(rf"bench {re.escape(__version__)} \(.+, commit \w+(, with changes)?\)\n", done.stdout)
+
+
+def test_the_version_stands_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "version" not in project
+    assert project["dynamic"] == ["version"]
+    assert re.search(rf"^## \[{re.escape(__version__)}\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)

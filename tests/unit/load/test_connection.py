@@ -1,0 +1,96 @@
+"""Whether a request on a connection that closed can have been read: on real sockets, in every order."""
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from harness.load.connection import Connection, connect, transmit
+from harness.load.route import Address, Route
+from harness.load.tcp_info import read_tcp_info
+
+HEAD, BODY = b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n", b"{}"
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Connection, socket.socket]]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        way = Route(Address(socket.AF_INET, listener.getsockname()), "127.0.0.1", None)
+        connection = connect(way, 0, kernel=False)
+        peer, _ = listener.accept()
+        with connection.sock, peer:
+            yield connection, peer
+
+
+def reset(peer: socket.socket) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+def send(connection: Connection) -> None:
+    with select.epoll() as poller:
+        poller.register(connection.fd, select.POLLIN)
+        connection.before = read_tcp_info(connection.sock)
+        transmit(connection, poller, HEAD, BODY)
+    time.sleep(0.05)  # whatever it provokes arrives
+
+
+def test_an_idle_connection_is_open_until_a_close_reaches_it(pair: tuple[Connection, socket.socket]) -> None:
+    connection, peer = pair
+    assert connection.still_open()
+    peer.close()
+    assert not connection.still_open()
+
+
+def test_bytes_that_nobody_asked_for_spoil_an_idle_connection(pair: tuple[Connection, socket.socket]) -> None:
+    connection, peer = pair
+    peer.send(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+    assert not connection.still_open()
+
+
+def test_a_close_ahead_of_the_send_is_proof(pair: tuple[Connection, socket.socket]) -> None:
+    connection, peer = pair
+    peer.close()
+    send(connection)
+    assert connection.surely_unread()
+
+
+def test_a_reset_ahead_of_the_send_takes_no_byte(pair: tuple[Connection, socket.socket]) -> None:
+    connection, peer = pair
+    reset(peer)
+    send(connection)
+    assert connection.refused
+    assert connection.surely_unread()
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 0.1])
+def test_a_close_after_the_request_was_read_is_none(
+    pair: tuple[Connection, socket.socket], wait_s: float
+) -> None:
+    connection, peer = pair
+    send(connection)
+    assert peer.recv(4096) == HEAD + BODY
+    time.sleep(wait_s)
+    peer.close()
+    time.sleep(0.05)
+    assert not connection.surely_unread()
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_a_reset_after_the_send_is_none(pair: tuple[Connection, socket.socket], read: bool) -> None:
+    connection, peer = pair
+    send(connection)
+    if read:
+        peer.recv(4096)
+    reset(peer)
+    time.sleep(0.05)
+    assert not connection.surely_unread()
+
+
+def test_an_open_connection_proves_nothing(pair: tuple[Connection, socket.socket]) -> None:
+    connection, _ = pair
+    send(connection)
+    assert not connection.surely_unread()

@@ -1,0 +1,260 @@
+"""Events out of bodies: engines' habits one by one, and any stream against the plain reference."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.load.sse import parse_document, parse_events
+from harness.records.layout import UNKNOWN, EventKind
+from tests.factories.answers import DONE, FINISH, USAGE, delta, event
+from tests.factories.sse_reference import read_stream
+
+
+def kinds(body: bytes) -> list[EventKind]:
+    return [EventKind(kind) for kind in parse_events(body, ended=True).kinds]
+
+
+def test_role_chunk_text_finish_usage_done() -> None:
+    body = b"".join(map(event, [delta("", role="assistant"), delta("Hel"), delta("lo"), FINISH, USAGE, DONE]))
+    parsed = parse_events(body, ended=True)
+    assert kinds(body) == [
+        EventKind.OTHER,
+        EventKind.TEXT,
+        EventKind.TEXT,
+        EventKind.OTHER,
+        EventKind.USAGE,
+        EventKind.DONE,
+    ]
+    assert parsed.text() == "Hello"
+    assert parsed.finish_reason == "stop"
+    assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (11, 4, 7)
+    assert parsed.done
+    assert sum(parsed.sizes) == len(body)
+
+
+@pytest.mark.parametrize(
+    ("payload", "kind", "text"),
+    [
+        (delta(role="assistant"), EventKind.OTHER, ""),
+        (b'{"choices":[{"delta":{"content":null}}]}', EventKind.OTHER, ""),
+        (delta(None, reasoning="hm"), EventKind.REASONING, "hm"),
+        (delta(None, reasoning_content="hm"), EventKind.REASONING, "hm"),
+        (delta(None, reasoning="hm", reasoning_content="hm"), EventKind.REASONING, "hm"),
+        (delta("a", reasoning="hm"), EventKind.TEXT, "hma"),
+        (
+            delta(None, tool_calls=[{"index": 0, "function": {"arguments": '{"a":'}}]),
+            EventKind.TOOL_CALL,
+            '{"a":',
+        ),
+        (delta(None, tool_calls=[{"index": 0, "function": {"name": "f"}}]), EventKind.TOOL_CALL, "f"),
+        (b'{"choices":[{"index":0,"text":"abc"}]}', EventKind.TEXT, "abc"),
+        (b'{"choices":[{"delta":{"content":[{"type":"text","text":"ab"}]}}]}', EventKind.TEXT, "ab"),
+        (b'{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}', EventKind.TEXT, "ab"),
+        (b'{"choices":[]}', EventKind.OTHER, ""),
+    ],
+)
+def test_payload_kinds(payload: bytes, kind: EventKind, text: str) -> None:
+    parsed = parse_events(event(payload), ended=True)
+    assert (list(parsed.kinds), parsed.text()) == ([kind], text)
+
+
+def test_comments_and_keep_alives_are_counted_apart() -> None:
+    body = b": keepalive 1/9\n\n" + event(delta("x")) + b":\n\n: note\n" + event(delta("y"))
+    assert kinds(body) == [EventKind.COMMENT, EventKind.TEXT, EventKind.COMMENT, EventKind.TEXT]
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+def test_every_line_end(line_end: bytes) -> None:
+    body = b"".join(event(data, line_end) for data in [delta("a"), delta("b"), DONE])
+    parsed = parse_events(body, ended=True)
+    assert (parsed.text(), parsed.done) == ("ab", True)
+    assert sum(parsed.sizes) == len(body)
+
+
+def test_a_carriage_return_may_be_half_of_a_line_end() -> None:
+    body = event(delta("a"), b"\r\n")[:-1] + event(delta("b"), b"\r\n") + event(delta("c"), b"\r\n")
+    parsed = parse_events(body, ended=True)
+    assert parsed.text() == "abc"
+    assert parsed.sizes.tolist() == [len(event(delta("a"), b"\r\n")) - 1] + 2 * [
+        len(event(delta("b"), b"\r\n"))
+    ]
+
+
+def test_data_over_several_lines_and_without_the_space() -> None:
+    body = b'event: message\nid: 1\ndata:{"choices":[{"delta":\ndata: {"content":"x"}}]}\n\n'
+    assert parse_events(body, ended=True).text() == "x"
+
+
+def test_usage_in_every_chunk_keeps_the_last_and_the_text_kind() -> None:
+    chunks = []
+    for count in (1, 2, 3):
+        chunk = json.loads(delta("t"))
+        chunk["usage"] = {"prompt_tokens": 5, "completion_tokens": count}
+        chunks.append(event(json.dumps(chunk).encode()))
+    parsed = parse_events(b"".join(chunks), ended=True)
+    assert list(parsed.kinds) == [EventKind.TEXT] * 3
+    assert (parsed.prompt_tokens, parsed.output_tokens, parsed.cached_tokens) == (5, 3, UNKNOWN)
+
+
+def test_llama_cpp_timings_stand_in_for_usage() -> None:
+    chunk = b'{"choices":[],"timings":{"cache_n":30,"prompt_n":6,"predicted_n":9}}'
+    parsed = parse_events(event(chunk), ended=True)
+    assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (36, 30, 9)
+
+
+@pytest.mark.parametrize("wrong", ["-1", "true", '"7"', "1e9", "99999999999"])
+def test_counts_that_are_no_counts_stay_unknown(wrong: str) -> None:
+    body = event(f'{{"choices":[],"usage":{{"completion_tokens":{wrong}}}}}'.encode())
+    assert parse_events(body, ended=True).output_tokens == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b'data: {"error":{"message":"out of memory","code":500}}',
+        b'data: {"object":"error","message":"out of memory"}',
+        b'event: error\ndata: {"detail":"out of memory"}',
+        b'error: {"code":500,"message":"out of memory"}',
+        b'{"error":"out of memory","error_type":"overloaded"}',
+        b"event: error\ndata: out of memory",
+    ],
+)
+def test_error_events(block: bytes) -> None:
+    parsed = parse_events(event(delta("a")) + block + b"\n\n", ended=True)
+    assert list(parsed.kinds) == [EventKind.TEXT, EventKind.ERROR]
+    assert parsed.error == "out of memory"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [b"data: {", b"data: [1]", b"data: \xff", b'data: {"choices":' + b"[" * 100_000],
+)
+def test_malformed_events_do_not_lose_the_others(block: bytes) -> None:
+    parsed = parse_events(event(delta("a")) + block + b"\n\n" + event(delta("b")), ended=True)
+    assert parsed.malformed
+    assert parsed.text() == "ab"
+
+
+@pytest.mark.parametrize("block", [b"foo: bar", b"id: 7\nretry: 10", b"id", b"<html>"])
+def test_fields_without_a_meaning_are_ignored(block: bytes) -> None:
+    body = event(delta("a")) + block + b"\n\n" + block + b"\n" + event(delta("b"))
+    parsed = parse_events(body, ended=True)
+    assert (kinds(body), parsed.text(), parsed.malformed) == ([EventKind.TEXT] * 2, "ab", "")
+    assert sum(parsed.sizes) == len(body)
+
+
+def test_a_byte_order_mark_is_skipped_at_the_start_only() -> None:
+    body = b"\xef\xbb\xbf" + event(delta("a"))
+    parsed = parse_events(body, ended=True)
+    assert (parsed.text(), list(parsed.sizes)) == ("a", [len(body)])
+    assert parse_events(event(delta("a")) + body, ended=True).text() == "a"
+
+
+def test_a_tool_call_begins_with_its_name_which_counts_once() -> None:
+    def call(**function: str) -> bytes:
+        return event(delta(None, tool_calls=[{"index": 0, "id": "c", "function": function}]))
+
+    body = call(name="look_up", arguments="") + call(name="look_up", arguments="") + call(arguments="{}")
+    parsed = parse_events(body, ended=True)
+    assert list(parsed.kinds) == [EventKind.TOOL_CALL, EventKind.OTHER, EventKind.TOOL_CALL]
+    assert (list(parsed.chars), parsed.text()) == ([7, 0, 2], "look_up{}")
+    assert json.loads(parsed.tool_calls()) == [{"id": "c", "name": "look_up", "arguments": "{}"}]
+
+
+def _counted(content: str, count: int | None) -> bytes:
+    usage = {} if count is None else {"usage": {"completion_tokens": count}}
+    return event(json.dumps({"choices": [{"index": 0, "delta": {"content": content}}], **usage}).encode())
+
+
+@pytest.mark.parametrize(
+    ("chunks", "first"),
+    [
+        ([("", 0), ("abc", 3), ("d", 4)], 3),
+        ([("", 2), ("abc", None)], 2),  # counted ahead of the text
+        ([("", 0), ("abc", None), ("d", 4)], UNKNOWN),
+        ([("a", None), ("b", None)], UNKNOWN),
+    ],
+)
+def test_tokens_by_the_first_text_event(chunks: list[tuple[str, int | None]], first: int) -> None:
+    body = b"".join(_counted(content, count) for content, count in chunks)
+    assert parse_events(body, ended=True).first_tokens == first
+
+
+def test_last_event_without_its_empty_line_counts_only_when_the_body_is_whole() -> None:
+    body = event(delta("a")) + b"data: " + delta("b")
+    assert parse_events(body, ended=True).text() == "ab"
+    assert parse_events(body, ended=False).text() == "a"
+
+
+def test_surrogate_halves_in_two_events_become_one_character() -> None:
+    halves = [delta("@").replace(b"@", half) for half in (b"\\ud83d", b"\\ude00")]
+    assert parse_events(b"".join(map(event, halves)), ended=True).text() == "😀"
+    assert parse_events(event(halves[0]), ended=True).text() == "\ufffd"
+
+
+def test_whole_json_answer() -> None:
+    body = (
+        b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],'
+        b'"usage":{"completion_tokens":1}}'
+    )
+    parsed = parse_document(body)
+    assert (list(parsed.kinds), parsed.text(), parsed.output_tokens) == ([EventKind.TEXT], "Hi", 1)
+
+
+def test_equal_events_are_read_without_parsing_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"".join(event(delta(f"w{i}")) for i in range(500))
+    calls = []
+    monkeypatch.setattr(
+        "harness.load.payload.json.loads", lambda text: calls.append(1) or json.JSONDecoder().decode(text)
+    )
+    parsed = parse_events(body, ended=True)
+    assert parsed.text() == "".join(f"w{i}" for i in range(500))
+    assert len(calls) < 5
+
+
+# Streams that mix what engines send; texts include what must be escaped in JSON.
+_texts = st.one_of(
+    st.sampled_from(["", " the", "\n", '"', "\\", "é", "😀", "data: ", "\u2028", '"}}]}\n\n', "\x00"]),
+    st.text(max_size=6),
+)
+_payloads = st.one_of(
+    st.builds(delta, _texts, ascii_only=st.booleans()),
+    st.builds(delta, _texts, ascii_only=st.booleans()),
+    st.builds(lambda text: delta(None, reasoning=text), _texts),
+    st.sampled_from([DONE, FINISH, USAGE, b'{"error":"x"}', b"{", b"[]", b"", delta(role="assistant")]),
+)
+_blocks = st.one_of(
+    st.builds(
+        lambda data, sep: b"data: " + data + sep,
+        _payloads,
+        st.sampled_from([b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r"]),
+    ),
+    st.sampled_from(
+        [b": hi\n\n", b"\n", b"\r\n", b"event: ping\n\n", b"data\n\n", b"junk\n\n", b"id: 1\n", b"\xff\n\n"]
+    ),
+)
+streams = st.lists(_blocks, max_size=25).map(b"".join)
+
+
+@settings(max_examples=4 * settings().max_examples)
+@given(streams, st.booleans())
+def test_any_stream_reads_like_the_reference(body: bytes, ended: bool) -> None:
+    parsed, reference = parse_events(body, ended=ended), read_stream(body, ended=ended)
+    assert "".join(parsed.texts) == reference.text
+    assert len(parsed.kinds) == len(parsed.sizes) == len(parsed.chars) == reference.events
+    assert sum(1 for chars in parsed.chars if chars) == reference.text_events
+    ends = [sum(parsed.sizes[: i + 1]) for i in range(len(parsed.sizes))]
+    assert ends == reference.ends
+    assert parsed.done == reference.done
+    assert bool(parsed.malformed) == reference.malformed
+    assert parsed.kinds.count(EventKind.ERROR) == reference.errors
+
+
+@given(streams, st.data())
+def test_a_cut_body_reads_like_the_reference(body: bytes, data: st.DataObject) -> None:
+    cut = body[: data.draw(st.integers(0, len(body)))]
+    parsed, reference = parse_events(cut, ended=False), read_stream(cut, ended=False)
+    assert "".join(parsed.texts) == reference.text
+    assert len(parsed.kinds) == reference.events

@@ -1,0 +1,149 @@
+"""Figures that can be worked out, false alarms counted, and the defects that other load generators have."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
+from harness.metrics.arrivals import _gamma_cdf as gamma_cdf
+from harness.records.request_table import RequestTable
+from harness.spec.scenario import Segment
+from harness.validity import Evidence, judge
+from harness.workload.arrivals import Profile, arrivals
+from tests.factories.recorded import facts, load, records
+
+MS = 1_000_000
+METRONOME = np.arange(500) * 10 * MS
+
+
+def drawn(process="poisson", rate=50.0, count=1000, seed=1, **options):
+    return arrivals(process, rate, count, seed, **options)
+
+
+def test_statistics_tell_a_metronome_from_chance_from_bursts():
+    metronome, chance = Statistics.of(METRONOME), Statistics.of(drawn(count=20_000))
+    bursts = Statistics.of(drawn(count=20_000) // (1000 * MS) * (1000 * MS))
+    assert metronome.gap_cv == 0
+    assert metronome.dispersion < 0.05
+    assert metronome.rate_per_s == pytest.approx(100)
+    assert chance.gap_cv == pytest.approx(1, abs=0.03)
+    assert chance.dispersion == pytest.approx(1, abs=0.06)
+    assert bursts.dispersion > 10
+
+
+@pytest.mark.parametrize("burstiness", [0.25, 1.0, 4.0])
+def test_false_alarms_are_about_one_in_a_thousand(burstiness):
+    process = "poisson" if burstiness == 1 else "gamma"
+    schedules = (drawn(process, count=200, seed=seed, burstiness=burstiness) for seed in range(600))
+    wrong = sum(compare(times, times, burstiness).verdict != "kept" for times in schedules)
+    assert wrong <= 5
+
+
+def test_what_was_sent_late_by_little_is_still_the_process():
+    asked = drawn()
+    late = np.sort(asked + np.random.default_rng(3).integers(0, MS, len(asked)))
+    found = compare(asked, late, 1.0)
+    assert found.verdict == "kept"
+    assert found.against == "Poisson"
+
+
+@pytest.mark.parametrize(
+    ("sent", "reason"),
+    [
+        (drawn("constant"), "gap_cv, dispersion, ks"),  # a metronome that says it is Poisson
+        (drawn() // (200 * MS) * (200 * MS), "ks"),  # sent in ticks
+        (drawn("gamma", burstiness=0.3), "gap_cv, dispersion, ks"),
+        (np.sort(np.concatenate([drawn(count=500), drawn(count=500, seed=2)])), "ks"),  # twice the rate
+    ],
+)
+def test_what_is_not_poisson_is_found(sent, reason):
+    found = compare(drawn(), np.sort(sent), 1.0)
+    assert found.verdict == "differs"
+    assert set(reason.split(", ")) <= set(found.reason.split(", "))
+
+
+def test_constant_gaps_may_jitter_but_not_be_chance():
+    jitter = np.sort(METRONOME + np.random.default_rng(1).integers(0, 3 * MS, len(METRONOME)))
+    assert compare(METRONOME, jitter, None).verdict == "kept"
+    found = compare(METRONOME, drawn(rate=100, count=500), None)
+    assert {"gap_cv", "dispersion"} <= set(found.reason.split(", "))
+
+
+def test_a_bursty_trace_is_tested_against_itself():
+    trace = drawn("gamma", rate=5, burstiness=0.2, count=800) // (3000 * MS) * (3000 * MS)
+    late = trace + np.arange(len(trace)) % 20 * 50_000
+    found = compare(trace, np.sort(late), None)
+    assert found.verdict == "kept"
+    assert found.against == "its schedule"
+    assert found.request_table["dispersion"] > 3
+    smoothed = np.linspace(trace[0], trace[-1], len(trace)).astype(np.int64)
+    assert compare(trace, smoothed, None).verdict == "differs"
+
+
+def test_few_or_simultaneous_arrivals_are_not_tested():
+    few = drawn(count=MIN_ARRIVALS - 1)
+    assert compare(few, few, 1.0).verdict == "not tested"
+    at_once = np.zeros(200, np.int64)
+    assert compare(at_once, at_once, None).reason == "all at one moment"
+    assert compare(few[:0], few[:0], 1.0).arrivals == 0
+
+
+def made(asked, sent):
+    rows = records(*({"intended": 0, "texts": [1]} for _ in asked))
+    rows.requests["intended_ns"], rows.requests["sent_ns"] = asked, sent
+    return rows
+
+
+LOAD = load("rate", 50, arrival="poisson", over_cap="wait", profile=[])
+
+
+def test_a_closed_loop_has_no_arrivals_and_a_ramp_is_its_own_process():
+    asked = drawn(profile=Profile([Segment(20, 0.1, 2)]))
+    rows = made(asked, asked + 1000).requests
+    assert compare_cell(rows, load("concurrency", 4)) is None
+    assert compare_cell(rows, LOAD).verdict == "differs"
+    assert (
+        compare_cell(rows, load("rate", 50, arrival="poisson", profile=[{"seconds": 20}])).verdict == "kept"
+    )
+    gamma = drawn("gamma", burstiness=0.5)
+    of_gamma = load("rate", 50, arrival="gamma", burstiness=0.5)
+    assert compare_cell(made(gamma, gamma).requests, of_gamma).against == "gamma, burstiness 0.5"
+
+
+def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
+    starts = drawn(count=400)
+    asked = RequestTable.of((((9, 9, -1, i // 2, i % 2, -1, -1), "", ()) for i in range(800)), [])
+    times = np.repeat(starts, 2)
+    times[1::2] += MS  # the second turn, after the answer
+    rows = made(times, times).requests
+    assert compare_cell(rows, LOAD).verdict == "differs"
+    assert compare_cell(rows, LOAD, asked).verdict == "kept"
+
+
+def test_a_cell_that_did_not_keep_its_process_is_suspect():
+    asked = drawn()
+    kept, ticks = (
+        made(asked, asked + 1000),
+        made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS),
+    )
+    told = facts(load=LOAD)
+    assert "arrivals-differ" not in [r.code for r in judge(Evidence(kept, told)).reasons]
+    (reason,) = [r for r in judge(Evidence(ticks, told)).reasons if r.code == "arrivals-differ"]
+    assert reason.verdict == "SUSPECT"
+    assert "KS distance" in reason.measured
+    assert "KS distance 0 to" in reason.limit
+    assert reason.limit.endswith("(Poisson)")
+
+
+@given(st.sampled_from([1, 2, 3, 8]), st.floats(0.001, 60))
+def test_gamma_distribution_of_whole_shapes(shape, value):
+    # P(shape, x) = 1 - exp(-x) Σ_{k < shape} x^k / k!
+    expected = 1 - math.exp(-value) * sum(value**k / math.factorial(k) for k in range(shape))
+    assert gamma_cdf(shape, np.array([value]))[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_gamma_distribution_at_its_ends():
+    assert gamma_cdf(0.3, np.array([0.0, 1e9])).tolist() == [0.0, pytest.approx(1)]

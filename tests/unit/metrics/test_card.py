@@ -1,0 +1,92 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from msgspec.structs import asdict
+
+from harness.metrics.card import describe
+from harness.model import CardLoad, ChatCount, WorkloadCard
+from harness.records.request_table import Part, RequestTable
+from harness.report.card import card_lines
+
+S = 1_000_000_000
+
+
+def requested(*rows):
+    """Each: max_tokens, content_tokens, kind, shared parts, session, turn."""
+    return RequestTable.of(
+        (
+            ((output, content, -1, session, turn, -1, -1), kind, shared)
+            for output, content, kind, shared, session, turn in rows
+        ),
+        [],
+    )
+
+
+SHARED = (Part(1, 32), Part(2, 10))
+ROWS = (
+    (8, 100, "usual", SHARED, -1, 0),
+    (8, 60, "usual", SHARED, -1, 0),
+    (16, 40, "odd", SHARED[:1], -1, 0),
+)
+
+
+def test_figures_worked_out_on_paper():
+    card = describe(requested(*ROWS), 1, None)
+    assert (card.requests, card.warmup_requests) == (2, 1)
+    assert card.input_tokens.mean == pytest.approx(200 / 3)
+    assert (card.input_tokens.min, card.input_tokens.max) == (40, 100)
+    assert card.output_tokens.p50 == 8
+    assert card.kinds == {"usual": 2, "odd": 1}
+    sharing = card.sharing
+    assert sharing.radix_hit_rate == pytest.approx((42 + 32) / 200)
+    assert sharing.block_hit_rate == pytest.approx((32 + 32) / 200)
+    assert sharing.unique_share == pytest.approx(1 - 74 / 200)
+    assert sharing.sharing_requests == 2
+    assert card.sessions is None
+    assert card.arrivals is None
+
+
+def test_histograms_hold_every_request():
+    rows = [(1 + i % 50, 1 + i * 7 % 900, "", (), -1, 0) for i in range(300)]
+    card = describe(requested(*rows), 0, None)
+    for histogram in (card.input_tokens.histogram, card.output_tokens.histogram):
+        assert sum(histogram.counts) == 300
+        assert len(histogram.edges) == len(histogram.counts) + 1
+        assert np.all(np.diff(histogram.edges) > 0)
+
+
+def test_sessions_and_arrivals():
+    rows = [(8, 20, "", (), i // 2, i % 2) for i in range(6)]
+    card = describe(requested(*rows), 0, np.arange(50) * S)
+    assert card.sessions == ChatCount(count=3, turns_mean=2.0, turns_max=2)
+    assert card.arrivals.rate_per_s == pytest.approx(1)
+    assert card.arrivals.gap_cv == pytest.approx(0)
+    assert describe(requested(*rows), 0, np.zeros(50, np.int64)).arrivals is None
+
+
+def test_a_card_as_text():
+    def card(figures):
+        load = CardLoad(kind="rate", value=2.0, process="poisson")
+        return WorkloadCard(**asdict(figures), load=load, sha256="ab" * 32, exact_lengths=False)
+
+    told = card(describe(requested(*ROWS), 1, np.arange(50) * S))
+    text = "\n".join(card_lines(told))
+    assert "open loop, 2 requests/s: 2 requests after 1 to warm up, sha256 abababababab" in text
+    assert "approximate" in text
+    assert "37.0% of 200 prompt tokens were in a prompt before (32.0% in blocks of 16), in 2 requests" in text
+    assert "poisson: 1.00/s, gap CV 0.00" in text
+    alone = card(describe(requested((8, 9, "", (), -1, 0)), 0, None))
+    lines = "\n".join(card_lines(alone))
+    assert "input   9 tokens each" in lines
+    assert "none of 9 prompt tokens" in lines
+
+
+def test_every_shipped_scenario_has_a_card():
+    command = [sys.executable, "-m", "harness", "list", "scenarios"]
+    done = subprocess.run([*command, "-v"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    names = [line.split()[0] for line in listed.stdout.splitlines()[1:]]
+    assert [name for name in names if f"{name}\n" not in done.stdout] == []
+    assert done.stdout.count("sha256") >= len(names)

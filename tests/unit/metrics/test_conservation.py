@@ -1,0 +1,222 @@
+"""Each law holds on records that are right, and fails when one record or figure is made wrong."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from harness.metrics import conservation
+from harness.metrics.conservation import Cell, laws
+from harness.metrics.throughput import measured_window, rates, work_shares
+from harness.model import Requests
+from harness.records.layout import Outcome
+from harness.records.series import Samples, Telemetry
+from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
+from tests.factories import documents
+from tests.factories.recorded import MS, facts, load, records
+
+CLOSED = load("concurrency", 8)
+OPEN = load("rate", 10.0, arrival="constant", over_cap="wait")
+
+
+def closed_loop(waves=4, slots=8, took_ms=100):
+    rows = [
+        {
+            "sent": took_ms * wave,
+            "texts": [took_ms * wave + 50, took_ms * (wave + 1)],
+            "tokens": 2,
+            "prompt": 5,
+        }
+        for wave in range(waves)
+        for _ in range(slots)
+    ]
+    return records(*rows)
+
+
+def open_loop(count=60, took_ms=300):
+    rows = [
+        {"sent": 100 * i, "texts": [100 * i + took_ms // 2, 100 * i + took_ms], "tokens": 2, "prompt": 5}
+        for i in range(count)
+    ]
+    return records(*rows)
+
+
+def overloaded(count=80):
+    """One answer at a time, 50 ms each, 40 requests/s offered."""
+    return records(*[{"sent": 25 * i, "texts": [50 * i + 25, 50 * i + 50]} for i in range(count)])
+
+
+def cell(made, point=CLOSED, telemetry=None, **changes):
+    requests = made.requests
+    window = measured_window(requests, point.slots)
+    shares = work_shares(requests, made.events, window, closed_loop=point.slots is not None)
+    outcomes = {"ok": int((requests["outcome"] == Outcome.OK).sum())}
+    outcomes["failed"] = len(requests) - outcomes["ok"]
+    counts = documents.made(Requests, planned=len(requests), unsent=0, outcomes=outcomes)
+    shown = rates(made, window, shares)
+    return Cell(made, facts(load=point, **changes), window, shown, shares, counts, telemetry or Telemetry())
+
+
+def law(given, name):
+    (found,) = (one for one in laws(given) if name in one.law)
+    return found
+
+
+def with_rates(given, **factors):
+    wrong = {name: given.rates[name] * factor for name, factor in factors.items()}
+    return replace(given, rates={**given.rates, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("made", "point"), [(closed_loop(), CLOSED), (open_loop(), OPEN), (overloaded(), OPEN)]
+)
+def test_no_law_fails_where_everything_is_right(made, point):
+    counted = {"prompt_tokens": float(np.maximum(made.requests["prompt_tokens"], 0).sum()),
+               "output_tokens": float(made.requests["output_tokens"].sum())}  # fmt: skip
+    found = laws(cell(made, point, server_counters=counted))
+    assert [one for one in found if one.holds is False] == []
+    assert all(one.why for one in found if one.holds is None)
+
+
+@pytest.mark.parametrize("factor", [1.4, 0.6])
+def test_littles_law_finds_a_rate_with_an_edge_bias(factor):
+    given = cell(closed_loop())
+    assert law(given, "Little").holds
+    found = law(with_rates(given, requests_per_s=factor), "Little")
+    assert found.holds is False
+    assert (found.measured, found.expected) == (pytest.approx(8), pytest.approx(8 * factor))
+    (reason,) = [
+        one
+        for one in judge(Evidence(given.records, given.facts, laws=[found])).reasons
+        if one.code == "does-not-add-up"
+    ]
+    assert reason.verdict == "INVALID"
+    assert reason.measured.startswith("Little's law: in flight = requests/s × time in system: 8")
+
+
+def test_littles_law_counts_failures_as_in_flight():
+    made = closed_loop()
+    made.requests["outcome"][9::8] = Outcome.TIMEOUT
+    assert law(cell(made), "Little").holds
+
+
+def test_littles_law_in_an_open_loop():
+    given = cell(open_loop(), OPEN)
+    assert law(given, "Little").measured == pytest.approx(3, rel=0.02)
+    assert law(given, "Little").holds
+    assert law(with_rates(given, requests_per_s=1.4), "Little").holds is False
+
+
+def test_too_few_answers_are_not_judged():
+    rows = [{"sent": 0, "texts": [100]}, {"sent": 100, "texts": [1900]}, {"sent": 0, "texts": [900]}]
+    rows += [{"sent": 900, "texts": [1000]}]
+    found = law(cell(records(*rows), load("concurrency", 2)), "Little")
+    assert (found.holds, found.why) == (None, "too few answers to tell")
+
+
+def test_tokens_go_with_answers():
+    given = cell(closed_loop())
+    assert law(given, "tokens/s").holds
+    found = law(with_rates(given, output_tokens_per_s=1.1), "tokens/s")
+    assert found.holds is False
+    assert found.measured / found.expected == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(1, "SUSPECT"), (30, "INVALID")])
+def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
+    given = cell(closed_loop(), server_counters={"prompt_tokens": 160.0, "output_tokens": 64.0 + more})
+    assert law(given, "prompt tokens").holds
+    found = law(given, "output tokens")
+    assert (found.measured, found.expected, found.holds) == (64 + more, 64, False)
+    (reason,) = judge(Evidence(given.records, given.facts, laws=[found])).reasons[-1:]
+    assert (reason.code, reason.verdict) == ("does-not-add-up", verdict)
+    assert "other clients" in reason.hint
+
+
+def test_what_the_engine_counted_for_a_failed_request_is_not_known():
+    made = closed_loop()
+    made.requests["outcome"][3] = Outcome.TRUNCATED
+    found = law(cell(made, server_counters={"output_tokens": 64.0}), "output tokens")
+    assert (found.holds, found.why[:26]) == (None, "requests without an answer")
+
+
+def test_another_clients_requests_show_in_the_engines_gauges():
+    at_ns = np.arange(0, 400, 10, dtype=np.int64) * MS
+    for running, holds in ((8.0, True), (3.0, True), (11.0, False)):
+        series = {
+            "engine.running": Samples(at_ns, np.full(len(at_ns), running)),
+            "engine.waiting": Samples(at_ns, np.zeros(len(at_ns))),
+        }
+        found = law(cell(closed_loop(), telemetry=Telemetry(series)), "gauges")
+        assert (found.measured, found.holds) == (pytest.approx(running), holds)
+
+
+@pytest.mark.parametrize(("made", "growing"), [(open_loop(), False), (overloaded(), True)])
+def test_arrivals_are_served_or_left_over(made, growing):
+    given = cell(made, OPEN)
+    found = law(given, "arrivals")
+    assert found.holds
+    assert (conservation.backlog_growth(made, given.window) > 5) is growing
+    assert law(with_rates(given, requests_per_s=1.2), "arrivals").holds is False
+
+
+def test_arrivals_that_were_dropped_are_neither():
+    made = open_loop()
+    made.requests["outcome"][20:25] = Outcome.DROPPED
+    for name in ("sent_ns", "end_ns"):
+        made.requests[name][20:25] = -1
+    assert law(cell(made, OPEN), "arrivals").holds
+
+
+def test_a_lost_record_is_missed():
+    given = cell(closed_loop())
+    assert law(given, "planned").holds
+    found = law(replace(given, counts=documents.changed(given.counts, planned=33)), "planned")
+    assert (found.measured, found.expected, found.holds) == (32, 33, False)
+    warm = documents.made(Requests, planned=32, unsent=3, outcomes={"ok": 31})
+    assert law(replace(given, counts=warm), "planned").why == "requests of the warm-up were never due"
+
+
+def test_slots_hold_one_request_each():
+    made = closed_loop()
+    assert law(cell(made), "no more than slots").holds
+    made.requests["sent_ns"][8] -= 50 * MS  # before the answer of its slot had ended
+    found = law(cell(made), "no more than slots")
+    assert (found.measured, found.expected, found.holds) == (9, 8, False)
+
+
+def test_a_slot_is_busy_or_between_two_requests():
+    made = closed_loop(waves=6)
+    assert law(cell(made), "slots × window").holds
+    late = closed_loop(waves=6)
+    late.requests["sent_ns"][24:32] += 20 * MS  # due when the answer ended: the gap is recorded
+    assert law(cell(late), "slots × window").holds
+    gone = replace(made, requests=np.delete(made.requests, 25))
+    found = law(cell(gone), "slots × window")
+    assert found.holds is False
+    assert found.measured < found.expected
+
+
+def test_slots_that_think_are_not_judged():
+    rows = [{"sent": 150 * i, "texts": [150 * i + 100]} for i in range(20)]
+    assert law(cell(records(*rows), load("concurrency", 1)), "slots × window").why.startswith("slots think")
+
+
+def test_a_cell_tells_its_laws_and_what_was_in_flight():
+    made = summarise_cell(closed_loop(), facts(load=CLOSED, planned=32), None)
+    assert made.in_flight_mean == made.effective_concurrency == pytest.approx(8)
+    assert made.time_in_system_ms_mean == 100
+    assert made.offered_per_s is None
+    assert "offered_per_s" in made.nulls
+    assert {one.holds for one in made.conservation} == {True, None}
+    lost = summarise_cell(closed_loop(), facts(load=CLOSED, planned=40), None)
+    assert "does-not-add-up" in {one.code for one in lost.validity.reasons}
+
+
+def test_an_open_loop_tells_what_it_offered_and_how_its_backlog_grew():
+    made = summarise_cell(overloaded(), facts(load=OPEN, planned=80), None)
+    assert made.offered_per_s == pytest.approx(40, rel=0.05)
+    assert made.backlog_growth_per_s == pytest.approx(20, rel=0.1)
+    assert made.requests_per_s + made.backlog_growth_per_s == pytest.approx(made.offered_per_s, rel=0.03)
+    assert made.effective_concurrency is None

@@ -1,0 +1,137 @@
+from fractions import Fraction
+from math import comb
+
+import numpy as np
+import pytest
+
+from harness.metrics import cache, latency
+from harness.metrics.bundling import merged_gaps
+from harness.metrics.distribution import describe, samples_needed, upper_rank
+from harness.model import as_json
+from harness.records.layout import UNKNOWN, Outcome, Phase
+from tests.factories.recorded import records
+
+
+def test_ttft_counts_from_the_intended_send_and_service_from_the_actual():
+    made = records({"intended": 0, "sent": 40, "texts": [100, 150]})
+    assert latency.ttft_ms(made.requests).tolist() == [100]
+    assert latency.ttft_service_ms(made.requests).tolist() == [60]
+    assert latency.e2e_ms(made.requests).tolist() == [150]
+
+
+def test_tpot_divides_by_tokens_not_by_events():
+    whole = {"texts": [10], "tokens": 4}  # in one event: no time between tokens was seen
+    made = records({"texts": [10, 30, 50], "tokens": 5}, {"texts": [10], "tokens": 1}, whole)
+    assert latency.tpot_ms(made.requests).tolist() == [10]
+
+
+def test_tpot_leaves_out_the_tokens_of_the_first_event():
+    """Six tokens at once, then one every 10 ms: 54 gaps of 60 tokens, counted by the server."""
+    made = records({"texts": [100, *range(110, 641, 10)], "tokens": 60})
+    made.requests["first_tokens"] = 6
+    assert latency.tpot_ms(made.requests).tolist() == [10]
+    made.requests["first_tokens"] = UNKNOWN
+    assert latency.tpot_ms(made.requests) == pytest.approx([540 / 59])
+    assert latency.first_tokens(made.requests).tolist() == [UNKNOWN]
+    made.requests["output_tokens"] = 55
+    assert latency.first_tokens(made.requests).tolist() == [1]
+    made.requests["output_tokens"] = 56  # the end of the answer is a token without text
+    assert latency.first_tokens(made.requests).tolist() == [1]
+
+
+def test_events_of_one_arrival_have_no_gap_between_them():
+    made = records({"texts": [10, 10, 30, 30, 50, 50]})
+    assert latency.itl_ms(made).tolist() == [20, 20]
+    assert latency.event_gaps_ms(made).tolist() == [0, 20, 0, 20, 0]
+    assert merged_gaps(made) == (0.6, 2.0)
+
+
+def test_itl_is_pooled_over_gaps_and_never_crosses_requests():
+    made = records({"texts": [10, 12, 15]}, {"texts": [100]}, {"texts": [200, 207]})
+    assert latency.itl_ms(made).tolist() == [2, 3, 7]
+
+
+def test_warm_up_and_our_own_cancellations_are_left_out():
+    made = records(
+        {"texts": [5, 6], "phase": Phase.WARMUP},
+        {"sent": None, "outcome": Outcome.CANCELLED},
+        {"texts": [50, 51]},
+    )
+    assert latency.ttft_ms(made.requests).tolist() == [50]
+    assert latency.itl_ms(made).tolist() == [1]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.HTTP_ERROR, Outcome.DROPPED, Outcome.TRUNCATED])
+def test_a_failure_is_an_endless_latency(outcome):
+    made = records({"texts": [50]}, {"texts": [60], "outcome": outcome})
+    assert latency.ttft_ms(made.requests).tolist() == [50, np.inf]
+    assert latency.itl_ms(made).tolist() == []
+
+
+def test_a_refusing_server_never_gets_a_better_tail():
+    fine = np.full(95, 10.0)
+    statistics, reasons = describe(np.concatenate([fine, np.full(5, np.inf)]))
+    assert statistics.p50 == 10
+    assert statistics.p95 is None
+    assert reasons["p95"] == "5 of 100 requests never got there"
+    assert statistics.mean == 10
+
+
+def test_percentiles_need_enough_samples():
+    assert [samples_needed(p) for p in (50, 90, 95, 99)] == [5, 29, 59, 299]
+    statistics, reasons = describe(np.arange(298.0))
+    assert statistics.p99 is None
+    assert reasons == dict.fromkeys(("p99", "p99_upper"), "298 samples; p99 needs 299")
+    statistics, reasons = describe(np.arange(299.0))
+    assert statistics.p99 == pytest.approx(np.quantile(np.arange(299.0), 0.99))
+    assert statistics.p99_upper == 298  # the largest
+    assert not reasons
+
+
+@pytest.mark.parametrize("samples", [5, 29, 59, 100, 299, 500])
+def test_an_upper_bound_is_the_smallest_that_holds_with_95_of_100(samples):
+    """In exact fractions: at least so many samples lie below the percentile."""
+    for percentile in (50, 90, 95, 99):
+        share, rank = Fraction(percentile, 100), upper_rank(percentile, samples)
+        if rank is None:
+            assert samples < samples_needed(percentile)
+            continue
+        of = [comb(samples, k) * share**k * (1 - share) ** (samples - k) for k in range(rank)]
+        assert sum(of) >= Fraction(95, 100) > sum(of[:-1])
+
+
+def test_an_upper_bound_needs_independent_samples_that_got_there():
+    values = np.concatenate([np.arange(97.0), np.full(3, np.inf)])
+    statistics, reasons = describe(values)
+    assert statistics.p95 is not None
+    assert statistics.p95_upper is None
+    assert reasons["p95_upper"] == "3 of 100 requests never got there"
+    assert statistics.p90_upper == 95.0  # of 100, the 96th
+    statistics, reasons = describe(np.arange(400.0), independent=False)
+    assert statistics.p99 is not None
+    assert statistics.p99_upper is None
+    assert "not independent" in reasons["p99_upper"]
+
+
+def test_nothing_measured_is_null_everywhere():
+    statistics, reasons = describe(np.array([]))
+    assert set(as_json(statistics).values()) == {None}
+    assert set(reasons) == set(as_json(statistics))
+
+
+def test_the_hit_rate_comes_from_usage_before_counters():
+    made = records({"texts": [1], "prompt": 100, "cached": 90}, {"texts": [1], "prompt": 100, "cached": 0})
+    assert cache.hit_rate(made.requests, {"prompt_tokens": 1.0, "cached_prompt_tokens": 1.0}) == (
+        0.45,
+        "usage",
+    )
+
+
+def test_the_hit_rate_falls_back_to_counters_and_then_to_unknown():
+    made = records({"texts": [1], "prompt": 100})
+    assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0, "cached_prompt_tokens": 50.0}) == (
+        0.25,
+        "counters",
+    )
+    assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0}) == (None, None)
+    assert cache.hit_rate(made.requests, None) == (None, None)

@@ -1,0 +1,76 @@
+"""Goodput by hand: four requests, limits that some of them keep."""
+
+import numpy as np
+import pytest
+
+from harness.metrics.goodput import goodput
+from harness.metrics.throughput import Window
+from harness.records.layout import Outcome, Phase
+from harness.summary import summarise_cell
+from tests.factories.recorded import MS, facts, records
+
+# First tokens after 10, 20, 30 ms and never; then a token every 10, 10 and 50 ms.
+MADE = records(
+    {"intended": 0, "texts": [10, 20, 30]},
+    {"intended": 100, "texts": [120, 130, 140]},
+    {"intended": 200, "texts": [230, 280, 330]},
+    {"intended": 300, "outcome": Outcome.HTTP_ERROR},
+).requests
+WINDOW = Window(0, 1000 * MS, "steady")
+
+
+def of(slo, window=WINDOW):
+    ended = np.array([1.0, 1.0, 1.0, 0.0]) if window else np.zeros(4)
+    return goodput(MADE, slo, window, ended)[:2]
+
+
+def test_a_failed_request_is_never_good():
+    made, rate = of({"ttft_ms": {"max": 1e6}})
+    assert (made.good, made.of, made.attainment) == (3, 4, 0.75)
+    assert not made.met
+    assert rate == pytest.approx(3.0)
+
+
+def test_a_request_keeps_every_limit_or_is_not_good():
+    assert of({"ttft_ms": {"p50": 25}})[0].good == 2
+    assert of({"ttft_ms": {"p50": 25}, "e2e_ms": {"p50": 35}})[0].good == 1
+    assert of({"tpot_ms": {"p50": 10}})[0].good == 2
+
+
+def test_limits_are_met_by_their_share():
+    made, _ = of({"ttft_ms": {"p50": 20, "p90": 30, "max": 40}})
+    assert [(one.share, one.within, one.met) for one in made.limits] == [
+        ("p50", 0.5, True),
+        ("p90", 0.75, False),
+        ("max", 0.75, False),
+    ]
+    assert made.good == 3  # the loosest of a latency's limits is a request's own
+
+
+def test_the_rate_counts_good_answers_by_their_shares():
+    shares = np.array([0.5, 1.0, 0.25, 0.0])
+    made = goodput(MADE, {"ttft_ms": {"p50": 25}}, WINDOW, shares)
+    assert (made.requests_per_s, made.output_tokens_per_s) == (1.5, 4.5)
+    assert of({"ttft_ms": {"p50": 100}}, None)[1] is None
+
+
+def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
+    """Their tails lie in the window, and requests/s counts them too."""
+    requests = MADE.copy()
+    requests["phase"][0] = Phase.WARMUP
+    made = goodput(requests, {"ttft_ms": {"p50": 25}}, WINDOW, np.array([1.0, 1.0, 1.0, 0.0]))
+    assert (made.slo.good, made.slo.of) == (1, 3)
+    assert made.requests_per_s == 2.0
+
+
+def test_without_limits_or_counts_nothing_is_said():
+    assert of({}) == (None, None)
+    silent = records({"intended": 0, "texts": [10, 20], "tokens": -1}).requests
+    assert goodput(silent, {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(1)) == (None, None, None)
+    cell = summarise_cell(records({"intended": 0, "texts": [10, 20]}), facts(), None)
+    assert cell.goodput_requests_per_s is None
+    assert cell.nulls["goodput_requests_per_s"] == "the scenario sets no limits ([slo])"
+    limited = summarise_cell(
+        records({"intended": 0, "texts": [10, 20]}), facts(slo={"ttft_ms": {"p50": 50.0}}), None
+    )
+    assert limited.slo.met

@@ -1,0 +1,93 @@
+"""Each rule from numbers that can be checked by eye, and the order in which they are tried."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.metrics.limiter import Watched, limiter
+from harness.model import ClientStats, Gpu, Host, LoadPoint, Server
+from tests.factories.documents import made
+
+
+def cell(**changes):
+    """A GPU engine at concurrency 8 in which nothing is full."""
+
+    def steady(value):
+        return None if value is None else {"mean": value, "max": value}
+
+    gauges = {
+        name: steady(changes.get(name, default))
+        for name, default in {
+            "utilisation_pct": 40.0,
+            "memory_utilisation_pct": 20.0,
+            "sm_active_pct": None,
+            "dram_active_pct": None,
+        }.items()
+    }
+    alone = {"pid": 7, "name": "EngineCore", "cores": changes.get("alone", 0.5)}
+    return Watched(
+        load=changes.get("load", LoadPoint("concurrency", 8)),
+        client=made(ClientStats, busy_share=changes.get("client", 0.1)),
+        gpu=made(Gpu, gauges) if changes.get("has_gpu", True) else None,
+        server=made(
+            Server,
+            running=steady(changes.get("running", 8.0)),
+            waiting=steady(changes.get("waiting", 0.0)),
+            kv_use=steady(changes.get("kv_use", 0.3)),
+            preemptions=changes.get("preemptions", 0.0),
+            cpu_cores=changes.get("cores", 1.2),
+            busiest_process=alone,
+        ),
+        host=made(Host, cpus=16, busy_cores=changes.get("busy", 2.0), other_cores=changes.get("others", 0.1)),
+        threads=changes.get("threads"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40 %, engine on 1.2 of 16 cores"),
+        ({"load": LoadPoint("rate", 2.5)}, "load", "2.5 requests/s"),
+        ({"client": 0.97, "kv_use": 1.0, "waiting": 9}, "client", "97% of a core"),
+        ({"kv_use": 0.99, "waiting": 5.0}, "kv-cache", "99% full while 5.0 requests waited"),
+        ({"kv_use": 0.99, "preemptions": 3.0}, "kv-cache", "3 were preempted"),
+        ({"kv_use": 0.99}, "load", "KV cache up to 99%"),  # full of reusable blocks, nobody waits
+        ({"dram_active_pct": 82.0, "sm_active_pct": 90.0}, "gpu-memory-bandwidth", "82 % of the peak"),
+        ({"dram_active_pct": 30.0, "sm_active_pct": 90.0}, "gpu-compute", "90 % of the SMs"),
+        ({"memory_utilisation_pct": 75.0}, "gpu-memory-bandwidth", "as far as NVML tells"),
+        ({"memory_utilisation_pct": 75.0, "dram_active_pct": 30.0}, "load", "nothing was saturated"),
+        ({"utilisation_pct": 98.0}, "gpu", "98 % of the time"),
+        (
+            {"utilisation_pct": 98.0, "waiting": 4.0},
+            "queue",
+            "4.0 requests waited while 8.0 ran (GPU busy 98 %",
+        ),
+        ({"alone": 0.97}, "engine-process", "EngineCore used 0.97 of a core, the GPU was busy 40 %"),
+        ({"alone": 0.97, "utilisation_pct": 95.0}, "gpu", "95 %"),
+        (
+            {"busy": 15.9, "others": 9.0},
+            "cpu-contended",
+            "15.9 of 16 cores busy, 9.0 of them with other work",
+        ),
+        ({"has_gpu": False, "cores": 15.0}, "cpu", "used 15.0 of 16 cores"),
+        ({"has_gpu": False, "cores": 15.0, "waiting": 4.0}, "cpu", "used 15.0 of 16 cores"),
+    ],
+)
+def test_a_cell_has_one_limiter_and_its_numbers(changes, code, words):
+    found, reason = limiter(cell(**changes))
+    assert reason == ""
+    assert found.code == code
+    assert words in found.sentence
+    assert None not in found.numbers.values()
+
+
+def test_threads_bound_what_an_engine_can_use():
+    found, _ = limiter(cell(has_gpu=False, cores=0.97, threads=1.0))
+    assert found.code == "cpu"
+    assert "1.0 of 1 cores" in found.sentence
+
+
+def test_nothing_watched_is_no_limiter():
+    found, reason = limiter(replace(cell(), gpu=None, server=None, host=None))
+    assert found is None
+    assert "neither" in reason

@@ -1,0 +1,101 @@
+"""Slots of a closed loop that send together, on send times of known shape."""
+
+import numpy as np
+import pytest
+
+from harness.metrics.lockstep import synchrony
+from harness.model import Summary
+from harness.records.layout import Outcome, empty_requests
+from harness.report.notes import notes
+from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
+from tests.factories import documents
+from tests.factories.recorded import facts, load, records
+
+NS = 1_000_000_000
+LATE_S = 0.02  # of sends within a burst, of a period of 1 s
+
+
+def of(sends_s, slots):
+    requests = empty_requests(len(sends_s))
+    requests["outcome"] = Outcome.OK
+    requests["sent_ns"] = np.round(np.sort(sends_s) * NS)
+    return synchrony(requests, load("concurrency", slots))[0]
+
+
+def bursts(slots, waves, groups, seed=1):
+    random = np.random.default_rng(seed)
+    places = np.arange(slots) % groups / groups
+    return (np.arange(waves)[:, None] + places + random.uniform(0, LATE_S, (waves, slots))).ravel()
+
+
+@pytest.mark.parametrize("slots", [3, 8, 32, 256])
+@pytest.mark.parametrize("waves", [4, 10])
+def test_lockstep_is_1_and_a_spread_is_0(slots, waves):
+    together = of(bursts(slots, waves, 1), slots)
+    assert together.index > 0.97
+    assert together.in_bursts
+    assert (together.groups, together.burst, together.waves) == (1, slots, waves - 1)
+    even = of(np.arange(slots * waves) / slots, slots)
+    assert even.index == pytest.approx(0, abs=1e-6)
+    assert not even.in_bursts
+
+
+@pytest.mark.parametrize("skipped", [1, 3, 7])
+def test_lockstep_is_seen_wherever_the_measured_part_begins(skipped):
+    found = of(bursts(8, 5, 1)[skipped:], 8)
+    assert found.index > 0.95
+
+
+def test_two_groups_cancel_in_the_first_harmonic_and_show_in_the_second():
+    found = of(bursts(8, 5, 2), 8)
+    assert found.in_bursts
+    assert (found.groups, found.burst) == (2, 4)
+    assert not of(bursts(2, 40, 2), 2).in_bursts  # two slots by turns are evenly spread
+
+
+@pytest.mark.parametrize(("slots", "waves"), [(4, 3), (8, 2), (8, 20), (64, 2)])
+def test_random_sends_are_no_lockstep_in_99_of_100(slots, waves):
+    random = np.random.default_rng(7)
+    made = [of(np.cumsum(random.exponential(1, slots * waves + 1)), slots) for _ in range(1000)]
+    assert sum(found.in_bursts for found in made) <= 10
+    assert np.mean([found.index**2 for found in made]) < 2 / (slots - 1)
+
+
+def test_where_there_is_nothing_to_tell():
+    def why(count, kind, value):
+        requests = empty_requests(count)
+        requests["sent_ns"] = np.arange(count)
+        requests["outcome"] = Outcome.OK
+        return synchrony(requests, load(kind, value))[1]
+
+    assert why(20, "rate", 8.0) == "an open loop has no slots"
+    assert why(20, "concurrency", 1) == "one slot cannot be in lockstep"
+    assert why(16, "concurrency", 8) == "16 requests; 17 are needed for 2 waves"
+    assert "too few to tell" in why(7, "concurrency", 2)
+
+
+def batches(start):
+    """Four waves of eight, every answer as long as the next one."""
+    rows = [
+        {"intended": 1000 * wave + slot, "texts": [1000 * wave + 200 + slot, 1000 * wave + 990]}
+        for wave in range(4)
+        for slot in range(8)
+    ]
+    declared = load("concurrency", 8, start_declared=start)
+    return records(*rows), facts(load=declared, planned=32, workload__output_tokens=2)
+
+
+def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
+    """As the published cells of eight in flight: three or four static batches."""
+    made, about = batches("spread")
+    (reason,) = judge(Evidence(made, about)).reasons
+    assert (reason.code, reason.verdict) == ("lockstep", "SUSPECT")
+    assert reason.measured == "synchrony 1.00: sends come in bursts of about 8"
+
+    made, about = batches("together")
+    summary = summarise_cell(made, about, None)
+    assert summary.validity.verdict == "VALID"
+    assert summary.synchrony.burst == 8
+    said = [note.text for note in notes(documents.made(Summary, state="complete", cells=[summary]))]
+    assert 'bursts of 8, as declared (start = "together"): x c8 r0' in said

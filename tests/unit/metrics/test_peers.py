@@ -1,0 +1,98 @@
+"""Other tools' figures of a stream that can be worked out on paper.
+
+One answer: intended at 0, sent at 10, role chunk at 30, text at 110, 130, 150 (5 tokens), finish 160, [DONE]
+170.
+"""
+
+import numpy as np
+import pytest
+
+from harness.metrics.peers import TOOLS, recompute
+from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records
+from tests.factories.recorded import MS, facts, records
+
+STAMPS = [
+    (EventKind.OTHER, 30),
+    (EventKind.TEXT, 110),
+    (EventKind.TEXT, 130),
+    (EventKind.TEXT, 150),
+    (EventKind.OTHER, 160),
+    (EventKind.USAGE, 165),
+    (EventKind.DONE, 170),
+]
+
+
+def stream(*, count=1, failed=0):
+    made = records(
+        *({"intended": 0, "sent": 10, "texts": [110, 130, 150], "tokens": 5} for _ in range(count)),
+        *({"intended": 0, "sent": 10, "outcome": Outcome.HTTP_ERROR} for _ in range(failed)),
+    )
+    made.requests["connect_ns"] = 4 * MS
+    made.requests["end_ns"] = 180 * MS
+    events = [(seq, kind, 0, 1, at * MS) for seq in range(count) for kind, at in STAMPS]
+    return Records(made.requests, np.array(events, EVENT_DTYPE), made.texts, made.finish_reasons, made.errors)
+
+
+def said(tool, made=None, handshake=None):
+    cell = facts(client__connect_ms={"p50": handshake})
+    view = recompute([TOOLS[tool]], made or stream(), cell)[tool]
+    return {(figure.measure, figure.statistic): figure.value for figure in view.figures}, view.evidence
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        # connecting counts, the role chunk ends TTFT, the finish chunk ends the answer
+        ("vllm", {"TTFT": 24, "ITL": 130 / 4, "TPOT": 130 / 4, "E2E": 154}),
+        # a handshake of 6 ms although the connection took 4; the last line ends the answer
+        ("sglang", {"TTFT": 106, "ITL": 20, "TPOT": 60 / 4, "E2E": 166}),
+        ("aiperf", {"TTFT": 104, "ITL": 10, "E2E": 144}),
+        # connecting is left out; TPOT has the TTFT in it; the end of the stream ends the answer
+        ("guidellm", {"TTFT": 100, "ITL": 10, "TPOT": 28, "E2E": 170}),
+        # five tokens in three events: two gaps of 20 and two of 0
+        ("inference-perf", {"TTFT": 104, "ITL": 10, "TPOT": 10, "E2E": 174}),
+    ],
+)
+def test_means(tool, expected):
+    found, _ = said(tool, handshake=6.0)
+    assert {measure: found[measure, "mean"] for measure in expected} == pytest.approx(expected)
+    assert (("TPOT", "mean") in found) == ("TPOT" in expected)
+
+
+def test_rates_are_over_the_whole_run():
+    found, _ = said("vllm", stream(count=2))
+    assert found["output", ""] == pytest.approx(10 / 0.174)
+    assert found["requests", ""] == pytest.approx(2 / 0.174)
+    # its run ends with the last text, not with the stream
+    assert said("aiperf", stream(count=2))[0]["requests", ""] == pytest.approx(2 / 0.144)
+
+
+def test_guidellm_never_interpolates():
+    made = stream(count=4)
+    made.requests["first_text_ns"] = np.array([110, 120, 130, 140]) * MS
+    assert said("guidellm", made)[0]["TTFT", "p50"] == 110
+    assert said("aiperf", made)[0]["TTFT", "p50"] == 119
+
+
+def test_failed_requests_are_left_out_and_counted():
+    found, evidence = said("vllm", stream(count=2, failed=3))
+    assert found["TTFT", "p99"] == 24
+    assert evidence["failed requests"] == "3"
+    assert evidence["chunks without text"].startswith("2 of 2 answers began with one, 80 ms")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_nothing_measured_gives_no_figures(tool):
+    assert said(tool, stream(count=0, failed=2)) == ({}, {})
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+def test_every_figure_has_its_reason(tool):
+    view = recompute([tool], stream(), facts())[tool.name]
+    assert {figure.measure for figure in view.figures} == set(tool.why)
+
+
+def test_the_command_line_knows_the_same_tools():
+    from harness.cli.report import TOOLS as WORDS
+
+    assert tuple(TOOLS) == WORDS

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.records.layout import Phase
+from harness.records.request_table import Part
+from harness.summary import summarise_cell
+from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.workload import workload
+from tests.factories.recorded import facts, records
+
+
+def asked(*requests):
+    return workload(requests, exact=True).requested
+
+
+def one(tokens, *shared, **more):
+    return ChatRequest((("user", "x"),), 10, tokens, shared=tuple(Part(*part) for part in shared), **more)
+
+
+def test_the_first_touch_of_each_prefix_is_a_miss():
+    made = asked(*(one(40, (group, 30)) for group in (0, 0, 1, 0)))
+    assert ideal_hit_rate(made) == pytest.approx(2 * 30 / 160)
+    assert ideal_hit_rate(made, slice(1, None)) == pytest.approx(2 * 30 / 120)
+    assert ideal_hit_rate(made, warm=True) == pytest.approx(4 * 30 / 160)
+
+
+def test_nested_prefixes_are_reused_as_far_as_they_agree():
+    paths = [((1, 50), (2, 20)), ((1, 50), (3, 20)), ((1, 50), (2, 20)), ((2, 20),)]
+    made = asked(*(one(100, *path) for path in paths))
+    assert reusable(made)[0].tolist() == [0, 50, 70, 0]
+
+
+def test_whole_blocks_only_and_never_the_last_token():
+    made = asked(one(64, (1, 64)), one(64, (1, 64)), one(50, (1, 50)))
+    assert reusable(made)[0].tolist() == [0, 63, 49]
+    assert reusable(made, block=16)[0].tolist() == [0, 48, 48]
+
+
+def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
+    later = [one(20, session=0, turn=turn) for turn in (1, 2)]
+    made = asked(one(100, (1, 60), session=0), *later, one(100, (1, 60), session=1))
+    shared, total = reusable(made)
+    assert total.tolist() == [100, 130, 160, 100]
+    assert shared.tolist() == [0, 110, 140, 60]
+    told = np.array([104, 140, -1, -1])
+    shared, total = reusable(made, prompt_tokens=told, output_tokens=np.array([6, -1, -1, -1]))
+    assert total[:2].tolist() == [104, 140]
+    assert shared[:3].tolist() == [0, 110, 150]
+
+
+@pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 119 * 30 / (130 * 40))])
+def test_the_ideal_is_that_of_the_requests_that_the_hit_rate_is_of(usage, ideal):
+    """Eleven to warm up, whose prefixes are new, then ones that share one; counters are of all requests."""
+    counted = {"prompt": 40, **({"cached": 30} if usage else {})}
+    took = [400] * 10 + [100, 104, 96] * 40
+    begin = np.cumsum([0, *took])
+    phases = [Phase.WARMUP] * 11 + [Phase.MEASURE] * 119
+    rows = [
+        {"intended": int(t), "texts": [int(t) + 5, int(t) + d], "phase": phase, **counted}
+        for t, d, phase in zip(begin[:-1], took, phases, strict=True)
+    ]
+    made = asked(*(one(40, (max(10 - index, 0), 30)) for index in range(len(took))))
+    known = facts(
+        workload__ideal_hit_rate=0.5, server_counters={"prompt_tokens": 4, "cached_prompt_tokens": 3}
+    )
+    summary = summarise_cell(records(*rows), known, made)
+    assert summary.requests.warmup == 11
+    assert summary.prefix_cache_source == ("usage" if usage else "counters")
+    assert summary.prefix_cache_ideal == pytest.approx(ideal)
+
+
+def test_a_shared_template_is_no_warm_cache_however_long_the_prompts_before_were():
+    """Of 56 tokens of a prompt 40 are its template's, which all prompts share."""
+    long = {"intended": 0, "texts": [5, 9], "prompt": 1576, "cached": 0, "phase": Phase.WARMUP}
+    short = {"texts": [5, 9], "prompt": 56, "cached": 36}
+    rows = [*[long] * 10, *({**short, "intended": index} for index in range(30))]
+    made = asked(*(one(1536) for _ in range(10)), *(one(16) for _ in range(30)))
+    summary = summarise_cell(records(*rows), facts(workload__content_tokens_mean=396.0), made)
+    assert "cache-not-cold" not in {reason.code for reason in summary.validity.reasons}
+    assert summary.conditions.cache.holds

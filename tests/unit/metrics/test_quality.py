@@ -1,0 +1,239 @@
+import json
+
+import numpy as np
+import pytest
+
+from harness import validity
+from harness.metrics.answer_check import judge
+from harness.metrics.classes import by_kind, by_turn
+from harness.metrics.lengths import template_tokens
+from harness.metrics.prefix import ideals
+from harness.metrics.quality import form_refused, quality
+from harness.model import Constraint, TemplateTokens
+from harness.records.layout import Outcome, Records
+from harness.records.request_table import Expected
+from harness.validity import Evidence
+from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.workload import workload
+from tests.factories.recorded import facts, records
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "in": {"$ref": "#"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+LABEL = Expected("label", {"label": "sport", "labels": ["sport", "music", "sport news"]})
+JSON = Expected("json_schema", SCHEMA)
+CALL = Expected("tool_call", {"look": SCHEMA, "stop": {"type": "object"}})
+
+
+def call(name, arguments):
+    return json.dumps([{"id": "c", "name": name, "arguments": arguments}])
+
+
+@pytest.mark.parametrize(
+    ("expected", "text", "verdict"),
+    [
+        (LABEL, "Sport", "valid"),
+        (LABEL, " The topic is sport, not music.", "valid"),
+        (LABEL, "music or sport", "wrong label"),
+        (LABEL, "sport news", "wrong label"),
+        (LABEL, "transport", "no label"),
+        (LABEL, "", "no label"),
+        (JSON, '{"n": 1}', "valid"),
+        (JSON, ' {"n": 1, "in": {"n": 2}}\n', "valid"),
+        (JSON, '{"n": 1, "in": {"m": 2}}', "schema"),
+        (JSON, '{"n": 1.5}', "schema"),
+        (JSON, '{"n": 1', "not JSON"),
+        (JSON, 'Here: {"n": 1}', "not JSON"),
+        (JSON, '```json\n{"n": 1}\n```', "fenced"),
+        (JSON, "[" * 100_000, "not JSON"),
+        (Expected("json_schema", {"$ref": "http://x.invalid/s"}), "{}", "unjudged"),
+        (Expected("json_schema", {"type": "nonsense"}), "{}", "unjudged"),
+        (Expected("json_schema", {"type": "string", "pattern": "(?<"}), '"a"', "unjudged"),
+        (Expected("json_object"), "[]", "schema"),
+        (Expected("json_object"), "{}", "valid"),
+        (Expected("regex", "[0-9]{2}"), "12\n", "valid"),
+        (Expected("regex", "[0-9]{2}"), "123", "pattern"),
+        (Expected("choice", ["a", "b"]), "b", "valid"),
+        (Expected("choice", ["a", "b"]), "ab", "choice"),
+    ],
+)
+def test_an_answer_is_held_to_what_it_should_be(expected, text, verdict):
+    assert judge(expected, text, "", "stop") == verdict
+    cut = judge(expected, text, "", "length")
+    assert cut == (verdict if verdict in ("valid", "unjudged") or expected is LABEL else "truncated")
+
+
+@pytest.mark.parametrize(
+    ("calls", "verdict"),
+    [
+        (call("look", '{"n": 1}'), "valid"),
+        (call("look", '{"n": "1"}'), "schema"),
+        (call("look", '{"n": '), "not JSON"),
+        (call("loook", "{}"), "unknown tool"),
+        (call("stop", "{}"), "valid"),
+        ("", "no call"),
+    ],
+)
+def test_a_tool_call_must_be_one_that_the_tool_takes(calls, verdict):
+    assert judge(CALL, "whatever", calls, "tool_calls") == verdict
+
+
+def cell(*requests):
+    """(request, answer, changes of its record) → records and what was asked."""
+    rows = [
+        {"intended": 10 * i, "texts": [10 * i + 5, 10 * i + 9], **more}
+        for i, (_, _, more) in enumerate(requests)
+    ]
+    made = records(*rows)
+    made.requests["text_events"] = 2
+    texts = [text for _, text, _ in requests]
+    for place, text in enumerate(texts):
+        said = np.flatnonzero(made.events["seq"] == place)
+        made.events["text_chars"][said] = (len(text), 0)[: len(said)]
+    ends = [more.get("end", "stop") for _, _, more in requests]
+    errors = [more.get("error", "") for _, _, more in requests]
+    for place, (_, _, more) in enumerate(requests):
+        made.requests["http_status"][place] = more.get("status", 200)
+    found = Records(
+        made.requests, made.events, texts, ends, errors, [m.get("calls", "") for _, _, m in requests]
+    )
+    return found, workload([request for request, _, _ in requests], exact=True).requested
+
+
+def ask(expected=None, kind="", **more):
+    return ChatRequest((("user", "x"),), 10, 5, kind=kind, expected=expected, **more)
+
+
+def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
+    refused = {"outcome": Outcome.HTTP_ERROR, "status": 400}
+    made, asked = cell(
+        (ask(JSON, "json_schema"), '{"n": 1}', {}),
+        (ask(JSON, "json_schema"), '{"m": 1}', {}),
+        (ask(JSON, "json_schema"), '{"n": ', {"end": "length"}),
+        (ask(JSON, "json_schema"), "", {**refused, "error": "cannot compile '/tmp/7': bad $ref 12"}),
+        (ask(JSON, "json_schema"), "", {**refused, "error": "cannot compile '/tmp/8': bad $ref 13"}),
+        (
+            ask(JSON, "json_schema"),
+            "",
+            {"outcome": Outcome.STREAM_ERROR, "texts": [], "error": "no such feature"},
+        ),
+        (ask(JSON, "json_schema"), "", {"outcome": Outcome.TIMEOUT}),
+        (ask(JSON, "free"), "no", {}),
+        (ask(None), "", {}),
+    )
+    found = quality(made, asked)
+    assert found.structured_valid_rate == 0.5
+    assert found.answers.structured["json_schema"] == {
+        "told": True,
+        "asked": 7,
+        "rate": 0.5,
+        "valid": 1,
+        "schema": 1,
+        "truncated": 1,
+        "refused": 3,
+        "failed": 1,
+    }
+    assert found.answers.structured["free"] == {"told": False, "asked": 1, "rate": 0.0, "not JSON": 1}
+    assert found.answers.refusals == {"cannot compile …: bad $ref …": 2, "no such feature": 1}
+    assert found.label_accuracy is None
+
+
+def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
+    refused = {"outcome": Outcome.HTTP_ERROR, "status": 400}
+    answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(8)]
+    made, asked = cell(*answers, (ask(JSON, "json_schema"), "", refused))
+    assert form_refused(made.requests, asked).tolist() == [False] * 8 + [True]
+    judged = validity.judge(Evidence(made, facts(), requested=asked))
+    codes = {reason.code: reason.verdict for reason in judged.reasons}
+    assert codes["form-refused"] == "SUSPECT"
+    assert "failed-requests" not in codes
+    made, asked = cell(*answers, (ask(JSON, "free"), "", refused))
+    assert not form_refused(made.requests, asked).any()
+
+
+def test_what_an_engine_has_no_field_for_enters_no_rate():
+    made, asked = cell(
+        (ask(JSON, "json_schema"), "{}", {}), (ask(Expected("choice", ["a"]), "choice"), "a", {})
+    )
+    assert quality(made, asked).structured_valid_rate == 0.5
+    assert quality(made, asked, ["structured.json_schema"]).structured_valid_rate == 1.0
+
+
+def test_labels_and_calls_have_rates_of_their_own():
+    made, asked = cell(
+        (ask(LABEL), "sport", {}),
+        (ask(LABEL), "music", {}),
+        (ask(CALL), "", {"calls": call("stop", "{}"), "outcome": Outcome.EMPTY}),
+        (ask(CALL), "text", {}),
+    )
+    found = quality(made, asked)
+    assert (found.label_accuracy, found.tool_call_valid_rate) == (0.5, 0.5)
+    assert found.answers.tool_call["tool_call"]["no call"] == 1
+
+
+def test_reasoning_is_no_part_of_the_answer():
+    made, asked = cell((ask(JSON, "json_schema"), 'hm{"n": 1}', {}))
+    made.events["text_chars"] = (2, 8)
+    made.events["kind"][0] = 2
+    assert quality(made, asked).structured_valid_rate == 1.0
+
+
+def test_the_first_answer_to_a_schema_is_looked_at_apart():
+    other = Expected("json_schema", {"type": "object"})
+    made, asked = cell(
+        (ask(JSON, "free"), "{}", {"tokens": 3}),
+        (ask(JSON, "json_schema"), "{}", {"tokens": 2}),
+        (ask(other, "json_schema"), "{}", {"tokens": 2}),
+        (ask(JSON, "json_schema"), "{}", {"tokens": 2, "texts": [31, 39]}),
+    )
+    assert quality(made, asked).constraint == Constraint(
+        first_use_ttft_ms=5.0, later_ttft_ms=1.0, first_uses=2, later_uses=1, tpot_ratio=2.0
+    )
+
+
+def test_nothing_expected_gives_nothing():
+    made, asked = cell((ask(), "a", {}))
+    assert set(quality(made, asked)) == {None}
+    assert set(quality(made, None)) == {None}
+
+
+def test_classes_are_looked_at_alone():
+    made, asked = cell(
+        (ask(kind="a"), "x", {}), (ask(kind="b"), "x", {"texts": [12, 18]}), (ask(kind="a"), "x", {})
+    )
+    found = by_kind(made, asked)
+    assert {name: (one.requests, one.ttft_ms.mean) for name, one in found.items()} == {
+        "a": (2, 5),
+        "b": (1, 2),
+    }
+    assert by_kind(*cell((ask(kind="a"), "x", {}))) is None
+    assert by_turn(made, asked) is None
+    made, asked = cell(
+        (ask(session=0), "x", {"prompt": 10, "cached": 0}),
+        (ask(session=0, turn=1), "x", {"prompt": 20, "cached": 10}),
+    )
+    assert {name: one.cached_share for name, one in by_turn(made, asked).items()} == {"1": 0.0, "2": 0.5}
+
+
+def test_ideals_are_of_the_tokens_that_the_server_counted():
+    made, asked = cell(
+        (ask(session=0), "x", {"prompt": 40, "tokens": 10}),
+        (ask(session=0, turn=1), "x", {"prompt": 60, "tokens": 10}),
+    )
+    assert ideals(made.requests, asked) == {"1": 0.5, "16": 0.48, "64": 0.0, "128": 0.0}
+    made.requests["prompt_tokens"][1] = -1
+    assert ideals(made.requests, asked) is None
+
+
+def test_what_a_prompt_has_beyond_its_content_is_told():
+    made, asked = cell(
+        (ask(session=0), "x", {"prompt": 36}),
+        (ask(session=0, turn=1), "x", {"prompt": 90}),
+        (ask(session=1), "x", {"prompt": 37}),
+    )
+    assert template_tokens(made.requests, asked) == TemplateTokens(min=31, max=32)
+    made.requests["prompt_tokens"] = -1
+    assert template_tokens(made.requests, asked) is None

@@ -1,0 +1,67 @@
+"""Samples to figures: what is covered counts, what is not is unknown."""
+
+import numpy as np
+import pytest
+
+from harness.metrics import series
+from harness.metrics.throughput import Window
+from harness.model import as_json
+from harness.records.series import Samples, Telemetry, restarts, unbroken
+from harness.store import RunFolder
+from tests.factories.recorded import facts, records
+
+S = 1_000_000_000
+WINDOW = Window(0, 10 * S, "steady")
+
+
+def sampled(*pairs):
+    """Each pair: (seconds, value)."""
+    return Samples(np.array([int(s * S) for s, _ in pairs]), np.array([float(v) for _, v in pairs]))
+
+
+def test_a_gauge_is_averaged_over_time_not_over_samples():
+    uneven = sampled((0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 10), (10, 10))
+    assert as_json(series.describe(uneven, WINDOW)) == {"mean": pytest.approx(4.5), "max": 10}
+
+
+def test_what_lies_before_and_after_the_window_is_interpolated_at_its_ends():
+    assert series.mean(sampled((-5, 0), (15, 20)), WINDOW) == pytest.approx(10)
+
+
+def test_a_counter_gives_its_rate_and_a_restart_loses_nothing_seen():
+    assert series.rate(sampled((0, 100), (5, 150), (10, 200)), WINDOW) == pytest.approx(10)
+    assert series.rate(sampled((0, 100), (4, 140), (6, 20), (10, 60)), WINDOW) == pytest.approx(10)
+    assert unbroken(np.array([5.0, 9.0, 2.0, 4.0])).tolist() == [5, 9, 11, 13]
+    rounded = np.array([3103.93, 3104.0, 3104.0 - 4.5e-13, 3104.5])
+    assert restarts(rounded) == 0
+    assert unbroken(rounded)[-1] == pytest.approx(3104.5)
+    assert restarts(np.array([5.0, 9.0, 2.0, 4.0, 1.0])) == 2
+
+
+def test_a_source_that_died_early_gives_no_figure():
+    assert series.describe(sampled((0, 1), (7, 1)), WINDOW) is None
+    assert series.rate(sampled((0, 1), (7, 1)), WINDOW) is None
+    assert series.describe(sampled((0, 1), (9, 1)), WINDOW) is not None
+    assert series.describe(sampled(), WINDOW) is None
+    assert series.rate(sampled((5, 1)), WINDOW) is None
+
+
+def test_samples_come_back_as_they_were(tmp_path):
+    folder = RunFolder.create(tmp_path, "demo")
+    (folder.cell_path("000-x")).mkdir()
+    assert folder.read_telemetry("000-x").series == {}
+    kept = Telemetry({"gpu.0.power_w": sampled((-1, 50), (2, 300.5)), "engine.running": sampled((0.5, 4))})
+    folder.write_cell(records({"texts": [1]}), facts(cell="000-x"), kept)
+    back = folder.read_telemetry("000-x")
+    assert list(back.series) == list(kept.series)
+    for name, samples in kept.series.items():
+        assert back.get(name).at_ns.tolist() == samples.at_ns.tolist()
+        assert back.get(name).values.tolist() == samples.values.tolist()
+    folder.write_cell(records({"texts": [1]}), facts(cell="001-x"), Telemetry())
+    assert not (folder.cell_path("001-x") / "telemetry.parquet").exists()
+    assert folder.read_telemetry("001-x").series == {}
+
+
+def test_names_are_taken_apart():
+    made = Telemetry({"server.process.12.cpu_s": sampled((0, 1)), "server.cpu_s": sampled((0, 1))})
+    assert [name for name, _ in made.matching("server.process", "cpu_s")] == ["12"]

@@ -1,0 +1,101 @@
+"""Whether the load or the server set the pace, from records of made-up servers."""
+
+import numpy as np
+import pytest
+
+from harness.metrics.state import cell_state
+from harness.records.layout import Outcome, empty_requests
+from tests.factories.recorded import load
+
+RATE = load("rate", 10.0)
+
+
+def served(intended_s, took_s, *, failing=()):
+    rows = empty_requests(len(intended_s))
+    rows["outcome"] = Outcome.OK
+    rows["intended_ns"] = rows["start_ns"] = rows["sent_ns"] = (np.asarray(intended_s) * 1e9).astype(np.int64)
+    rows["end_ns"] = rows["sent_ns"] + (np.asarray(took_s) * 1e9).astype(np.int64)
+    rows["outcome"][list(failing)] = Outcome.TIMEOUT
+    return rows
+
+
+def poisson(count, rate, seed=0):
+    return np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count))
+
+
+def queued(intended_s, per_s, floor_s=0.2):
+    """One server that takes its requests in order."""
+    free, took = 0.0, []
+    for due in intended_s:
+        free = max(free, due) + 1 / per_s
+        took.append(free - due + floor_s)
+    return np.array(took)
+
+
+@pytest.mark.parametrize("took_s", [0.05, 1.0, 5.0])
+def test_constant_answers_are_under_load_however_long(took_s):
+    """A long answer keeps more in flight; that it is still in flight at the last send is no backlog."""
+    due = poisson(64, 10)
+    assert cell_state(served(due, np.full(64, took_s)), RATE).state == "under load"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_spread_of_answers_is_no_growth(seed):
+    due, random = poisson(64, 10, seed), np.random.default_rng(seed)
+    assert cell_state(served(due, random.lognormal(0, 0.8, 64)), RATE).state == "under load"
+
+
+@pytest.mark.parametrize("per_s", [5, 6, 7.5])
+def test_a_queue_that_grows_is_unstable(per_s):
+    due = poisson(200, 10)
+    found = cell_state(served(due, queued(due, per_s)), RATE)
+    assert found.state == "unstable"
+    assert "each second of sending adds" in found.why
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_half_of_the_capacity_is_under_load(seed):
+    due = poisson(200, 10, seed)
+    assert cell_state(served(due, queued(due, 20)), RATE).state == "under load"
+
+
+def test_the_oldest_left_waiting_is_a_backlog_though_answers_do_not_grow():
+    """Newest first: what is served is served fast, the rest comes at the end."""
+    due = np.arange(200) / 10
+    took = np.where(np.arange(200) % 3, 0.2, 25 - due)
+    found = cell_state(served(due, took), RATE)
+    assert found.state == "unstable"
+    assert "answers to" in found.why
+
+
+def test_more_unanswered_than_chance_is_unstable():
+    due = poisson(100, 10)
+    assert cell_state(served(due, np.full(100, 0.1), failing=range(3)), RATE).state == "under load"
+    found = cell_state(served(due, np.full(100, 0.1), failing=range(10)), RATE)
+    assert (found.state, found.why) == ("unstable", "10 of 100 requests were not answered")
+
+
+def test_few_answers_tell_nothing():
+    found = cell_state(served(poisson(12, 10), np.full(12, 0.1)), RATE)
+    assert found.state is None
+    assert found.why.startswith("12 answers; 20 are needed")
+
+
+def closed(slots, rounds, took_s, think_s):
+    sent = np.repeat(np.arange(rounds) * (took_s + think_s), slots)
+    return served(sent, np.full(slots * rounds, took_s))
+
+
+@pytest.mark.parametrize(
+    ("think_s", "state"), [(0.0, "saturated"), (0.05, "saturated"), (1.0, "under load"), (20.0, "under load")]
+)
+def test_a_closed_loop_is_saturated_while_its_slots_are_in_use(think_s, state):
+    assert cell_state(closed(4, 8, 1.0, think_s), load("concurrency", 4)).state == state
+    at_once = load("concurrency", 4, think_time_s=0.0)
+    assert cell_state(closed(4, 8, 1.0, think_s), at_once).state == "saturated"
+
+
+def test_all_sent_at_once_is_saturated_and_nothing_sent_is_unknown():
+    eight = load("concurrency", 8)
+    assert cell_state(closed(8, 1, 1.0, 0.0), eight).state == "saturated"
+    assert cell_state(empty_requests(4), eight).state is None

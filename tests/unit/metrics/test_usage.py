@@ -1,0 +1,312 @@
+"""Energy, cost, contention and scaling from numbers that can be worked out on paper."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from harness.metrics import cost, energy, machine
+from harness.metrics.scaling import scaling
+from harness.metrics.throughput import Window
+from harness.metrics.usage import Usage
+from harness.model import (
+    CellResult,
+    Gpu,
+    HistogramIncrease,
+    Host,
+    Price,
+    Prices,
+    SampledSource,
+    Server,
+    TelemetryHealth,
+)
+from harness.records.series import Samples, Telemetry
+from harness.report.html.machine import machine as machine_section
+from harness.report.html.source import Source
+from harness.report.notes import notes
+from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
+from harness.validity.telemetry import gaps
+from tests.factories import documents
+from tests.factories.recorded import facts, records
+from tests.factories.summaries import cell, summary
+
+S = 1_000_000_000
+WINDOW = Window(0, 10 * S, "steady")
+ALIVE = Telemetry({"host.memory_used_bytes": Samples(np.array([0]), np.array([1.0]))})
+RATES = {"output_tokens_per_s": 50.0, "input_tokens_per_s": 450.0, "requests_per_s": 2.0}
+
+
+def line(start, stop, first, last):
+    """A straight line between two moments in seconds, ten samples a second."""
+    at = np.linspace(start, stop, int((stop - start) * 10) + 1)
+    return Samples((at * S).astype(np.int64), np.interp(at, [start, stop], [first, last]))
+
+
+def test_energy_comes_from_the_counter_and_idle_power_is_taken_off():
+    telemetry = Telemetry(
+        {"gpu.0.energy_j": Samples(np.array([-3, 0, 10, 11]) * S, np.array([0.0, 180.0, 3180.0, 3240.0]))}
+    )
+    found, reason = energy.describe(telemetry, [0], RATES, WINDOW)
+    assert reason == ""
+    assert found.gpu_w == pytest.approx(300)
+    assert found.gpu_idle_w == pytest.approx(60)
+    assert found.joules == pytest.approx(3000)
+    assert found.joules_per_output_token == pytest.approx(6.0)
+    assert found.joules_per_output_token_above_idle == pytest.approx(4.8)
+    assert found.joules_per_request == pytest.approx(150)
+    assert found.output_tokens_per_s_per_watt == pytest.approx(50 / 300)
+    assert found.cpu_w is None
+
+
+def test_power_takes_the_place_of_a_counter_and_one_gpu_without_either_makes_the_sum_unknown():
+    power = {"gpu.0.power_w": line(-3, 11, 100, 100), "gpu.1.power_w": line(-3, 11, 50, 50)}
+    found, _ = energy.describe(Telemetry(power), [0, 1], RATES, WINDOW)
+    assert found.gpu_w == pytest.approx(150)
+    found, reason = energy.describe(
+        Telemetry({"gpu.0.power_w": line(-3, 11, 100, 100)}), [0, 1], RATES, WINDOW
+    )
+    assert found is None
+    assert "GPUs" in reason
+
+
+def test_without_a_gpu_the_cpu_packages_count():
+    telemetry = Telemetry({"cpu.0.energy_j": line(-3, 11, 0, 700), "cpu.1.energy_j": line(-3, 11, 0, 140)})
+    found, _ = energy.describe(telemetry, [], RATES, WINDOW)
+    assert found.scope == "cpu"
+    assert found.cpu_w == pytest.approx(60)
+
+
+def test_a_dollar_ninety_nine_at_fifty_tokens_a_second():
+    """$11.06 and not the $11.16 that was once published for it."""
+    assert cost.per_million(1.99, 50) == pytest.approx(11.0556, abs=1e-4)
+    assert cost.per_million(1.99, None) is None
+    assert cost.per_million(1.99, 0.0) is None
+
+
+def prices(**given):
+    return Prices("USD", "list", **given)
+
+
+def test_a_cost_charges_the_whole_hour_to_its_own_tokens():
+    priced, _ = cost.price(prices(machine_per_hour=1.8), None)
+    found = cost.describe(priced, RATES, good_tokens_per_s=RATES["output_tokens_per_s"] / 2)
+    assert found.per_million_output_tokens == pytest.approx(10.0)
+    assert found.per_million_input_tokens == pytest.approx(10 / 9)
+    assert found.per_million_tokens == pytest.approx(1.0)
+    assert found.per_million_good_output_tokens == pytest.approx(20.0)
+    assert found.output_tokens_per_day == 50 * 86400
+
+
+def test_a_price_is_of_the_gpus_that_were_used_or_not_known():
+    names = ["A", "A", "B"]
+    devices = [{"index": i, "name": n} for i, n in enumerate(names)]
+    gpu = documents.made(Gpu, devices=devices, engine_gpus=[0, 1])
+    priced, _ = cost.price(prices(gpu_per_hour={"A": 2.0}), gpu)
+    assert priced == Price(per_hour=4.0, currency="USD", of="2 × A", source="list")
+    assert cost.price(prices(gpu_per_hour={"*": 1.0}), gpu)[0].per_hour == 2.0
+    assert cost.price(prices(gpu_per_hour={"B": 1.0}), gpu) == (None, "no price for A; there is one for B")
+    assert cost.price(prices(gpu_per_hour={"B": 1.0}), None)[0] is None
+    assert cost.price(None, gpu) == (None, cost.NO_PRICE)
+
+
+def host(others, cpus=2, stolen=0.0):
+    return watched(host=documents.made(Host, cpus=cpus, other_cores=others, stolen_cores=stolen))
+
+
+def watched(**parts):
+    health = documents.made(TelemetryHealth)
+    return Usage(**{**dict.fromkeys(Usage._fields), "telemetry": health, **parts})
+
+
+def found(usage, **changes):
+    about = facts(workload__output_tokens=1, **changes)
+    answers = records(*({"sent": 10 * i, "intended": 10 * i, "texts": [10 * i + 10]} for i in range(5)))
+    return {reason.code: reason for reason in judge(Evidence(answers, about, watched=usage)).reasons}
+
+
+def test_other_work_makes_a_cell_suspect_with_its_share():
+    assert found(host(0.19)) == {}
+    contended = found(host(0.5, stolen=0.25))["contended"]
+    assert contended.verdict == "SUSPECT"
+    assert contended.measured.startswith("0.50 of 2 cores (25%) kept busy by other work, 0.25 of it taken")
+    assert found(host(1.5, cpus=16)) == {}
+    assert found(host(None)) == {}
+
+
+def test_a_gpu_that_is_not_ours_alone():
+    device = {"index": 0, "throttled_share": {"hardware thermal": 0.2, "power cap": 1.0}}
+    gpu = {
+        "idle_utilisation_pct": 43.0,
+        "other_memory_bytes": {"mean": 1.0, "max": float(12 << 30)},
+        "engine_gpus": [0],
+        "devices": [device],
+    }
+    codes = found(watched(gpu=documents.made(Gpu, gpu)))
+    assert set(codes) == {"gpu-busy", "gpu-shared", "gpu-throttled"}
+    assert codes["gpu-busy"].measured == "43 % busy before the first request"
+    assert codes["gpu-shared"].measured == "12.0 GiB of GPU memory held by other processes"
+    assert codes["gpu-throttled"].measured == "GPU 0: hardware thermal 20%"
+    quiet = {**gpu, "idle_utilisation_pct": 0.0, "other_memory_bytes": {"mean": 0.0, "max": 0.0}}
+    quiet["devices"] = [{**device, "throttled_share": {"power cap": 1.0}}]
+    assert found(watched(gpu=documents.made(Gpu, quiet))) == {}
+
+
+def test_an_engine_that_began_anew_is_found_out():
+    assert found(None, counter_restarts=1)["engine-restarted"].verdict == "INVALID"
+
+
+def source(**changes):
+    return {
+        "reads": 5,
+        "failing_since_s": None,
+        "last_failure": "",
+        "unavailable": "",
+        "about": {},
+        **changes,
+    }
+
+
+def gap(one):
+    (warning,) = gaps([sampled("0", nvidia=one)])
+    return warning.text
+
+
+def sampled(name, **sources):
+    return documents.made(CellResult, cell=name, telemetry={"problem": None, "sources": sources})
+
+
+def test_a_dead_exporter_is_a_warning_once_per_reason():
+    dead = source(failing_since_s=3.2, last_failure="refused")
+    warnings = gaps([sampled("000-x", engine=dead), sampled("001-x", engine=dead)])
+    assert [warning.text for warning in warnings] == [
+        "the engine's metrics stopped answering: refused (000-x, 001-x)"
+    ]
+    assert "mismatch" in gap(source(unavailable="NVML: version mismatch", about={"broken": True}))
+    assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
+    assert gaps([sampled("0", engine=source())]) == []
+
+
+def test_whose_cores_were_whose():
+    telemetry = Telemetry(
+        {
+            "host.cpu_busy_s": line(-1, 11, 0, 18),
+            "server.cpu_s": line(-1, 11, 5, 11),
+            "client.cpu_s": line(-1, 11, 0, 3),
+            "sampler.cpu_s": line(-1, 11, 0, 0.12),
+        }
+    )
+    sources = {"system": documents.made(SampledSource, about={"cpus": 2})}
+    made = machine.host(telemetry, sources, WINDOW)
+    assert made.busy_cores == pytest.approx(1.5)
+    assert made.server_cores == pytest.approx(0.5)
+    assert made.other_cores == pytest.approx(1.5 - 0.5 - 0.25 - 0.01)
+    without = {name: samples for name, samples in telemetry.series.items() if name != "server.cpu_s"}
+    assert machine.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
+
+
+def shapes(increases):
+    made = {name: documents.made(HistogramIncrease, one) for name, one in increases.items()}
+    return machine.server(ALIVE, {}, WINDOW, Server(), made).histograms
+
+
+def test_a_histogram_of_the_engine_is_read_between_its_buckets():
+    made = shapes(
+        {"ttft": {"buckets": [[0.1, 0.0], [0.2, 10.0], [0.4, 20.0], [None, 20.0]], "sum": 4.0, "count": 20.0}}
+    )
+    approx = {"p50": pytest.approx(200), "p90": pytest.approx(360), "p99": pytest.approx(396)}
+    assert made["ttft_ms"] == {"count": 20.0, "mean": 200.0, **approx}
+    beyond = shapes({"e2e": {"buckets": [[0.1, 1.0], [None, 20.0]], "sum": 4.0, "count": 20.0}})
+    assert beyond["e2e_ms"]["p90"] is None
+
+
+def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
+    def point(load, speed, waiting, memory, verdict="VALID"):
+        server = {"waiting": {"mean": waiting, "max": waiting}, "rss_bytes": {"mean": 1, "max": memory}}
+        return documents.made(
+            CellResult,
+            label="x",
+            load={"kind": "concurrency", "value": load},
+            validity={"verdict": verdict},
+            output_tokens_per_s=speed,
+            server=server,
+        )
+
+    made = scaling(
+        [
+            point(8, 300.0, 0.1, 30),
+            point(1, 100.0, 0.0, 20),
+            point(32, 330.0, 20.0, 50),
+            point(64, 999.0, 0.0, 99, "INVALID"),
+        ]
+    )["x"]
+    assert made.concurrency == (1, 8, 32)
+    assert made.speedup == (1.0, 3.0, 3.3)
+    assert made.in_flight_before_queueing == 8
+    assert made.peak_process_memory_bytes == (20, 30, 50)
+    assert made.peak_gpu_memory_bytes == (None, None, None)
+
+
+def test_a_cell_without_samples_says_why_in_every_place():
+    made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(), None)
+    for key in ("gpu", "host", "energy", "cost", "limiter", "joules_per_output_token"):
+        assert getattr(made, key) is None
+        assert made.nulls[key], key
+
+
+def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
+    rows = [{"texts": [5, 9, 12]}] * 6 + [{"texts": [500, 505, 510, 515, 520, 525]}]
+    given = facts(prices=prices(machine_per_hour=3.6), slo={"ttft_ms": {"p90": 100.0}})
+    made = summarise_cell(records(*rows), given, None)
+    assert made.slo.good_token_share == 18 / 24
+    cost_of = made.cost
+    assert cost_of.per_million_good_output_tokens == pytest.approx(
+        cost_of.per_million_output_tokens * 24 / 18
+    )
+
+
+def page_of(made):
+    """Of a page only what this section looks at."""
+    empty = {field.name: {} for field in dataclasses.fields(Source)}
+    return Source(**{**empty, "summary": made})
+
+
+def test_the_report_says_what_limited_a_cell_and_what_it_cost():
+    steady = {"mean": 2.0, "max": 8.0}
+    watched = {
+        "limiter": {"code": "queue", "sentence": "the engine's queue: <2> waited", "numbers": {}},
+        "host": {"cpus": 2, "other_cores": 0.05, "client_cores": 0.1},
+        "server": {
+            "waiting": steady,
+            "running": steady,
+            "kv_use": {"mean": 0.1, "max": 0.5},
+            "cpu_cores": 1.5,
+            "rss_bytes": {"mean": 1.0, "max": float(3 << 30)},
+        },
+        "cost": cost.describe(cost.price(prices(machine_per_hour=1.8), None)[0], RATES, None),
+    }
+    low = cell(load={"kind": "concurrency", "value": 1}, **watched)
+    made = summary(low, cell(**watched), scaling=scaling([low, cell(**watched)]))
+    page = str(machine_section(page_of(made)))
+    assert "the engine&#x27;s queue: &lt;2&gt; waited" in page
+    assert "take the place of GPU utilisation" in page
+    for words in (
+        "engine, CPU cores",
+        "KV cache, peak %",
+        "50.0",
+        "1.80 USD per hour for the machine (list)",
+    ):
+        assert words in page, words
+    texts = [note.text for note in notes(made)]
+    assert "limited by: queue (llamacpp c1 and llamacpp c4)" in texts
+    assert "cost in USD: 1.8 per hour for the machine (list)" in texts
+    assert machine_section(page_of(summary(cell()))) is None
+
+
+def test_speculation_is_told_by_what_was_kept():
+    counted = {"draft_tokens": 40.0, "accepted_tokens": 30.0}
+    made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(server_counters=counted), None, ALIVE)
+    assert made.server.acceptance_rate == 0.75
+    none = facts(server_counters={"draft_tokens": 0.0, "accepted_tokens": 0.0})
+    made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), none, None, ALIVE)
+    assert made.server.acceptance_rate is None

@@ -1,0 +1,95 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.mockserver.ask import BadAskError, chat_text, parse_ask, prompt_tokens, token_id, tokenize
+from harness.mockserver.dialects import TRUTH
+
+MESSAGES = [{"role": "user", "content": "hello"}]
+
+
+def ask_of(chat: bool = True, **fields: Any) -> Any:
+    body = {"messages": MESSAGES} if chat else {"prompt": "hello"}
+    return parse_ask(json.dumps(body | fields).encode(), TRUTH, chat=chat, chars_per_token=4)
+
+
+@given(st.text(), st.integers(1, 9))
+def test_tokens_are_the_text_and_their_number_is_known(text: str, chars_per_token: int) -> None:
+    tokens = tokenize(text, chars_per_token)
+    assert "".join(tokens) == text
+    assert len(tokens) == -(-len(text) // chars_per_token)
+
+
+@given(st.text(), st.text(), st.integers(1, 9))
+def test_a_common_beginning_gives_common_tokens(text: str, continuation: str, chars_per_token: int) -> None:
+    whole = len(text) // chars_per_token
+    longer = tokenize(text + continuation, chars_per_token)
+    assert longer[:whole] == tokenize(text, chars_per_token)[:whole]
+
+
+def test_the_template_of_a_longer_chat_begins_with_the_shorter_one() -> None:
+    system = {"role": "system", "content": "Be brief."}
+    parts = {"role": "user", "content": [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]}
+    assert chat_text([system, parts]) == "<|system|>\nBe brief.\n<|user|>\nhello\n<|assistant|>\n"
+    answered = [system, parts, {"role": "assistant", "content": "Hi."}]
+    assert chat_text(answered).startswith(chat_text([system, parts]))
+
+
+def test_images_and_missing_content_have_no_text() -> None:
+    image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]}
+    assert chat_text([image, {"role": "tool", "content": None}]) == "<|user|>\n\n<|tool|>\n\n<|assistant|>\n"
+
+
+def test_prompts_of_all_routes() -> None:
+    assert prompt_tokens({"prompt": "abcdef"}, 4) == ["abcd", "ef"]
+    assert prompt_tokens({"content": "abcdef"}, 4) == ["abcd", "ef"]
+    assert prompt_tokens({"prompt": [7, 8]}, 4) == [7, 8]
+    assert [token_id(token) for token in (7, "abcd")] == [7, token_id("abcd")]
+    assert 0 <= token_id("abcd") < 2**31
+
+
+def test_fields() -> None:
+    plain = ask_of()
+    assert (plain.stream, plain.max_tokens, plain.ignore_eos, plain.include_usage) == (
+        False,
+        None,
+        False,
+        False,
+    )
+    usage = {"include_usage": True, "continuous_usage_stats": True}
+    full = ask_of(stream=True, max_tokens=5, min_tokens=2, ignore_eos=True, stream_options=usage, unknown=1)
+    assert (full.stream, full.max_tokens, full.min_tokens, full.ignore_eos) == (True, 5, 2, True)
+    assert full.include_usage
+    assert full.continuous_usage
+    assert ask_of(max_tokens=5, max_completion_tokens=3).max_tokens == 3
+    assert not ask_of(chat=False, stream_options=None, n=1).chat
+
+
+@pytest.mark.parametrize(
+    ("body", "chat"),
+    [
+        ("{", True),
+        ("[]", True),
+        ("{}", True),
+        ("{}", False),
+        ('{"prompt": "x"}', True),
+        ('{"messages": [{"role": "user"}]}', False),
+        ('{"messages": []}', True),
+        ('{"messages": ["hello"]}', True),
+        ('{"messages": [{"content": "no role"}]}', True),
+        ('{"messages": [{"role": "user", "content": 5}]}', True),
+        ('{"prompt": ["two", "prompts"]}', False),
+        ('{"prompt": [true]}', False),
+        ('{"prompt": "x", "n": 2}', False),
+        ('{"prompt": "x", "max_tokens": 0}', False),
+        ('{"prompt": "x", "max_tokens": "9"}', False),
+        ('{"prompt": "x", "min_tokens": -1}', False),
+        ('{"prompt": "x", "stream_options": "usage"}', False),
+    ],
+)
+def test_what_is_refused(body: str, chat: bool) -> None:
+    with pytest.raises(BadAskError):
+        parse_ask(body.encode(), TRUTH, chat=chat, chars_per_token=4)

@@ -1,0 +1,164 @@
+"""Suites as data, and the flags and words that come of them."""
+
+import argparse
+
+import pytest
+
+from harness.cli.run import add_arguments
+from harness.compare.missing import Missing
+from harness.errors import SpecError
+from harness.model import HistoryEntry, Manifest
+from harness.nightly import Night, Step, load_suite, page, suites
+from harness.nightly.missing import missing
+from harness.nightly.page import verdict
+from harness.plan import LoadPoint
+from harness.spec.backend_refs import load_backend
+from harness.spec.scenario import load_scenario
+from tests.factories import documents, summaries
+
+WHOLE = """
+[suite]
+name = "mine"
+purpose = "To be tested."
+budget_minutes = 10
+
+[[run]]
+scenario = "shared-prefix"
+backends = ["vllm", "llamacpp@no-prefix-cache"]
+concurrency = [1, 8]
+rate = [0.5]
+requests = 40
+repeats = 3
+duration = 30
+set = ["prompts.groups=2"]
+engine_set = ["max_sequences=4"]
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_each_key_is_a_flag_of_bench_run(tmp_path):
+    suite = load_suite(written(tmp_path, WHOLE))
+    assert suite.gate.floor_percent == 5.0
+    (entry,) = suite.run
+    assert " ".join(entry.flags()) == (
+        "--scenario shared-prefix --backends vllm,llamacpp@no-prefix-cache --concurrency 1,8 --rate 0.5 "
+        "--requests 40 --duration 30 --repeats 3 --set prompts.groups=2 --engine-set max_sequences=4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("budget_minutes = 10", "budget_minutes = 0"), "must be above 0"),
+        (("repeats = 3", "repeat = 3"), "unknown key 'repeat'"),
+        (("[[run]]", "[[rum]]"), "unknown key 'rum'"),
+        (("requests = 40", 'requests = "many"'), "must be a whole number"),
+    ],
+)
+def test_a_wrong_suite_says_what_and_where(tmp_path, change, complaint):
+    with pytest.raises(SpecError, match=complaint):
+        load_suite(written(tmp_path, WHOLE.replace(*change)))
+
+
+def test_an_unknown_suite_is_told_the_known_ones():
+    with pytest.raises(SpecError) as caught:
+        load_suite("gpus")
+    assert "did you mean 'gpu'" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", sorted(suites()))
+def test_shipped_suites_name_what_there_is(name):
+    suite = load_suite(name)
+    assert suite.suite.name == name
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for entry in suite.run:
+        assert parser.parse_args(entry.flags()).scenario == entry.scenario
+        load_scenario(entry.scenario)
+        for backend in entry.backends:
+            label, _, variant = backend.partition("@")
+            assert not variant or variant in load_backend(label).variants
+
+
+def night(tmp_path, *states, **changes):
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    steps = tuple(Step(entry, state, why, code, 60.0) for state, why, code in states)
+    made = {"drifts": (), "nights": 4, "interrupted": False, **changes}
+    return Night(load_suite(str(tmp_path / "mine.toml")), steps, **made)
+
+
+def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
+    assert night(tmp_path, ("measured", "", 0)).exit_code == 0
+    assert night(tmp_path, ("measured", "INVALID cells", 4), ("failed", "", 3)).exit_code == 4
+    assert night(tmp_path, ("left out", "3 minutes left", 0)).exit_code == 0
+    assert night(tmp_path, ("measured", "", 0), interrupted=True).exit_code == 130
+
+
+def test_what_is_missing_is_said(tmp_path):
+    left_out = night(tmp_path, ("left out", "3 minutes left, 9 needed", 0))
+    assert verdict(left_out).endswith("4 runs in the history. 1 of 1 runs are missing.")
+    assert (
+        "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 minutes left, 9 needed |"
+        in page(left_out)
+    )
+
+
+def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metrics=("ttft_ms.p50",)):
+    load = {"kind": "concurrency", "value": value}
+    figures = {metric: {"interval": [1, 1, 1], "runs": 3} for metric in metrics}
+    given = {"scenario": scenario, "label": label, "load": load, "invalid": invalid, "metrics": figures}
+    return documents.made(HistoryEntry, given)
+
+
+def measured(*cells, metrics=("ttft_ms.p50",)):
+    usable = [one for one in cells if not one.invalid]
+    estimates = [
+        {"label": one.label, "load": one.point, "metric": metric} for one in usable for metric in metrics[:1]
+    ]
+    return summaries.summary(*cells, verdict_rules={"metrics": list(metrics)}, estimates=estimates)
+
+
+MANIFEST = documents.made(Manifest, scenario={"load": {"concurrency": [1, 8], "rate": []}})
+EIGHT = {"kind": "concurrency", "value": 8}
+FAILED = summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "summary", "words"),
+    [
+        ([history()], measured(summaries.cell("vllm", EIGHT)), []),
+        ([history()], None, ["vllm: left out: 3 minutes left"]),
+        ([history(value=32)], measured(summaries.cell("vllm", EIGHT)), []),
+        ([history(label="other")], measured(summaries.cell("vllm", EIGHT)), []),
+        ([history(value=1)], measured(summaries.cell("vllm", EIGHT)), ["vllm c1: not measured"]),
+        (
+            [history(), history(invalid=1)],
+            measured(summaries.cell("vllm", EIGHT, validity=FAILED)),
+            ["vllm c8: INVALID engine-died 1 of 1"],
+        ),
+        ([history(invalid=1)], measured(summaries.cell("vllm", EIGHT, validity=FAILED)), []),
+        (
+            [history(metrics=("ttft_ms.p50", "output_tokens_per_s"))],
+            measured(summaries.cell("vllm", EIGHT), metrics=("ttft_ms.p50", "output_tokens_per_s")),
+            ["vllm c8 output_tokens_per_s: null in every run"],
+        ),
+    ],
+)
+def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, words):
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    why = "left out: 3 minutes left"
+    found = list(missing(entry, why, earlier, MANIFEST if summary else None, summary))
+    assert [one.words for one in found] == words
+
+
+def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
+    gone = (("shared-prefix", Missing("vllm", LoadPoint(**EIGHT), None, "INVALID engine-died 1 of 1")),)
+    made = night(tmp_path, ("measured", "INVALID cells", 4), missing=gone)
+    assert made.exit_code == 1
+    assert "missing: shared-prefix: vllm c8: INVALID engine-died 1 of 1" in page(made).replace("\\", "")
+    assert verdict(made).endswith("Measured in earlier nights and missing now: 1.")

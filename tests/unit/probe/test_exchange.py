@@ -1,0 +1,68 @@
+"""What a client could see of an answer, however odd the answer."""
+
+import json
+
+import pytest
+
+from harness.probe.exchange import _read
+from harness.records.layout import UNKNOWN
+
+
+def seen(*documents, done=True, stream=True):
+    body = b"".join(b"data: " + json.dumps(document).encode() + b"\n\n" for document in documents)
+    body += b"data: [DONE]\n\n" if done else b""
+    return _read(200, body, [(0.0, 10), (0.5, len(body))], stream=stream)
+
+
+def chunk(content=None, *, finish=None, usage=None, **delta):
+    words = {} if content is None else {"content": content}
+    made = {"choices": [{"index": 0, "delta": words | delta, "finish_reason": finish}]}
+    return made | ({"usage": {"prompt_tokens": 9, "completion_tokens": 2}} if usage else {})
+
+
+OWN = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+
+
+@pytest.mark.parametrize(
+    ("documents", "first", "usage"),
+    [
+        ([chunk("", role="assistant"), chunk("a"), chunk("b"), chunk(finish="stop"), OWN], "role", "last"),
+        ([chunk("a", role="assistant"), chunk("b"), chunk(finish="stop", usage=True)], "text", "finish"),
+        ([chunk("a", usage=True), chunk("b", usage=True), chunk(finish="stop", usage=True)], "text", "each"),
+        ([chunk("a"), chunk("b", finish="stop")], "text", "never"),
+        ([], None, "never"),
+    ],
+)
+def test_the_shapes_of_streams(documents, first, usage):
+    found = seen(*documents)
+    assert (found.first, found.usage) == (first, usage)
+    assert found.text == "ab"[: found.text_events]
+    assert found.count("output_tokens") == (UNKNOWN if usage == "never" else 2)
+
+
+def test_reasoning_fields_are_named():
+    found = seen(chunk(reasoning_content="hm"), chunk("a", reasoning=None))
+    assert found.reasoning_fields() == {"reasoning_content"}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"choices": [None, 5, {"delta": [1]}, {"delta": {"content": {"a": 1}}, "finish_reason": 7}]},
+        {"choices": 5, "usage": [1]},
+        {"choices": [{"delta": None}], "usage": {"prompt_tokens": "many"}},
+        [1, 2],
+        None,
+    ],
+)
+def test_nothing_that_a_server_writes_breaks_the_reading(document):
+    found = seen(document, chunk("a"))
+    assert found.text == "a"
+    assert found.count("prompt_tokens") == UNKNOWN
+    assert found.reasoning_fields() == set()
+    assert found.usage in ("never", "last", "finish")
+
+
+def test_an_answer_in_one_piece_is_one_event():
+    body = json.dumps({"choices": [{"message": {"content": "ab"}}]}).encode()
+    assert _read(200, body, [(0.0, len(body))], stream=False).text == "ab"

@@ -1,0 +1,180 @@
+"""Charts as data: what they show, before anything is drawn."""
+
+import re
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from harness.report.charts import axes, charts
+from harness.report.charts.distribution import _curve
+from harness.report.charts.model import Point
+from harness.report.charts.pareto import _front
+from harness.report.samples import take
+from tests.factories.runs import EIGHT, Shape, make_run
+from tests.factories.summaries import cell, summary, verdict
+
+ONE, FOUR = ({"kind": "concurrency", "value": value} for value in (1, 4))
+
+
+def made(*cells, **changes):
+    return {chart.name: chart for chart in charts(summary(*cells, **changes), {})}
+
+
+def main(chart):
+    return {line.label: line for line in chart.lines if line.role == "main"}
+
+
+def test_each_figure_against_the_load():
+    found = made(cell(p50=10.0, load=ONE), cell(p50=12.0, load=ONE, repeat=1), cell(p50=30.0, load=FOUR))
+    chart = found["ttft-load-concurrency"]
+    first, second = main(chart)["llamacpp"].points
+    assert (first.x, first.y, first.low, first.high) == (1.0, 11.0, 10.0, 12.0)
+    assert (second.x, second.y, second.low) == (4.0, 30.0, None)
+    assert chart.description == "TTFT p50, ms. llamacpp: 11.0 at 1, 30.0 at 4."
+    assert chart.bars == "range of the repeats"
+    assert first.text == "11.0 (10.0 to 12.0) ms"
+    assert [text for _, text in chart.x.ticks] == ["1", "4"]
+
+
+def test_intervals_over_runs_are_taken_where_there_are_enough():
+    estimate = {"label": "llamacpp", "load": ONE, "metric": "ttft_ms.p50", "interval": [8.0, 11.0, 14.0]}
+    cells = [cell(p50=10.0 + repeat, load=ONE, repeat=repeat) for repeat in range(3)]
+    (few,) = main(made(*cells, estimates=[{**estimate, "runs": 2}])["ttft-load-concurrency"])[
+        "llamacpp"
+    ].points
+    assert (few.low, few.high) == (10.0, 12.0)
+    chart = made(*cells, estimates=[{**estimate, "runs": 3}])["ttft-load-concurrency"]
+    (enough,) = main(chart)["llamacpp"].points
+    assert (enough.low, enough.x, enough.high) == (8.0, 11.0, 14.0)
+    assert chart.bars == "95 % interval over runs, around their geometric mean"
+
+
+def test_nothing_known_is_no_chart():
+    found = made(cell(prefix_cache_hit_rate=None))
+    assert "cache-load-concurrency" not in found
+    assert "goodput-load-concurrency" not in found
+    assert "cost-load-concurrency" in made(cell(cost_per_million_output_tokens=0.4))
+
+
+def test_invalid_cells_are_in_no_chart():
+    bad = verdict("INVALID", "client-busy", "97%", "90%", "")
+    assert made(cell(validity=bad)) == {}
+
+
+def test_one_load_point_puts_the_backends_below_each_other():
+    chart = made(cell("a", p50=10.0), cell("b", p50=20.0))["ttft-load-concurrency"]
+    assert chart.sideways
+    assert [text for _, text in chart.y.ticks] == ["a", "b"]
+    assert [point.x for line in chart.lines for point in line.points] == [10.0, 20.0]
+
+
+def test_the_cache_is_shown_beside_the_ideal():
+    chart = made(cell(load=ONE), cell(load=FOUR))["cache-load-concurrency"]
+    (ideal,) = [line for line in chart.lines if line.role == "ideal"]
+    assert [point.y for point in ideal.points] == [94.0, 94.0]
+    assert (chart.y.low, chart.y.high) == (0, 100)
+
+
+def test_throughput_against_latency_joins_what_nothing_beats():
+    points = [Point(10, 100), Point(20, 90), Point(30, 200), Point(5, 50), Point(30, 150)]
+    assert [(point.x, point.y) for point in _front(points)] == [(5, 50), (10, 100), (30, 200)]
+    chart = made(cell(p50=10.0, load=ONE), cell(p50=30.0, load=FOUR, output_tokens_per_s=300.0))[
+        "pareto-ttft-p50-concurrency"
+    ]
+    assert [point.text for point in main(chart)["llamacpp"].points] == [
+        "c1: 118 tokens/s at TTFT p50 10.0 ms",
+        "c4: 300 tokens/s at TTFT p50 30.0 ms",
+    ]
+
+
+def test_speed_of_all_against_speed_of_each_user_has_intervals_on_both_axes():
+    cells = [
+        cell(p50=10.0 + 10 * repeat, load=load, repeat=repeat, output_tokens_per_s=100.0 + 20 * repeat)
+        for load in (ONE, FOUR)
+        for repeat in range(2)
+    ]
+    chart = made(*cells)["pareto-per-user-concurrency"]
+    first, _ = main(chart)["llamacpp"].points
+    assert (first.x, first.y) == (pytest.approx(1000 / 15), 110.0)
+    assert first.across == (50.0, 100.0)  # 20 and 10 ms per token
+    assert (first.low, first.high) == (100.0, 120.0)
+    assert chart.y.title == "tokens/s per machine"
+    assert first.text == "c1: 110 (100 to 120) tokens/s per machine at 66.7 (50.0 to 100) per user"
+
+
+def test_it_is_per_gpu_where_every_engines_gpus_are_known():
+    gpus = {"engine_gpus": [0, 1], "devices": []}
+    chart = made(cell("a", gpu=gpus), cell("b", gpu={**gpus, "engine_gpus": [0]}))
+    a, b = (line.points[0].y for line in main(chart["pareto-per-user-concurrency"]).values())
+    assert chart["pareto-per-user-concurrency"].y.title == "tokens/s per GPU"
+    assert (a, b) == (pytest.approx(59.2), pytest.approx(118.4))
+    mixed = made(cell("a", gpu=gpus), cell("b"))["pareto-per-user-concurrency"]
+    assert mixed.y.title == "tokens/s per machine"
+
+
+def test_more_is_better_on_both_axes_of_the_front():
+    points = [Point(10, 100), Point(20, 90), Point(5, 95), Point(30, 50)]
+    assert [(point.x, point.y) for point in _front(points, right=True)] == [(30, 50), (20, 90), (10, 100)]
+
+
+def test_loads_that_a_server_did_not_keep_up_with_are_in_no_trade_off():
+    found = made(
+        cell("a", load=ONE, state="saturated"), cell("a", load=FOUR, state="unstable"),
+        cell("b", load=ONE, state="under load"), cell("b", load=FOUR, state=None),
+    )  # fmt: skip
+    for name in ("pareto-per-user-concurrency", "pareto-ttft-p50-concurrency"):
+        assert {label: len(line.points) for label, line in main(found[name]).items()} == {"a": 1, "b": 1}
+
+
+def test_requests_that_never_got_there_keep_the_curve_below_100():
+    points = _curve(np.sort(np.array([30.0, 10.0, np.inf, 20.0])))
+    assert (points[0].x, points[0].y) == (10.0, 0.0)
+    assert (points[-1].x, points[-1].y) == (30.0, 75.0)
+    assert {point.key: point.text for point in points}["p50"] == "20.0 ms"
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_ends():
+    points = _curve(np.arange(1.0, 100_001.0))
+    assert len(points) < 120
+    assert (points[0].x, points[-1].x, points[-1].y) == (1.0, 100_000.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "texts"),
+    [
+        (0, 0.7, ["0", "0.2", "0.4", "0.6"]),
+        (0, 43, ["0", "10", "20", "30", "40"]),
+        (0, 1000, ["0", "200", "400", "600", "800", "1000"]),
+    ],
+)
+def test_ticks_are_round(low, high, texts):
+    assert [text for _, text in axes.steps(low, high)] == texts
+
+
+def test_a_wide_range_is_logarithmic_and_written_out():
+    axis = axes.fitted("ms", [2.0, 900.0])
+    assert axis.log
+    assert [text for _, text in axis.ticks] == ["2", "5", "10", "20", "50", "100", "200", "500", "1000"]
+    assert not axes.fitted("ms", [2.0, 40.0]).log
+    assert axes.fitted("ms", [0.0]).high > 0
+
+
+def test_the_script_of_the_page_repeats_no_number_of_the_axes():
+    """It gets them: `axisRules`. What it takes of them is there, and no axis is drawn by another number."""
+    script = (resources.files("harness.report.html") / "page.js").read_text(encoding="utf-8")
+    assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
+    drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
+    assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
+
+
+def test_every_chart_of_a_large_run_lies_inside_its_axes(tmp_path):
+    folder = make_run(tmp_path, Shape(EIGHT[::2], concurrency=(1, 8), rates=(4,), repeats=2, requests=12))
+    samples = {name: take(folder.read_cell(name)[0]) for name in folder.cells()}
+    found = list(charts(folder.read_summary(), samples))
+    assert {chart.family for chart in found} == {"distribution", "load", "trade-off"}
+    assert len({chart.name for chart in found}) == len(found)
+    for chart in found:
+        for line in chart.lines:
+            places = [(chart.x.place(point.x), chart.y.place(point.y)) for point in line.points]
+            assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)

@@ -1,0 +1,256 @@
+"""What the pictures show, read from their SVG: text is text there."""
+
+import subprocess
+import sys
+import warnings
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from harness.records.layout import Outcome
+from harness.records.series import Samples, Telemetry
+from harness.report import plots
+from harness.report.charts import charts
+from harness.report.plots import timeline
+from harness.report.plots.lanes import lanes_of
+from harness.report.plots.style import Look
+from harness.report.samples import take
+from tests.factories.documents import changed
+from tests.factories.recorded import records
+from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
+from tests.factories.summaries import cell, verdict
+
+REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
+
+
+def drawn(folder, caption=REAL, changes=lambda found: found, wanted=""):
+    """By name; with `wanted` only charts whose name begins so, without timelines."""
+
+    def recorded(name):
+        return folder.read_cell(name)[0], folder.read_telemetry(name)
+
+    found = changes(folder.read_summary())
+    samples = {name: take(recorded(name)[0]) for name in folder.cells()}
+    chosen = [chart for chart in charts(found, samples) if chart.name.startswith(wanted)]
+    timelines = {} if wanted else samples
+    pictures = plots.draw(found, chosen, timelines, recorded, caption, folder.path / "plots")
+    return {picture.name: picture for picture in pictures}
+
+
+def texts(path):
+    return [element.text for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    folder = make_run(tmp_path_factory.mktemp("two"))
+    return folder, drawn(folder)
+
+
+def test_every_picture_is_there_as_png_and_svg(two):
+    folder, pictures = two
+    assert set(pictures) == {
+        "ttft-cdf-c1",
+        "ttft-cdf-c4",
+        "itl-cdf-c1",
+        "itl-cdf-c4",
+        "ttft-load-concurrency",
+        "ttft-p90-load-concurrency",
+        "throughput-load-concurrency",
+        "cache-load-concurrency",
+        "pareto-per-user-concurrency",
+        "pareto-ttft-p50-concurrency",
+        "timeline-001-llamacpp-c4-r0",
+        "timeline-003-llamacpp@no-prefix-cache-c4-r0",
+    }
+    on_disk = {path.name for path in (folder.path / "plots").iterdir()}
+    assert on_disk == {f"{name}.{ending}" for name in pictures for ending in ("png", "svg")}
+
+
+def test_titles_say_scenario_model_machine_and_axes_their_units(two):
+    folder, pictures = two
+    for name, picture in pictures.items():
+        found = texts(folder.path / "plots" / f"{name}.svg")
+        assert picture.title in found
+        assert "shared-prefix · SmolLM2 · 2× H200" in found
+        assert "SIMULATED" not in found
+    assert {"Time to first token, ms", "share of requests, %"} <= set(
+        texts(folder.path / "plots" / "ttft-cdf-c4.svg")
+    )
+    assert {"TTFT p50, ms", "concurrency (closed loop)", "1", "4"} <= set(
+        texts(folder.path / "plots" / "ttft-load-concurrency.svg")
+    )
+    assert {"ideal", "cached share of prompt tokens, %"} <= set(
+        texts(folder.path / "plots" / "cache-load-concurrency.svg")
+    )
+
+
+def test_a_simulated_run_says_so_in_every_picture(tmp_path):
+    folder = make_run(tmp_path, Shape(TWO[:1], requests=8, concurrency=(2,)))
+    pictures = drawn(folder, plots.Caption("s", "m", "h", simulated=True))
+    assert pictures
+    for name in pictures:
+        found = texts(folder.path / "plots" / f"{name}.svg")
+        assert "SIMULATED" in found
+        assert "SIMULATED · s · m · h" in found
+
+
+def test_eight_backends_look_different_and_are_all_named(tmp_path):
+    looks = [Look(index) for index in range(72)]
+    assert len({look.color for look in looks[:8]}) == len({look.marker for look in looks[:8]}) == 8
+    assert len({(look.color, look.marker) for look in looks}) == 72
+    folder = make_run(tmp_path, Shape(EIGHT, concurrency=(1, 16), requests=12))
+    drawn(folder, wanted=("ttft-cdf-c16", "ttft-load", "cache-load"))
+    for name in ("ttft-cdf-c16", "ttft-load-concurrency"):
+        assert {engine.label for engine in EIGHT} <= set(texts(folder.path / "plots" / f"{name}.svg"))
+    # Two report no cached tokens: not drawn, rather than drawn at zero.
+    assert not {"tgi", "ollama"} & set(texts(folder.path / "plots" / "cache-load-concurrency.svg"))
+
+
+def test_one_load_point_puts_the_backends_side_by_side(tmp_path):
+    folder = make_run(tmp_path, Shape(concurrency=(), rates=(4,), repeats=2, requests=40))
+    pictures = drawn(folder, wanted=("throughput", "cache"))
+    assert pictures["throughput-load-rate"].title == "Throughput, open loop, 4 requests/s"
+    found = texts(folder.path / "plots" / "cache-load-rate.svg")
+    assert {
+        "llamacpp",
+        "llamacpp@no-prefix-cache",
+        "cached share of prompt tokens, % (dotted: ideal)",
+    } <= set(found)
+
+
+def test_the_same_folder_gives_the_same_bytes(tmp_path):
+    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
+    drawn(folder, wanted=("ttft", "pareto"))
+    first = path_bytes(folder)
+    drawn(folder, wanted=("ttft", "pareto"))
+    assert first == path_bytes(folder)
+
+
+def path_bytes(folder):
+    return {path.name: path.read_bytes() for path in (folder.path / "plots").iterdir()}
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    odd = Engine('a$x_1$<b>&"{', text="")
+    folder = make_run(tmp_path, Shape((odd, TWO[0]), requests=8, concurrency=(2,)))
+    drawn(folder, wanted="ttft-cdf")
+    assert odd.label in texts(folder.path / "plots" / "ttft-cdf-c2.svg")
+
+
+def test_a_name_that_the_font_lacks_is_no_failure(tmp_path):
+    folder = make_run(tmp_path, Shape((Engine("模型"), TWO[0]), requests=8, concurrency=(2,)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn(folder, wanted="ttft-cdf")
+    assert "模型" in texts(folder.path / "plots" / "ttft-cdf-c2.svg")
+
+
+def test_invalid_cells_are_in_no_picture(tmp_path):
+    folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
+    bad = verdict("INVALID", "client-busy", "97%", "90%", "")
+
+    def spoil(found):
+        cells = [changed(cell, validity=bad) if cell.variant else cell for cell in found.cells]
+        return changed(found, cells=cells)
+
+    drawn(folder, changes=spoil, wanted=("ttft-cdf", "itl-cdf"))
+    for name in ("ttft-cdf-c2", "itl-cdf-c2"):
+        assert "llamacpp@no-prefix-cache" not in texts(folder.path / "plots" / f"{name}.svg")
+
+    def spoil_all(found):
+        return changed(found, cells=[changed(cell, validity=bad) for cell in found.cells])
+
+    assert not any("cdf" in name or "load" in name for name in drawn(folder, changes=spoil_all))
+
+
+def test_lanes_are_as_many_as_requests_were_in_flight():
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [5, 10]},
+        {"intended": 1, "sent": 1, "texts": [5, 30]},
+        {"intended": 12, "sent": 12, "texts": [14, 20]},
+        {"intended": 13, "sent": 13, "texts": [14, 20]},
+    ).requests
+    assert lanes_of(rows).tolist() == [1, 2, 1, 3]
+
+
+def test_a_timeline_names_what_there_was(tmp_path):
+    rows = records(
+        {"intended": 0, "sent": 40, "texts": [60, 90]},
+        {"intended": 10, "sent": 10, "texts": [], "outcome": Outcome.TIMEOUT},
+    )
+    rows.requests["end_ns"][1] = 50_000_000
+    picture = timeline.draw(cell(), rows, REAL, tmp_path)
+    assert picture is not None
+    assert picture.description.startswith("2 requests, 1 of them not answered, over 0.1 seconds")
+    found = texts(tmp_path / f"{picture.name}.svg")
+    assert {
+        "held back by the client",
+        "waiting for the first token",
+        "tokens arriving",
+        "not answered",
+    } <= set(found)
+    assert not {"warm-up", "drain"} & set(found)
+
+
+def test_a_timeline_shades_the_warm_up_and_the_drain(two):
+    folder, _ = two
+    assert {"warm-up", "drain"} <= set(texts(folder.path / "plots" / "timeline-001-llamacpp-c4-r0.svg"))
+
+
+def test_a_timeline_of_nothing_sent_is_none(tmp_path):
+    rows = records({"intended": 0, "sent": None, "texts": [], "outcome": Outcome.DROPPED})
+    assert timeline.draw(cell(), rows, REAL, tmp_path) is None
+
+
+def test_the_table_does_not_wait_for_matplotlib():
+    code = "import sys, harness.report.table; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def sampled(*values):
+    """One sample every 10 ms from 10 ms before the first request."""
+    return Samples(np.arange(len(values)) * 10_000_000 - 10_000_000, np.array(values, float))
+
+
+def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [20, 90]}, {"intended": 5, "sent": 5, "texts": [60, 90]}
+    )
+    count = 11
+    telemetry = Telemetry(
+        {
+            "engine.running": sampled(*[2] * count),
+            "engine.waiting": sampled(*[1] * count),
+            "engine.kv_use": sampled(*[0.25] * count),
+            "host.cpu_busy_s": sampled(*np.linspace(0, 0.2, count)),
+            "server.cpu_s": sampled(*np.linspace(0, 0.1, count)),
+            "client.cpu_s": sampled(*np.linspace(0, 0.01, count)),
+            **{f"gpu.{index}.utilisation_pct": sampled(*[90] * count) for index in range(8)},
+            **{f"gpu.{index}.power_w": sampled(*[300] * count) for index in range(8)},
+        }
+    )
+    host = {"cpus": 2}
+    few = timeline.draw(cell(gpu={"engine_gpus": [0, 1]}, host=host), rows, REAL, tmp_path / "few", telemetry)
+    found = set(texts(tmp_path / "few" / f"{few.name}.svg"))
+    assert {
+        "running",
+        "waiting",
+        "KV cache in use",
+        "GPU 0 busy",
+        "GPU 1 busy",
+        "engine",
+        "other work",
+    } <= found
+    assert "KV cache in use up to 25.0 %" in few.description
+    assert "engine up to 1.00 cores" in few.description
+    assert "GPU 1 up to 300 W" in few.description
+    many = timeline.draw(
+        cell(gpu={"engine_gpus": list(range(8))}, host=host), rows, REAL, tmp_path / "many", telemetry
+    )
+    found = set(texts(tmp_path / "many" / f"{many.name}.svg"))
+    assert {"8 GPUs busy, mean", "8 GPUs, sum"} <= found
+    assert "8 GPUs busy, mean up to 90.0 %" in many.description
+    assert "8 GPUs, sum up to 2400 W" in many.description

@@ -1,0 +1,105 @@
+"""What an engine counted over a cell: exact ends, restarts in between, and an engine that counts late."""
+
+import socket
+from types import SimpleNamespace
+
+import numpy as np
+import psutil
+
+from harness.model import HistogramIncrease
+from harness.records.series import Samples, Telemetry
+from harness.sampling import machine
+from harness.sampling.counter_deltas import counted, histogram_increase, idle, settled
+from harness.sampling.sources.visible import visible
+
+NAMES = frozenset({"output_tokens"})
+
+
+def sampled(*values):
+    return Telemetry({"engine.output_tokens": Samples(np.arange(len(values)), np.array(values, float))})
+
+
+def test_the_ends_decide_and_the_samples_between_them_change_nothing():
+    before, after = {"output_tokens": 100.0, "running": 1.0}, {"output_tokens": 160.0, "running": 0.0}
+    assert counted(before, after, sampled(100, 130, 155), NAMES) == ({"output_tokens": 60.0}, 0)
+    assert counted(before, after, Telemetry(), NAMES) == ({"output_tokens": 60.0}, 0)
+
+
+def test_an_engine_that_began_anew_keeps_what_was_seen_of_its_first_life():
+    before, after = {"output_tokens": 100.0}, {"output_tokens": 30.0}
+    assert counted(before, after, sampled(100, 140, 10), NAMES) == ({"output_tokens": 70.0}, 1)
+
+
+def test_no_answer_at_one_end_is_no_count():
+    assert counted(None, {"output_tokens": 1.0}, sampled(), NAMES) == (None, 0)
+    assert counted({"output_tokens": 1.0}, None, sampled(), NAMES) == (None, 0)
+    assert counted({}, {"output_tokens": 1.0}, sampled(), NAMES) == ({}, 0)
+
+
+def test_counts_are_read_until_they_rest():
+    answers = iter([{"output_tokens": 5.0}, {"output_tokens": 8.0}, {"output_tokens": 8.0}, None])
+    assert settled(lambda: next(answers), NAMES) == {"output_tokens": 8.0}
+    assert next(answers) is None, "and not once more"
+
+
+def test_a_cell_begins_when_the_engine_holds_no_request():
+    busy = [{"running": 1.0, "output_tokens": 5.0}, {"running": 0.0, "waiting": 1.0, "output_tokens": 6.0}]
+    answers = iter([*busy, {"running": 0.0, "waiting": 0.0, "output_tokens": 9.0}, None])
+    assert idle(lambda: next(answers))["output_tokens"] == 9.0
+    assert next(answers) is None, "and not once more"
+    assert idle(lambda: {"output_tokens": 5.0}) == {"output_tokens": 5.0}, (
+        "one without gauges is not waited for"
+    )
+    assert idle(lambda: None) is None
+
+
+def test_an_engine_that_dies_meanwhile_has_its_last_counts():
+    answers = iter([{"output_tokens": 5.0}, None])
+    assert settled(lambda: next(answers), NAMES) == {"output_tokens": 5.0}
+    assert settled(lambda: None, NAMES) is None
+
+
+def test_a_histogram_counts_what_came_in_between():
+    def one(*counts):
+        return {
+            "buckets": [(0.1, counts[0]), (float("inf"), counts[1])],
+            "sum": counts[2],
+            "count": counts[1],
+        }
+
+    found = histogram_increase({"ttft": one(1.0, 4.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
+    increase = HistogramIncrease(buckets=((0.1, 2.0), (None, 5.0)), sum=3.0, count=5.0)
+    assert found == {"ttft": increase}
+    anew = histogram_increase({"ttft": one(1.0, 40.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
+    assert anew["ttft"].count == 9.0
+    assert histogram_increase({}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"].count == 9.0
+
+
+def test_gpus_are_named_by_number_uuid_or_instance():
+    uuids, parents = ["GPU-aa", "GPU-ab", "GPU-c"], {"MIG-x": 2}
+    assert visible({"CUDA_VISIBLE_DEVICES": "2,0"}, uuids, parents)[0] == [0, 2]
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-c"}, uuids, parents)[0] == [2]
+    assert visible({"CUDA_VISIBLE_DEVICES": "GPU-a"}, uuids, parents)[0] == [], (
+        "of two that begin so, neither"
+    )
+    assert visible({"CUDA_VISIBLE_DEVICES": "MIG-x"}, uuids, parents)[0] == [2]
+    assert visible({"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "all"}, uuids, parents)[0] == [1]
+    assert visible({"NVIDIA_VISIBLE_DEVICES": "none"}, uuids, parents)[0] == []
+    assert visible({"CUDA_VISIBLE_DEVICES": "-1"}, uuids, parents)[0] == []
+
+
+def test_an_engine_is_on_this_machine_at_its_own_addresses_and_its_containers(monkeypatch):
+    def address(ip, netmask):
+        family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+        return SimpleNamespace(family=family, address=ip, netmask=netmask)
+
+    interfaces = {
+        "eth0": [address("10.1.2.3", "255.255.0.0"), address("fe80::1%eth0", "ffff:ffff:ffff:ffff::")],
+        "docker0": [address("172.17.0.1", "255.255.0.0")],
+        "sit0": [SimpleNamespace(family=17, address="00:00", netmask=None)],
+    }
+    monkeypatch.setattr(psutil, "net_if_addrs", lambda: interfaces)
+    for here in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "10.1.2.3", "172.17.0.2", "fe80::1"):
+        assert machine.is_this_machine(here), here
+    for elsewhere in ("10.1.2.4", "192.0.2.1", "no-such-host.invalid"):
+        assert not machine.is_this_machine(elsewhere), elsewhere

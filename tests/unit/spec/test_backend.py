@@ -1,0 +1,221 @@
+import dataclasses
+import tomllib
+
+import pytest
+
+from harness.errors import SpecError
+from harness.host import paths
+from harness.spec.backend_refs import (
+    apply_variant,
+    definition_key,
+    load_backend,
+    parse_backend,
+    parse_backend_list,
+)
+from harness.spec.models import load_models
+
+BACKEND = """
+[backend]
+name = "x"
+title = "X"
+licence = "MIT"
+homepage = "https://example.org"
+weights = "gguf"
+[server]
+ready_path = "/health"
+startup_timeout_s = 5
+[engine]
+args = ["--model", "{model}", "--size", "{size}"]
+[engine.values]
+size = 3
+[process]
+program = ["x-server"]
+args = ["--plain", "--quiet"]
+[dialect]
+extra = { a = 1 }
+[prefix_cache]
+enabled = true
+[variants.big]
+description = "larger"
+args = ["--big"]
+values = { size = 9 }
+request = { b = 2 }
+[variants.bare]
+description = "no size"
+remove_args = ["--model", "--plain"]
+prefix_cache = false
+"""
+
+
+def parse(text=BACKEND):
+    return parse_backend(tomllib.loads(text), "x.toml")
+
+
+@pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models"}))
+def test_every_shipped_definition_and_variant_is_accepted(name):
+    definition = load_backend(name)
+    assert definition.name == name
+    for variant in definition.variants:
+        assert apply_variant(definition, variant) != definition
+
+
+def test_every_shipped_variant_finds_weights_of_some_model_and_every_backend_of_the_default():
+    """Of those that bench starts; OpenVINO's form is given as a folder."""
+    models = load_models()
+    for name in set(paths.definitions("backends")) - {"models"}:
+        definition = load_backend(name)
+        for variant in (None, *definition.variants):
+            header = apply_variant(definition, variant).backend
+            if not (definition.process or definition.compose) or header.weights in ("none", "openvino"):
+                continue
+            serving = [
+                model
+                for model, known in models.models.items()
+                for track_name, track in known.tracks.items()
+                if track.weights == header.weights and header.default_track in ("", track_name)
+            ]
+            assert serving, f"{name}@{variant}"
+            assert variant or models.default in serving
+
+
+def test_a_variant_changes_declared_keys_only():
+    definition = parse()
+    big = apply_variant(definition, "big")
+    assert big.engine.args == ("--model", "{model}", "--size", "{size}", "--big")
+    assert big.engine.values == {"size": 9}
+    assert big.dialect.extra == {"a": 1, "b": 2}
+    assert big.dialect.habits == definition.dialect.habits
+    drafting = apply_variant(load_backend("vllm"), "spec-ngram").dialect.habits
+    assert (drafting.tokens_per_event, load_backend("vllm").dialect.habits.tokens_per_event) == (
+        "several",
+        "one",
+    )
+    bare = apply_variant(definition, "bare")
+    assert bare.engine.args == ("{model}", "--size", "{size}")
+    assert bare.process.args == ("--quiet",)
+    assert not bare.prefix_cache.enabled
+    unchanged = {"server", "image", "metrics", "variants"}
+    for field in dataclasses.fields(definition):
+        if field.name in unchanged:
+            unchanged.remove(field.name)
+            assert getattr(big, field.name) == getattr(definition, field.name)
+    assert not unchanged
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "hint"),
+    [
+        (
+            ('"{size}"', '"{sise}"'),
+            "x.toml:engine.args: unknown placeholder '{sise}'",
+            "did you mean 'size'?",
+        ),
+        (('["x-server"]', '["{bim}/x"]'), "x.toml:process.program: unknown placeholder '{bim}'", "'bin'"),
+        (('["--big"]', '["{nothing_like_it}"]'), "x.toml:engine.args: unknown placeholder", "known: "),
+        (("enabled = true", "enable = true"), "x.toml:prefix_cache: unknown key 'enable'", "'enabled'"),
+        (('weights = "gguf"', 'weights = "onnx"'), "x.toml:backend.weights: 'onnx' is not one of", None),
+        (
+            ('weights = "gguf"', 'weights = "mlc"'),
+            "x.toml:backend.weights: bench has no weights in the form 'mlc'",
+            "gguf, hf, openvino",
+        ),
+        (("[server]", "[attach]\nstart = []\n[server]"), "x.toml:attach.start: needs a command", None),
+    ],
+)
+def test_a_wrong_definition_names_the_place(change, message, hint):
+    with pytest.raises(SpecError) as caught:
+        parse(BACKEND.replace(*change))
+    assert message in str(caught.value)
+    assert hint is None or hint in caught.value.hint
+
+
+CONTAINER = """
+[image.cpu]
+name = "x/x"
+tag = "1"
+[compose]
+port = 1
+healthcheck = ["CMD", "x"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("added", "message"),
+    [
+        (CONTAINER.replace("[image.cpu]", "[image.tpu]"), "x.toml:image: unknown key 'tpu'"),
+        (CONTAINER.partition("[compose]")[0], "[compose] and [image.DEVICE] go together"),
+        ("[compose]" + CONTAINER.partition("[compose]")[2], "[compose] and [image.DEVICE] go together"),
+        (CONTAINER.replace("CMD", "RUN"), "x.toml:compose.healthcheck: must be CMD or CMD-SHELL"),
+        (
+            CONTAINER + 'ipc = "host"\nshm_size = "1g"',
+            "x.toml:compose.shm_size: shm_size has no effect with ipc",
+        ),
+        (CONTAINER.replace('"1"', '"1"\nargs = ["{nothing}"]'), "x.toml:image.cpu.args: unknown placeholder"),
+        ('[[server.prepare]]\npath = "/{modle}"', "x.toml:server.prepare[0]: unknown placeholder '{modle}'"),
+        ('[[server.failures]]\npattern = "("\nhint = ""', "x.toml:server.failures[0]: not a regular"),
+        ('[prefix_cache.reset]\npath = "/{slots}"', "x.toml:prefix_cache.reset.path: unknown placeholder"),
+    ],
+)
+def test_what_a_definition_must_not_contradict(added, message):
+    with pytest.raises(SpecError) as caught:
+        parse(BACKEND + added)
+    assert message in str(caught.value)
+
+
+def test_a_better_sentence_leaves_a_definition_what_it_is():
+    """So that what was measured with it still counts; what it does is another matter."""
+    told = BACKEND.replace(
+        'weights = "gguf"', 'weights = "gguf"\nbias = ["slow"]\nnote = "n"\nstatus = "dormant"'
+    )
+    told += '[facts]\nversion = "1"\nsource = "s"\n[attach]\nstart = ["x"]\n'
+    assert definition_key(parse(told)) == definition_key(parse())
+    assert definition_key(parse(BACKEND.replace('"--quiet"', '"--loud"'))) != definition_key(parse())
+
+
+def test_json_in_an_argument_is_no_placeholder():
+    definition = parse(BACKEND.replace('"--big"', '\'{"method": "ngram"}\''))
+    assert definition.variants["big"].args == ('{"method": "ngram"}',)
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("http://127.0.0.1:8000/", "http://127.0.0.1:8000"),
+        ("http://127.0.0.1:8000/v1", "http://127.0.0.1:8000"),
+        ("https://gateway.example/team/v1/", "https://gateway.example/team"),
+    ],
+)
+def test_a_url_is_taken_as_clients_are_given_it(given, url):
+    (ref,) = parse_backend_list(f"openai={given}")
+    assert (ref.url, ref.label) == (url, "openai")
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("openai=localhost:8000", "'localhost:8000' is not an http:// or https:// URL"),
+        ("openai=http://", "is not an http:// or https:// URL"),
+        ("openai=http://h:1/?key=secret", "without '?' or '#'"),
+        ("openai=http://me:secret@h:1", "the URL holds a user name or password"),
+        ("vllm@", "a variant is missing after '@'"),
+        ("vllm@no-prefix-cach", "has no variant 'no-prefix-cach'"),
+        ("vlm", "unknown backend 'vlm'"),
+        ("vllm,vllm", "'vllm' is listed twice"),
+        (" , ", "no backend given"),
+    ],
+)
+def test_a_wrong_entry_of_backends_is_one_sentence(entry, message):
+    with pytest.raises(SpecError) as caught:
+        parse_backend_list(entry)
+    assert message in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_entries_with_urls_and_variants_stand_side_by_side():
+    refs = parse_backend_list("vllm@no-prefix-cache, openai=http://a:1, openai=http://b:2")
+    assert [(ref.label, ref.url) for ref in refs] == [
+        ("vllm@no-prefix-cache", None),
+        ("openai", "http://a:1"),
+        ("openai", "http://b:2"),
+    ]

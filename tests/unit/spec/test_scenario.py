@@ -1,0 +1,160 @@
+import re
+import tomllib
+
+import pytest
+
+from harness.errors import SpecError
+from harness.host import paths
+from harness.spec import files
+from harness.spec.scenario import FixedLength, load_scenario, parse_scenario
+
+SCENARIO = """
+[scenario]
+name = "x"
+purpose = "a test"
+[prompts]
+generator = "fixed-length"
+input_tokens = 8
+output_tokens = 4
+[load]
+requests = 3
+concurrency = [1]
+"""
+
+
+def parse(text):
+    return parse_scenario(tomllib.loads(text), "x.toml")
+
+
+def test_a_scenario_is_complete_in_itself():
+    scenario = parse(SCENARIO)
+    assert scenario.prompts == FixedLength(input_tokens=8, output_tokens=4)
+    assert scenario.load.concurrency == (1,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "hint"),
+    [
+        (("requests = 3", "requets = 3"), "x.toml:load: unknown key 'requets'", "did you mean 'requests'?"),
+        (("requests = 3", ""), "x.toml:load: key 'requests' is missing", None),
+        (("requests = 3", "requests = '3'"), "x.toml:load.requests: must be a whole number, not '3'", None),
+        (("requests = 3", "requests = true"), "x.toml:load.requests: must be a whole number, not True", None),
+        (("requests = 3", "requests = 0"), "x.toml:load.requests: must be at least 1, not 0", None),
+        (("[1]", "[1, 0]"), "x.toml:load.concurrency: must be above 0, not 0", None),
+        (("[1]", "[2, 2]"), "x.toml:load.concurrency: duplicate value", None),
+        (("[1]", "['a']"), "x.toml:load.concurrency[0]: must be a whole number", None),
+        (("[1]", "1"), "x.toml:load.concurrency: must be a list", None),
+        (("[1]", "[1]\nrate = [2]"), "exactly one of concurrency (closed loop), rate and replay_speed", None),
+        (("[1]", "[1]\narrival = 'gauss'"), "x.toml:load.arrival: 'gauss' is not one of 'poisson'", None),
+        (("[1]", "[1]\nduration_s = 0"), "x.toml:load.duration_s: must be above 0", None),
+        (("[1]", "[1]\nwarmup_requests = -1"), "x.toml:load.warmup_requests: must not be negative", None),
+        (("[1]", "[1]\nmin_answers = 0"), "x.toml:load.min_answers: must be at least 1, not 0", None),
+        (("[1]", "[1]\nmin_seconds = -1"), "x.toml:load.min_seconds: must not be negative", None),
+        (("[1]", "[1]\nstart = 'slow'"), "x.toml:load.start: 'slow' is not one of 'spread'", None),
+        (
+            ("input_tokens = 8", "input_tokens = 8\noutput_spread = 1"),
+            "x.toml:prompts.output_spread: must be from 0 to below 1, not 1",
+            None,
+        ),
+        (
+            ("[1]", "[1]\nprofile = [{ seconds = 1, start = 1, end = 1 }]"),
+            "only applies to a rate",
+            None,
+        ),
+        (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has think time", None),
+        (
+            ("concurrency = [1]", "rate = [1]\nburstiness = 0"),
+            "x.toml:load.burstiness: must be above 0",
+            None,
+        ),
+        (
+            ("concurrency = [1]", "rate = [1]\nprofile = [{ seconds = 1, start = 1, end = 0 }]"),
+            "x.toml:load.profile: the rate ends at 0",
+            None,
+        ),
+        (
+            ("concurrency = [1]", "rate = [1]\nprofile = [{ seconds = 0, start = 1, end = 1 }]"),
+            "x.toml:load.profile[0]: seconds must be above 0",
+            None,
+        ),
+        (("fixed-length", "fixd-length"), "unknown generator 'fixd-length'", "did you mean 'fixed-length'?"),
+        (("input_tokens = 8", "input_tokens = 0"), "x.toml:prompts.input_tokens: must be at least 1", None),
+        (("input_tokens = 8", "groups = 8"), "x.toml:prompts: unknown key 'groups'", "known:"),
+        (("[load]", "[laod]"), "x.toml: unknown key 'laod'", "did you mean 'load'?"),
+        (("[prompts]", "[prompt]"), "x.toml: table [prompts] with a generator is missing", None),
+    ],
+)
+def test_a_wrong_key_says_where_and_what(change, message, hint):
+    with pytest.raises(SpecError, match=re.escape(message)) as caught:
+        parse(SCENARIO.replace(*change))
+    assert (hint or "") in (caught.value.hint or "")
+
+
+def test_flags_replace_scenario_keys():
+    scenario = load_scenario(
+        "fixed-length", {"load.rate": [2.5], "load.concurrency": [], "prompts.input_tokens": 7}
+    )
+    assert scenario.load.rate == (2.5,)
+    assert scenario.prompts == FixedLength(input_tokens=7, output_tokens=64)
+
+
+def test_an_override_of_a_key_that_does_not_exist_is_refused():
+    with pytest.raises(SpecError, match="unknown key 'groups'"):
+        load_scenario("fixed-length", {"prompts.groups": 3})
+    with pytest.raises(SpecError, match="'requests' is not a table"):
+        load_scenario("fixed-length", {"load.requests.x": 3})
+
+
+def test_a_value_from_the_command_line_is_not_blamed_on_the_file():
+    with pytest.raises(SpecError, match=r"^load\.requests, as given: must be at least 1, not 0$"):
+        load_scenario("fixed-length", {"load.requests": 0})
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(SpecError, match="unknown scenario 'shared-prefx'") as caught:
+        load_scenario("shared-prefx")
+    assert "did you mean 'shared-prefix'?" in caught.value.hint
+
+
+def test_a_file_that_is_not_toml_or_not_there(tmp_path):
+    broken = tmp_path / "a.toml"
+    broken.write_text("[scenario\n")
+    with pytest.raises(SpecError, match="not valid TOML"):
+        load_scenario(str(broken))
+    with pytest.raises(SpecError, match="no such file"):
+        load_scenario(str(tmp_path / "b.toml"))
+    broken.write_bytes(b"\xff\xfe")
+    with pytest.raises(SpecError, match="cannot be read"):
+        load_scenario(str(broken))
+
+
+def test_definitions_beside_the_working_directory_override_the_shipped(tmp_path, monkeypatch):
+    folder = tmp_path / "workloads"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(SCENARIO)
+    monkeypatch.chdir(tmp_path)
+    assert load_scenario("mine").name == "x"
+    assert "shared-prefix" in paths.definitions("workloads")
+
+
+def test_the_fingerprint_is_of_the_content_not_of_the_layout():
+    one = parse(SCENARIO)
+    other = parse(
+        "# a comment\n"
+        + SCENARIO.replace("requests = 3\nconcurrency = [1]", "concurrency = [1]\nrequests = 3")
+    )
+    assert files.fingerprint(one) == files.fingerprint(other)
+    assert files.fingerprint(one) != files.fingerprint(
+        parse(SCENARIO.replace("requests = 3", "requests = 4"))
+    )
+
+
+def test_the_data_folders_hold_no_python():
+    """A .py file there breaks editable installs of a package with mapped folders."""
+    for kind in ("workloads", "backends", "compose"):
+        assert not list((paths.CHECKOUT / kind).rglob("*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(paths.definitions("workloads")))
+def test_every_shipped_scenario_is_named_like_its_file(name):
+    assert load_scenario(name).name == name

@@ -1,0 +1,290 @@
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.errors import DamagedError, SetupError, SpecError
+from harness.model import as_json
+from harness.records.layout import Outcome
+from harness.records.series import Samples, Telemetry
+from harness.store import RunFolder, atomic, columns, open_run, parquet, samples, seal
+from harness.summary import summarise_folder
+from tests.factories.recorded import facts, records
+
+ROWS = [{"texts": [5, 9], "prompt": 7}, {"sent": None, "outcome": Outcome.DROPPED, "tokens": -1}]
+
+OLD = {
+    "requests": "b12ee53cd1ec",
+    "events": "7d5a1655c5f5",
+    "texts": "dc827ec855c9",
+    "telemetry": "4691e35dd54d",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path, "demo")
+
+
+def equal(one, other):
+    assert (one.requests == other.requests).all()
+    assert (one.events == other.events).all()
+    assert (one.texts, one.finish_reasons, one.errors) == (other.texts, other.finish_reasons, other.errors)
+
+
+def test_records_come_back_as_they_were(folder):
+    made = records(*ROWS)
+    folder.write_cell(made, facts(cell="000-x"))
+    back, told = folder.read_cell("000-x")
+    equal(made, back)
+    assert told == facts(cell="000-x")
+    assert folder.cells() == ["000-x"]
+
+
+def test_long_cells_are_written_in_pieces(folder, monkeypatch):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
+    made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
+    folder.write_cell(made, facts(cell="000-x"))
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def test_a_cell_without_requests_can_be_stored(folder):
+    folder.write_cell(records(), facts(cell="000-x"))
+    assert len(folder.read_cell("000-x")[0].requests) == 0
+
+
+def test_other_tools_read_names_and_nulls_not_codes(folder):
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    path = str(folder.cell_path("000-x") / "requests.parquet")
+    rows = duckdb.execute("select outcome, sent_ns, phase from read_parquet($1)", [path]).fetchall()
+    assert rows == [("ok", 0, "measure"), ("dropped", None, "measure")]
+
+
+@pytest.mark.parametrize("group", [1, 100])
+def test_pandas_keeps_integers_with_nulls(folder, monkeypatch, group):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", group)
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    requests = pd.read_parquet(folder.cell_path("000-x") / "requests.parquet", engine="pyarrow")
+    assert str(requests["sent_ns"].dtype) == "Int64"
+    assert str(requests["worker"].dtype) == "Int16"
+    assert requests["sent_ns"].isna().tolist() == [False, True]
+    assert requests["outcome"].tolist() == ["ok", "dropped"]
+    events = pd.read_parquet(folder.cell_path("000-x") / "events.parquet", engine="pyarrow")
+    assert str(events["stamp_ns"].dtype) == "Int64"
+
+
+def test_each_piece_of_a_long_cell_is_a_row_group_in_its_order(folder, monkeypatch):
+    monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", 3)
+    made = records(*[{"texts": [1, 2, 3, 4]}] * 5)
+    folder.write_cell(made, facts(cell="000-x"))
+    path = str(folder.cell_path("000-x") / "events.parquet")
+    seqs = duckdb.execute("select seq from read_parquet($1)", [path]).fetchall()
+    assert [seq for (seq,) in seqs] == made.events["seq"].tolist()
+    assert [one.name for one in folder.cell_path("000-x").iterdir() if one.name.startswith(".")] == []
+
+
+def test_a_name_with_wildcards_and_quotes_is_a_name(tmp_path):
+    folder = RunFolder.create(tmp_path, "a[b]*'c é")
+    made = records(*ROWS)
+    folder.write_cell(made, facts(cell="000-x"))
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def test_any_text_comes_back(folder):
+    made = replace(records(*ROWS), texts=["a\0b\n'\"é😀", ""], errors=["", "NULL"])
+    folder.write_cell(made, facts(cell="000-x"))
+    equal(made, folder.read_cell("000-x")[0])
+
+
+def digests(values):
+    return hashlib.sha256(values).hexdigest()[:12]
+
+
+def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
+    """Of a published run, written with snappy by 0.1; the sums are of what fastparquet itself read."""
+    place = Path(__file__).parent / "parquet_data"
+    back = columns.read_records(place, closed_loop=True)
+    series = samples.read_telemetry(place).series
+    texts = [list(back.texts), list(back.finish_reasons), list(back.errors), list(back.tool_calls)]
+    read = {
+        "requests": digests(back.requests.tobytes()),
+        "events": digests(back.events.tobytes()),
+        "texts": digests(json.dumps(texts).encode()),
+        "telemetry": digests(b"".join(s.at_ns.tobytes() + s.values.tobytes() for s in series.values())),
+    }
+    assert read == OLD
+
+
+@pytest.mark.parametrize("name", ["requests", "events", "telemetry"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "other", "inside", "footer", "columns", "kinds"])
+def test_a_damaged_file_is_one_error(folder, name, damage):
+    telemetry = Telemetry({"a": Samples(np.arange(9), np.arange(9.0))})
+    folder.write_cell(records(*ROWS), facts(cell="000-x"), telemetry)
+    (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
+    path = folder.cell_path("000-x") / f"{name}.parquet"
+    data = path.read_bytes()
+    broken = {
+        "empty": b"",
+        "cut": data[: len(data) // 2],
+        "other": b"not parquet at all",
+        "inside": data[:4] + bytes(len(data) // 3) + data[4 + len(data) // 3 :],
+        "footer": data[:-40] + b"\xff" * 32 + data[-8:],
+    }
+    if damage in broken:
+        path.write_bytes(broken[damage])
+    else:
+        name_of_first = "series" if damage == "kinds" else "x"
+        duckdb.execute(f"copy (select 'a' as {name_of_first}, 'text' as seq, 'b' as at_ns) to '{path}'")
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_telemetry("000-x") if name == "telemetry" else folder.read_cell("000-x")
+
+
+def test_a_cell_in_flight_is_not_a_cell(folder):
+    (folder.cell_path("000-x")).mkdir()
+    columns.write_records(records(*ROWS), folder.cell_path("000-x"))
+    assert folder.cells() == []
+
+
+def test_what_is_not_finite_is_null(folder):
+    folder.write_json(
+        "x.json", {"a": float("nan"), "b": np.float64("inf"), "c": np.int64(3), "d": (1, np.arange(2))}
+    )
+    assert folder.read_json("x.json") == {"schema": 1, "a": None, "b": None, "c": 3, "d": [1, [0, 1]]}
+
+
+def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
+    folder.write_json("x.json", {"a": 1})
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "fsync", full)
+    with pytest.raises(SetupError, match="no space left") as caught:
+        folder.write_json("x.json", {"a": 2})
+    assert "--out" in caught.value.hint
+    assert folder.read_json("x.json")["a"] == 1
+    with pytest.raises(SetupError, match="no space left"):
+        folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    assert folder.cells() == []
+    assert not list(folder.path.rglob(".*"))
+
+
+def test_a_disk_that_is_full_for_duckdb_is_said(folder, monkeypatch):
+    """/dev/full takes nothing, in the system's own words."""
+
+    def full(connected, path, columns):
+        path.symlink_to("/dev/full")
+        return part(connected, path, columns)
+
+    part = parquet._part
+    monkeypatch.setattr(parquet, "_part", full)
+    monkeypatch.setattr(parquet, "connection", lambda _directories: duckdb.connect())
+    with pytest.raises(SetupError, match="no space left"):
+        folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    assert not list(folder.path.rglob(".*"))
+
+
+def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
+    assert open_run(str(folder.path), tmp_path) == folder
+    assert open_run(folder.run_id, tmp_path) == folder
+    assert open_run(folder.run_id[:20], tmp_path) == folder
+    with pytest.raises(SpecError, match="no such run"):
+        open_run("nothing", tmp_path)
+    RunFolder.create(tmp_path, "demo")
+    with pytest.raises(SpecError, match="matches several runs"):
+        open_run("2", tmp_path)
+
+
+def test_folders_that_are_not_runs(tmp_path, folder):
+    with pytest.raises(SpecError, match=r"has no manifest\.json"):
+        RunFolder(tmp_path).read_json("manifest.json")
+    (folder.path / seal.FILE).unlink()
+    (folder.path / "manifest.json").write_text("{")
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_json("manifest.json")
+    (folder.path / "manifest.json").write_text(json.dumps({"schema": 99}))
+    with pytest.raises(SpecError, match="schema 99 is not 1"):
+        folder.read_json("manifest.json")
+
+
+def test_a_folder_is_held_by_one_and_who_asks_takes_it_from_nobody(folder):
+    with folder.held():
+        assert folder.is_held
+        with pytest.raises(SpecError, match="another bench is measuring this run"), folder.held():
+            pass
+    assert folder.is_held is False
+    asking = os.open(folder.path, os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    threading.Timer(0.05, os.close, [asking]).start()
+    with folder.held():
+        assert folder.is_held
+
+
+def test_a_damaged_cell_says_which(folder):
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    (folder.cell_path("000-x") / "events.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedError, match=r"000-x/events\.parquet: is damaged"):
+        folder.read_cell("000-x")
+    (folder.path / seal.FILE).unlink()
+    with pytest.raises(SpecError, match="records cannot be read"):
+        folder.read_cell("000-x")
+
+
+def test_the_summary_is_recomputed_from_the_folder_alone(folder):
+    made = records(
+        *[
+            {"sent": 10 * i, "texts": [10 * i + 3, 10 * i + 5, 10 * i + 7], "prompt": 50, "cached": 25}
+            for i in range(40)
+        ]
+    )
+    folder.write_cell(made, facts(cell="000-x-c1-r0", planned=40))
+    folder.write_json(
+        "manifest.json",
+        {
+            "run": folder.run_id,
+            "created_utc": "2026-11-20T08:00:00+00:00",
+            "state": "complete",
+            "backends": {"x": {}},
+            "warnings": [],
+            "workload_sha256": "0" * 64,
+            "scenario": {"scenario": {"name": "demo", "purpose": "p"}},
+            "model": {"name": "m", "title": "M"},
+        },
+    )
+    summary = summarise_folder(folder)
+    (cell,) = summary.cells
+    assert (summary.state, summary.simulated) == ("complete", True)
+    assert cell.ttft_ms.p50 == 3
+    assert cell.ttft_ms.p99 is None
+    assert cell.nulls["ttft_ms.p99"] == "40 samples; p99 needs 299"
+    assert cell.tpot_ms.p90 == 2
+    assert cell.e2e_ms.mean == 7
+    assert cell.prefix_cache_hit_rate == 0.5
+    assert as_json(cell.requests) == {
+        "planned": 40,
+        "unsent": 0,
+        "sent": 40,
+        "ok": 40,
+        "failed": 0,
+        "dropped": 0,
+        "cancelled": 0,
+        "resent": None,
+        "warmup": 0,
+        "outcomes": {"ok": 40},
+    }
+    assert as_json(cell.output_tokens) == {"total": 120, "source": "usage", "tokens_per_event": 1.0}
+
+    folder.write_cell(made, facts(cell="001-x-c8-r0"))
+    (folder.cell_path("001-x-c8-r0") / "events.parquet").write_bytes(b"PAR1")
+    damaged = summarise_folder(folder)
+    assert damaged.cells == summary.cells
+    assert [warning.code for warning in damaged.warnings] == ["cell-damaged"]

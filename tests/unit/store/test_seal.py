@@ -1,0 +1,238 @@
+"""A damaged file of a run is named and left out: no byte of it changes a figure in silence."""
+
+import json
+import random
+import threading
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from harness.cli.main import main
+from harness.errors import DamagedError, ExitCode
+from harness.records.request_table import NUMBERS, RequestTable
+from harness.records.series import Samples, Telemetry
+from harness.store import RunFolder, atomic, seal
+from harness.store.history import history_path
+from harness.summary import summarise_folder
+from tests.factories.recorded import facts, records
+from tests.factories.runs import Shape, make_run
+
+ROWS = [{"sent": 0, "texts": [3, 5]}, {"sent": 1, "texts": [4, 9]}]
+CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
+
+
+@pytest.fixture
+def run(tmp_path, without_plots):
+    """A whole run with checksums."""
+    folder = make_run(tmp_path, Shape(concurrency=(2,), requests=6))
+    seal.begin(folder.path)
+    files = [path for path in folder.path.rglob("*") if path.is_file() and path.name != seal.FILE]
+    found = {path.relative_to(folder.path).as_posix(): seal.sha256_of_file(path) for path in files}
+    seal.enter(folder.path, found)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = RunFolder.create(tmp_path, "x")
+    made.write_json("manifest.json", {"a": 1})
+    telemetry = Telemetry({"a": Samples(np.array([1]), np.array([2.0]))})
+    made.write_cell(records(*ROWS), facts(cell="000-x"), telemetry)
+    return made
+
+
+def problems(folder):
+    return {fault.path: fault.what for fault in seal.faults(folder.path)[1]}
+
+
+def flip(path, rng):
+    data = bytearray(path.read_bytes())
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+def summarised(folder):
+    """Its cells, and what is said of those left out; of a folder that cannot be read at all why."""
+    try:
+        found = summarise_folder(folder)
+    except DamagedError as error:
+        return [], str(error)
+    return found.cells, str(found.warnings)
+
+
+def test_every_file_is_entered_as_it_is_written(folder):
+    names = {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*") if path.is_file()}
+    count, faults = seal.faults(folder.path)
+    assert (count, faults) == (len(names - {seal.FILE}), [])
+    cell = {
+        f"cells/000-x/{name}"
+        for name in ("cell.json", "events.parquet", "requests.parquet", "telemetry.parquet")
+    }
+    assert names - {seal.FILE} == cell | {"manifest.json"}
+
+
+@pytest.mark.parametrize("name", ["cell.json", "requests.parquet", "events.parquet"])
+@pytest.mark.parametrize("damage", ["flip", "empty", "half", "gone"])
+def test_a_damaged_file_of_a_cell_leaves_that_cell_out_and_says_so(run, name, damage):
+    whole = summarise_folder(run)
+    path = run.cell_path(CELLS[0]) / name
+    if damage == "gone":
+        path.unlink()
+    else:
+        data = path.read_bytes()
+        path.write_bytes(
+            {
+                "flip": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
+                "empty": b"",
+                "half": data[: len(data) // 2],
+            }[damage]
+        )
+    assert list(problems(run)) == [f"cells/{CELLS[0]}/{name}"]
+    found = summarise_folder(run)
+    assert [cell.cell for cell in found.cells] == [CELLS[1]]
+    assert found.cells[0].ttft_ms == whole.cells[1].ttft_ms
+    if (damage, name) != ("gone", "cell.json"):  # then there is no such cell
+        (warning,) = [one for one in found.warnings if one.code == "cell-damaged"]
+        assert f"{CELLS[0]}/{name}" in warning.text
+
+
+def test_flips_anywhere_are_never_silent(run, capsys):
+    """Each file, several places: the figures are the same, or a file is named; never a traceback."""
+    rng = random.Random(0)
+    argument, figures = str(run.path), ["compare", str(run.path), "--json", "--force"]
+    main(figures)
+    compared = capsys.readouterr().out
+    whole = {cell.cell: cell for cell in summarise_folder(run).cells}
+    files = [run.path / name for name in json.loads((run.path / seal.FILE).read_bytes())["files"]]
+    for path in [*files, run.path / seal.FILE]:
+        for _ in range(3):
+            data = path.read_bytes()
+            flip(path, rng)
+            assert main(["verify", argument]) in (ExitCode.LIMIT_FAILED, ExitCode.USAGE)
+            verified = capsys.readouterr()
+            assert path.name in verified.out + verified.err
+            cells, said = summarised(run)
+            assert all(whole[cell.cell] == cell for cell in cells)
+            assert len(cells) == len(whole) or path.name in said
+            if main(figures) != ExitCode.USAGE:
+                assert capsys.readouterr().out == compared
+            else:
+                assert path.name in capsys.readouterr().err
+            path.write_bytes(data)
+    assert main(["verify", argument]) == ExitCode.OK
+
+
+def test_a_report_of_a_damaged_cell_names_it(run):
+    (run.cell_path(CELLS[0]) / "requests.parquet").write_bytes(b"torn")
+    assert main(["report", str(run.path)]) == ExitCode.OK
+    for name in ("table.txt", "table.md", "report.html"):
+        text = (run.path / name).read_text(encoding="utf-8")
+        assert "cell-damaged" in text
+        assert CELLS[0] in text
+    assert list(problems(run)) == [f"cells/{CELLS[0]}/requests.parquet"]  # the new summary.json is entered
+
+
+def test_claims_of_a_damaged_run_say_so(run, capsys):
+    (run.cell_path(CELLS[0]) / "requests.parquet").write_bytes(b"torn")
+    assert main(["claims", str(run.path)]) == ExitCode.OK
+    assert f"{CELLS[0]}/requests.parquet" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_not_added_to_the_history(run, capsys):
+    (run.cell_path(CELLS[0]) / "requests.parquet").write_bytes(b"torn")
+    assert main(["history", str(run.path), "--out", str(run.path.parent)]) == ExitCode.USAGE
+    assert f"{CELLS[0]}/requests.parquet" in capsys.readouterr().err
+    assert not history_path(run.path.parent).exists()
+
+
+def test_telemetry_and_workload_are_checked_too(folder):
+    place = folder.write_requested("c1-r0", RequestTable.of([([4] * len(NUMBERS), "", ())], []))
+    workload = facts(workload__file=place).workload
+    assert folder.read_requested(workload) is not None
+    for name in (place, "cells/000-x/telemetry.parquet"):
+        (folder.path / name).unlink()
+    with pytest.raises(DamagedError, match=r"c1-r0.* is missing"):
+        folder.read_requested(workload)
+    with pytest.raises(DamagedError, match=r"telemetry\.parquet: is missing"):
+        folder.read_telemetry("000-x")
+
+
+@pytest.mark.parametrize("step", range(1, 5))
+def test_whenever_a_write_is_cut_off_nothing_counts_as_damaged(folder, monkeypatch, step):
+    """As by kill -9 before the rename of the n-th file that is written."""
+    renames = 0
+
+    def cut_off(path, target):
+        nonlocal renames
+        renames += 1
+        if renames == step:
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    replace = atomic.Path.replace
+    monkeypatch.setattr(atomic.Path, "replace", cut_off)
+    for value in range(2, 9):
+        with suppress(KeyboardInterrupt):
+            folder.write_json("manifest.json", {"a": value})
+        if renames >= step:
+            break
+    monkeypatch.undo()
+    assert problems(folder) == {}
+    kept = folder.read_json("manifest.json")["a"]
+    for value in (10, 11):
+        folder.write_json("manifest.json", {"a": value})
+        assert problems(folder) == {}
+    assert kept in range(1, 9)
+
+
+def test_an_older_version_of_a_file_is_not_taken_for_it(folder):
+    old = (folder.path / "manifest.json").read_bytes()
+    for value in (2, 3):
+        folder.write_json("manifest.json", {"a": value})
+    (folder.path / "manifest.json").write_bytes(old)
+    assert list(problems(folder)) == ["manifest.json"]
+
+
+def test_a_cell_set_aside_keeps_its_checksums(folder):
+    place = folder.set_aside("000-x")
+    assert problems(folder) == {}
+    (folder.path / place / "events.parquet").write_bytes(b"")
+    assert list(problems(folder)) == [f"{place}/events.parquet"]
+
+
+def test_a_file_that_bench_did_not_write_is_told(folder):
+    (folder.path / "cells" / "000-x" / "extra.parquet").write_bytes(b"x")
+    assert problems(folder) == {"cells/000-x/extra.parquet": "was not written by bench"}
+
+
+def test_a_report_beside_the_run_loses_no_checksum(folder):
+    def write(name):
+        for value in range(20):
+            folder.write_json(f"{name}.json", {"a": value})
+
+    threads = [threading.Thread(target=write, args=(f"x{number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems(folder) == {}
+    assert seal.faults(folder.path)[0] == 5 + 4
+
+
+def test_a_folder_of_before_is_read_unchecked(folder, capsys):
+    (folder.path / seal.FILE).unlink()
+    folder.write_json("manifest.json", {"a": 2})
+    assert not (folder.path / seal.FILE).exists()
+    assert folder.read_json("manifest.json")["a"] == 2
+    assert main(["verify", str(folder.path)]) == ExitCode.USAGE
+    assert "checksums.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", "cells", "manifest.json/x", "x" * 5000])
+def test_a_name_that_is_no_file_is_missing(folder, name):
+    sums = {name: ["0" * 64]}
+    seal._write(folder.path, sums)
+    assert [(fault.path, fault.what) for fault in seal.faults(folder.path)[1] if fault.path == name] == [
+        (name, "is missing")
+    ]

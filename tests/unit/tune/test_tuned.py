@@ -1,0 +1,189 @@
+"""Tuned variants: files, how they are found, what they change, and where they hold."""
+
+import dataclasses
+import tomllib
+
+import pytest
+
+from harness.comparability.settings import classified
+from harness.comparability.unequal import unequal
+from harness.errors import SpecError
+from harness.report.notes import notes
+from harness.run.division import Place, division, elsewhere
+from harness.run.options import RunOptions
+from harness.run.prepare import prepare
+from harness.spec.backend_refs import candidates, load_backend, parse_backend, parse_backend_list
+from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned, tuned_path
+from harness.tune.tuning import comparison_repeats
+from tests.factories.summaries import cell, summary
+from tests.unit.spec.test_backend import BACKEND
+
+ORIGIN = Provenance(
+    date_utc="2026-11-22T02:00:00+00:00",
+    scenario="batch-1-8-32",
+    scenario_key="k",
+    workload_sha256="",
+    load="c32",
+    metric="output_tokens_per_s",
+    model='a "name" \\ é',
+    launch="process",
+    host="a CPU",
+    host_key="h",
+    engine_version="1",
+    budget_s=600.0,
+    spent_s=590.5,
+    trials=9,
+    failed_trials=1,
+    verdict="faster",
+    runs=("a", "b"),
+)
+TUNED = Tuned("llamacpp", {"batch_tokens": 512, "threads": 1}, ORIGIN)
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CONFIG", str(tmp_path / "config"))
+
+
+def keep(tuned, path=None):
+    path = path or tuned_path(tuned.backend)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(as_toml(tuned))
+    return path
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path):
+    assert load_tuned(keep(TUNED, tmp_path / "x.toml")) == TUNED
+
+
+def test_it_is_found_by_name_and_by_path_and_changes_its_values(tmp_path):
+    keep(TUNED)
+    elsewhere_ = keep(TUNED, tmp_path / "mine.toml")
+    for text in ("llamacpp@tuned", f"llamacpp@{elsewhere_}"):
+        (ref,) = parse_backend_list(text)
+        assert ref.label == "llamacpp@tuned"
+        assert ref.definition.engine.values["batch_tokens"] == 512
+        assert ref.tuned == TUNED
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"backend": "vllm"}, "was tuned for 'vllm'"),
+        ({"values": {"nothing": 1}}, "has no value 'nothing'"),
+        ({"variant": "gone"}, "has no variant 'gone'"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_an_error(tmp_path, change, says):
+    path = keep(dataclasses.replace(TUNED, **change), tmp_path / "x.toml")
+    with pytest.raises(SpecError, match=says):
+        parse_backend_list(f"llamacpp@{path}")
+
+
+def test_without_a_file_the_error_says_how_to_make_one():
+    with pytest.raises(SpecError, match="no tuned variant") as caught:
+        parse_backend_list("llamacpp@tuned")
+    assert "bench tune" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sise = [1, 2]", "not a key of"),
+        ("size = [1, 'two']", "not of the type"),
+        ("size = [3, 3]", "two different"),
+        ("size = { least = 8, most = 4 }", "least <= most"),
+        ("size = { least = 4, most = 8, factor = 1 }", "factor above 1"),
+    ],
+)
+def test_what_is_declared_tunable_is_checked(text, says):
+    with pytest.raises(SpecError, match=says):
+        parse_backend(
+            tomllib.loads(BACKEND.replace("[process]", f"[engine.tunable]\n{text}\n[process]")), "x"
+        )
+
+
+def test_a_range_is_its_powers():
+    text = BACKEND.replace("[process]", "[engine.tunable]\nsize = { least = 3, most = 20 }\n[process]")
+    assert candidates(parse_backend(tomllib.loads(text), "x").engine.tunable["size"]) == (3, 6, 12)
+
+
+@pytest.mark.parametrize("name", ["vllm", "llamacpp", "sglang", "lmdeploy", "tgi", "ollama", "tensorrt-llm"])
+def test_nothing_tunable_changes_the_numbers_that_are_computed_with_or_the_hardware(name):
+    for key in load_backend(name).engine.tunable:
+        row = classified("value", key, name)
+        assert row is not None, key
+        assert row[0].code not in (
+            "weights",
+            "dtype",
+            "quantisation",
+            "kv-dtype",
+            "tensor-parallel",
+            "context",
+        )
+
+
+def prepared(backends, **changes):
+    return prepare(RunOptions("batch-1-8-32", backends, launch="simulate", profile="cpu", **changes))
+
+
+def test_divisions():
+    keep(TUNED)
+    of = prepared("llamacpp,llamacpp@tuned,llamacpp@q8_0,llamacpp@no-host-cache")
+    assert [division(of, index) for index in range(4)] == ["default", "tuned", "default", "custom"]
+    given = prepared("llamacpp,llamacpp@tuned", engine_values={"batch_tokens": "64"})
+    assert [division(given, index) for index in range(2)] == ["custom", "custom"]
+    assert division(prepared("llamacpp", engine_values={"port": "9000"}), 0) == "default"
+    attached = prepare(RunOptions("batch-1-8-32", "llamacpp=http://127.0.0.1:9"))
+    assert division(attached, 0) is None
+
+
+def test_tuned_values_replace_those_of_the_scenario_and_give_way_to_the_command_line():
+    keep(dataclasses.replace(TUNED, values={"max_sequences": 16}))
+    assert [own["max_sequences"] for own in prepared("llamacpp,llamacpp@tuned").engine_values] == ["32", "16"]
+    given = prepared("llamacpp@tuned", engine_values={"max_sequences": "4"})
+    assert given.engine_values[0]["max_sequences"] == "4"
+
+
+def test_elsewhere_is_told_by_what_differs():
+    here = Place("batch-1-8-32", "k", ("c32",), ORIGIN.model, "process", "h")
+    assert list(elsewhere(ORIGIN, here, "1")) == []
+    other = Place("rag", "z", ("c1", "c32"), "m", "compose", "i")
+    told = "; ".join(elsewhere(ORIGIN, other, "2"))
+    for part in (
+        "batch-1-8-32, not rag",
+        "load c32, not c1",
+        "not m",
+        "compose",
+        "another machine",
+        "1, not 2",
+    ):
+        assert part in told
+    changed = dataclasses.replace(here, scenario_key="z")
+    assert list(elsewhere(ORIGIN, changed, "1")) == ["other requests of scenario batch-1-8-32"]
+
+
+def limits(a, b, of_a, of_b):
+    keys = ["max-sequences"]
+    made = [
+        cell(name, backend=name, load={"kind": "concurrency", "value": 32}, division=of,
+             conditions={"settings": {"max-sequences": limit}, "searched": keys if of == "tuned" else []})
+        for name, limit, of in (("a", a, of_a), ("b", b, of_b))
+    ]  # fmt: skip
+    return [one.matters for one in unequal(made) if one.code == "max-sequences"]
+
+
+def test_what_both_were_tuned_in_does_not_forbid_a_comparison():
+    assert limits("8", "32", "default", "default") == [True]
+    assert limits("8", "32", "tuned", "default") == [True]
+    assert limits("8", "32", "tuned", "tuned") == [False]
+
+
+def test_the_table_tells_divisions_other_than_the_default():
+    of = summary(cell("a", division="default"), cell("b", division="tuned"))
+    assert "divisions: b tuned (the others as shipped)" in [note.text for note in notes(of)]
+    assert not [note for note in notes(summary(cell("a", division="default"))) if "division" in note.text]
+
+
+def test_the_comparison_has_as_many_repeats_as_the_scenario_declares_and_enough_for_a_verdict():
+    assert [comparison_repeats(declared) for declared in ("auto", 2, 5)] == ["auto", 3, 5]

@@ -1,0 +1,117 @@
+"""Whatever is said, the door gives typed values or one error: shapes drawn per field, never a traceback."""
+
+import base64
+import json
+import math
+from contextlib import suppress
+from urllib.parse import quote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harness.metrics.peers.definitions import TOOLS
+from harness.metrics.peers.recompute import recompute
+from harness.model import as_json
+from harness.records.layout import UNKNOWN
+from harness.summary import summarise_cell
+from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
+from tests.factories.answers import CHUNKED, chunked, delta, event, field, head, play
+from tests.factories.recorded import facts, records
+from tests.factories.shapes import KEY, TEXTS, VALUES, holds_harm, texts_in
+
+
+def numbers_in(value):
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from numbers_in(item)
+
+
+@given(VALUES)
+def test_a_document_is_inert_finite_and_without_the_key(value):
+    found = read_document(json.dumps(value), Secrets([KEY]).hidden)
+    assert not any(map(holds_harm, texts_in(found)))
+    assert all(map(math.isfinite, numbers_in(found)))
+    json.dumps(found, allow_nan=False).encode()
+
+
+@given(
+    st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-16", "surrogatepass"))
+)
+@example(b"[" * 100_000)
+@example(b'{"a":' * 100_000)
+@example(b"9" * 5000)
+def test_bytes_are_a_document_or_one_error(data):
+    with suppress(BadDocumentError):
+        read_document(data)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        KEY,
+        KEY.upper(),
+        quote(KEY, safe=""),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.urlsafe_b64encode(f"user:{KEY}".encode()).decode(),
+        base64.b64encode(f"Bearer {KEY}.".encode()).decode(),
+        KEY.encode().hex(),
+        "".join(f"\\u{ord(char):04x}" for char in KEY),
+        "".join(f"&#{ord(char)};" for char in KEY),
+    ],
+)
+def test_the_key_is_found_in_every_spelling(said):
+    hidden = Secrets([KEY]).hidden(f"it was {said}, he said")
+    assert len(hidden) == len(f"it was {said}, he said")
+    assert hidden.startswith("it was ")
+    assert hidden.endswith(", he said")
+    assert hidden.count("*") >= len(said) - 14  # what stands before and after it in the same base64
+
+
+def test_a_word_is_no_key():
+    for word in ("", "none", "EMPTY"):
+        assert Secrets([word]).hidden("there is none, it is empty") == "there is none, it is empty"
+
+
+@given(TEXTS)
+def test_a_line_is_one_short_inert_line(text):
+    line = one_line(text, 50)
+    assert len(line) <= 50
+    assert "\n" not in line
+    assert inert(line) == line
+
+
+# -- the load ----------------------------------------------------------------------------------------
+
+
+def test_text_of_no_tokens_was_not_counted():
+    usage = json.dumps({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 0}}).encode()
+    assert (
+        field(play([head(CHUNKED), chunked([event(delta("a")), event(usage)])]), "output_tokens") == UNKNOWN
+    )
+    assert field(play([head(CHUNKED), chunked([event(usage)])]), "output_tokens") == 0
+
+
+def test_a_key_split_over_events_is_in_no_record():
+    body = b"".join(event(delta(char)) for char in "say sk-SECRET again")
+    call = {"index": 0, "id": "sk-secret", "function": {"name": "f", "arguments": '{"a":"sk-secret"}'}}
+    settled = play([head(CHUNKED), chunked([body, event(delta(tool_calls=[call]))])])
+    assert "sk-secret" not in f"{settled.text} {settled.tool_calls} {settled.error}".lower()
+    assert settled.text.startswith("say ********* again")
+    assert len(settled.text) == settled.events["text_chars"].sum()
+
+
+COUNTS = st.sampled_from([UNKNOWN, 0, 1, 3, 10_000_000])
+
+
+@given(st.lists(st.tuples(COUNTS, COUNTS, COUNTS), min_size=1, max_size=6))
+def test_a_cell_of_any_counts_has_figures(counts):
+    rows = [
+        {"sent": i, "texts": [i + 10, i + 20], "tokens": tokens, "prompt": prompt, "cached": cached}
+        for i, (tokens, prompt, cached) in enumerate(counts)
+    ]
+    found = records(*rows)
+    json.dumps(as_json(summarise_cell(found, facts(), None)), allow_nan=True)
+    recompute(TOOLS.values(), found, facts())

@@ -1,0 +1,165 @@
+import pytest
+
+from harness.records.layout import UNKNOWN, Outcome
+from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
+from tests.factories.recorded import facts, load, records
+
+GOOD = [
+    {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7], "prompt": 100}
+    for i in range(10)
+]
+OPEN = load("rate", 100)
+
+
+def codes(made=None, hit_rate=None, **changes):
+    verdict = judge(Evidence(made or records(*GOOD), facts(**changes), hit_rate))
+    for reason in verdict.reasons:
+        assert reason.measured
+        assert reason.limit
+        assert reason.hint
+    return verdict.verdict, [reason.code for reason in verdict.reasons]
+
+
+def test_a_cell_that_nothing_is_wrong_with_is_valid():
+    assert codes() == ("VALID", [])
+
+
+def lag(p99):
+    return {"samples": 1000, "p50": 0.0, "p90": 0.0, "p95": 0.0, "p99": p99, "max": p99}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "code"),
+    [
+        ({"client__lost_workers": 1}, "INVALID", "worker-lost"),
+        ({"client__busy_share": 0.75}, "SUSPECT", "client-busy"),
+        ({"client__busy_share": 0.95}, "INVALID", "client-busy"),
+        ({"client__loop_lag_ms": lag(9.0)}, "SUSPECT", "loop-lag"),
+        ({"client__stamp_uncertainty_ms": 0.2}, "SUSPECT", "stamp-uncertainty"),
+        ({"engine_exited": "killed by SIGKILL"}, "INVALID", "engine-died"),
+        ({"workload__output_tokens": 4}, "SUSPECT", "output-length"),
+    ],
+)
+def test_each_rule_has_its_limit(changes, verdict, code):
+    assert codes(**changes) == (verdict, [code])
+
+
+def test_a_slow_server_forgives_a_lag_that_is_small_beside_its_ttft():
+    slow = records(*({**row, "texts": [t + 200 for t in row["texts"]]} for row in GOOD))
+    assert codes(slow, load=OPEN, client__send_lag_ms=lag(6.0)) == ("VALID", [])
+    assert codes(slow, load=OPEN, client__send_lag_ms=lag(11.0)) == ("INVALID", ["schedule-lag"])
+
+
+def test_a_late_send_is_late_for_a_schedule_only():
+    assert codes(load=OPEN, client__send_lag_ms=lag(6.0)) == ("INVALID", ["schedule-lag"])
+    assert codes(client__send_lag_ms=lag(6.0)) == ("VALID", [])  # in a closed loop nobody intended a time
+
+
+@pytest.mark.parametrize(
+    ("share", "late_ms", "expected"),
+    [
+        (0.5, 0.1, ("VALID", [])),  # read promptly: the server wrote them together
+        (0.05, 0.7, ("SUSPECT", ["merged-events"])),
+        (0.5, 0.7, ("INVALID", ["merged-events"])),
+        (0.005, 0.7, ("VALID", [])),
+    ],
+)
+def test_gaps_that_a_late_reader_lost(share, late_ms, expected):
+    """Tokens come every millisecond."""
+    assert (
+        codes(client__merged_share=share, client__loop_lag_ms=lag(late_ms), client__tick_ms=0.0) == expected
+    )
+
+
+def test_one_late_send_among_few_does_not_decide():
+    few = lag(70.0) | {"samples": 36}
+    assert codes(load=OPEN, client__send_lag_ms=few) == ("VALID", [])
+    assert codes(load=OPEN, client__send_lag_ms=few | {"p90": 6.0}) == ("INVALID", ["schedule-lag"])
+
+
+def test_one_failure_in_a_hundred_is_the_limit():
+    rows = GOOD * 20
+    assert codes(records(*rows[:199], {"outcome": Outcome.RESET})) == ("SUSPECT", ["failed-requests"])
+    assert codes(records(*rows[:10], {"outcome": Outcome.RESET})) == ("INVALID", ["failed-requests"])
+
+
+def test_drops_invalidate():
+    dropped = {"sent": None, "intended": 5, "outcome": Outcome.DROPPED}
+    assert codes(records(*GOOD, dropped)) == ("INVALID", ["dropped-requests"])
+
+
+def test_too_few_answers():
+    assert codes(records(*GOOD[:4])) == ("SUSPECT", ["too-few-samples"])
+    assert codes(records({"sent": None, "outcome": Outcome.CANCELLED})) == ("INVALID", ["too-few-samples"])
+
+
+def test_a_rate_the_client_did_not_keep():
+    late = records(*({**row, "sent": 2 * row["sent"]} for row in GOOD))
+    assert codes(late, load=OPEN) == ("INVALID", ["rate-missed"])
+    assert codes(load=OPEN) == ("VALID", [])
+
+
+@pytest.mark.parametrize(("hit_rate", "verdict"), [(0.29, "VALID"), (0.34, "SUSPECT")])
+def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
+    # 120 prompt tokens: 100 of ours, a part of them shared, and 20 of the chat template, which may be.
+    made = records(*({**row, "prompt": 120} for row in GOOD))
+    found = codes(made, hit_rate, workload__ideal_hit_rate=0.2 * 0.8)
+    assert found[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hit_rate", "found"),
+    [
+        ("warm", 0.39, ["cache-not-warm"]),
+        ("warm", 0.41, []),
+        ("primed", 0.79, ["cache-not-primed"]),
+        ("primed", 0.81, []),
+        ("any", 0.0, []),
+    ],
+)
+def test_fewer_hits_than_a_cache_in_the_declared_state_gives(wanted, hit_rate, found):
+    """Half of each prompt is shared; whole blocks are reused, so four fifths of what could be are enough."""
+    assert codes(hit_rate=hit_rate, cache={"wanted": wanted}, workload__shared_share=0.5)[1] == found
+
+
+@pytest.mark.parametrize(
+    ("step_ms", "expected"),
+    [
+        (None, ("VALID", [])),  # stamps that do not use the clock, and old run folders
+        (0.05, ("VALID", [])),
+        (500.0, ("INVALID", ["clock-step"])),
+    ],
+)
+def test_a_step_of_the_clock_inside_the_window(step_ms, expected):
+    assert codes(client__clock_step_ms=step_ms) == expected
+
+
+@pytest.mark.parametrize("column", ["retransmits", "out_of_order"])
+def test_packet_loss_is_told_with_what_was_hit(column):
+    made = records(*GOOD)
+    assert (made.requests[column] == UNKNOWN).all()
+    assert codes(made) == ("VALID", [])
+    made.requests[column] = 0
+    assert codes(made) == ("VALID", [])
+    made.requests[column][3:5] = (1, 4)
+    verdict = judge(Evidence(made, facts()))
+    (reason,) = verdict.reasons
+    assert (verdict.verdict, reason.code) == ("SUSPECT", "packet-loss")
+    assert "5 " in reason.measured
+    assert "2 of 10 requests (20.0%)" in reason.measured
+
+
+def test_resent_requests_are_counted():
+    made = records(*GOOD)
+    made.requests["attempts"] = 1
+    assert codes(made) == ("VALID", [])
+    made.requests["attempts"][7] = 2
+    verdict = judge(Evidence(made, facts()))
+    assert [(r.code, r.measured) for r in verdict.reasons] == [("requests-resent", "1 of 10")]
+    cell = summarise_cell(made, facts(), None)
+    assert cell.requests.resent == 1
+    made.requests["attempts"] = UNKNOWN
+    old = summarise_cell(made, facts(), None)
+    assert old.requests.resent is None
+    assert "requests.resent" in old.nulls

@@ -1,0 +1,62 @@
+"""What engines do without saying so, found in the records."""
+
+import pytest
+
+from harness.model import Answers
+from harness.records.layout import EventKind
+from harness.validity import Evidence, judge
+from tests.factories import recorded
+
+ANSWER = {"intended": 0, "texts": [10, 20, 30], "prompt": 110, "cached": 0, "tokens": 3}
+ONE = {"tokens_per_event": "one"}
+
+
+def shape(rate, told=True, truncated=0):
+    counts = {"told": told, "asked": 8, "rate": rate, "truncated": truncated}
+    return Answers(structured={"regex": counts})
+
+
+def codes(rows=None, answered=None, **facts):
+    records = recorded.records(*(rows or [ANSWER] * 6))
+    about = recorded.facts(workload__exact_output=False, **facts)
+    found = judge(Evidence(records, about, answers=answered)).reasons
+    return [reason.code for reason in found if reason.code != "first-event-tokens"]
+
+
+def test_an_honest_engine_is_not_doubted():
+    assert codes(habits=ONE, request={"thinking": "off"}, answered=shape(1.0)) == []
+
+
+def test_answers_without_usage_are_counted():
+    silent = ANSWER | {"tokens": -1}
+    (reason,) = judge(Evidence(recorded.records(*[ANSWER] * 4, silent, silent), recorded.facts())).reasons
+    assert (reason.code, reason.measured) == ("usage-missing", "2 of 6 answers without a usage block")
+
+
+@pytest.mark.parametrize(("tokens", "habits", "found"), [(6, ONE, True), (6, {}, False), (3, ONE, False)])
+def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, found):
+    assert codes([ANSWER | {"tokens": tokens}] * 6, habits=habits) == ["tokens-per-event"] * found
+
+
+@pytest.mark.parametrize(("asked", "found"), [("off", ["thinking-not-off"]), ("on", [])])
+def test_reasoning_that_was_not_asked_for(asked, found):
+    records = recorded.records(*[ANSWER] * 6)
+    records.events["kind"][0] = EventKind.REASONING
+    facts = recorded.facts(request={"thinking": asked})
+    assert [reason.code for reason in judge(Evidence(records, facts)).reasons] == found
+
+
+def test_a_shape_that_is_not_kept_to():
+    assert codes(answered=shape(0.1)) == ["structured-ignored"]
+    assert codes(answered=shape(0.9)) == ["structured-invalid"]
+    assert codes(answered=shape(None)) == []
+    assert codes(answered=shape(0.1, told=False)) == []
+    assert codes(answered=shape(None, truncated=8)) == ["structured-cut"]
+    assert codes(answered=shape(1.0, truncated=4)) == []
+
+
+def test_they_are_reasons_of_the_verdict():
+    records = recorded.records(*[ANSWER | {"tokens": 6}] * 6)
+    verdict = judge(Evidence(records, recorded.facts(habits=ONE, workload__output_tokens=6), 0.0))
+    assert verdict.verdict == "SUSPECT"
+    assert [reason.code for reason in verdict.reasons] == ["first-event-tokens", "tokens-per-event"]

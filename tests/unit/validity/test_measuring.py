@@ -1,0 +1,118 @@
+"""Doubts that the way of measuring leaves, each with the least that raises it."""
+
+import numpy as np
+import pytest
+
+from harness.summary import summarise_cell
+from harness.validity import Evidence, judge
+from tests.factories.recorded import facts, records
+
+
+def reasons(made, **changes):
+    found = judge(Evidence(made, facts(workload__exact_output=False, **changes))).reasons
+    return {reason.code: reason for reason in found}
+
+
+def loop(idle_ms, busy_ms, count=20):
+    """One slot that waits `idle_ms` before each send."""
+    sends = [(idle_ms + busy_ms) * i + idle_ms for i in range(count)]
+    return records(
+        *({"intended": t - idle_ms, "sent": t, "texts": [t + 5, t + busy_ms]} for t in sends),
+    )
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "verdict"), [(0, None), (1, None), (3, "SUSPECT"), (9, "SUSPECT"), (12, "INVALID")]
+)
+def test_idle_slots_lower_the_concurrency(idle_ms, verdict):
+    found = reasons(loop(idle_ms, 97)).get("slot-idle")
+    assert (found and found.verdict) == verdict
+
+
+def test_slot_idle_tells_the_effective_concurrency_and_leaves_ttft_alone():
+    made = loop(12, 88)
+    made.requests["start_ns"] = made.requests["sent_ns"]  # as the load generator records a closed loop
+    about = facts(load={"kind": "concurrency", "value": 8}, workload__exact_output=False)
+    summary = summarise_cell(made, about, None)
+    (reason,) = [one for one in summary.validity.reasons if one.code == "slot-idle"]
+    assert reason.measured == "12.0% idle: effective concurrency 7.04 instead of 8"
+    assert summary.slot_idle_ms.p50 == pytest.approx(12)
+    assert summary.slot_idle_share == pytest.approx(0.12)
+    assert summary.ttft_ms.p50 == pytest.approx(5)
+
+
+def test_connecting_is_not_idle_and_an_open_loop_has_no_slots():
+    made = loop(12, 88)
+    made.requests["connect_ns"] = 12_000_000
+    assert "slot-idle" not in reasons(made)
+    summary = summarise_cell(loop(12, 88), facts(load={"kind": "rate", "value": 10.0}), None)
+    assert summary.slot_idle_ms is summary.slot_idle_share is None
+    assert summary.nulls["slot_idle_share"] == "an open loop has no slots"
+
+
+def test_a_thousand_streams_are_not_invalid_for_a_late_send_alone():
+    """12 ms of every 4 s: TTFT counts from the send, and the concurrency is as asked for."""
+    late = {"samples": 1000, "p50": 8.0, "p90": 11.0, "p95": 12.0, "p99": 12.0, "max": 12.0}
+    assert reasons(loop(12, 4000), client__send_lag_ms=late) == {}
+
+
+def test_too_short_names_what_would_do():
+    made = loop(0, 100)
+    found = reasons(made, minimum={"seconds": 0.0, "answers": 50})["too-short"]
+    assert (found.measured, found.limit) == ("20 answers in 2.0 s", "50 answers in 0 s")
+    assert found.hint == "measure longer: --requests 50"
+    found = reasons(made, minimum={"seconds": 10.0, "answers": 1})["too-short"]
+    assert found.hint == "measure longer: --requests 100"
+    assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
+
+
+def test_times_that_vary_need_waves():
+    """Half of the answers take 50 ms, half 150: cv 0.5, 5 waves. 20 answers are 5 waves of four slots."""
+    rows = [
+        {"intended": 100 * i, "sent": 100 * i, "texts": [100 * i + 10, 100 * i + 50 + 100 * (i % 2)]}
+        for i in range(20)
+    ]
+    made = records(*rows)
+
+    def slots(count):
+        return reasons(made, load={"kind": "concurrency", "value": count}).get("few-waves")
+
+    assert slots(4) is slots(1) is None
+    found = slots(5)
+    assert (found.measured, found.limit) == ("4 waves of answers whose times vary by 50%", "5 waves")
+    assert "--requests 25 " in found.hint
+    assert "few-waves" not in reasons(made, load={"kind": "rate", "value": 5.0})
+
+
+def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
+    about = facts(workload__exact_output=False, minimum=None)
+    found = judge(Evidence(loop(0, 100), about)).reasons
+    assert [reason.limit for reason in found] == ["100 answers in 10 s"]
+
+
+def six_at_first(first_tokens=None, letters=18):
+    """60 tokens, of which the first event holds six, or as few as its letters say."""
+    made = records(*({"intended": 0, "texts": [100, *range(110, 641, 10)], "tokens": 60} for _ in range(10)))
+    made.requests["output_chars"] = 180
+    made.events["text_chars"][np.unique(made.events["seq"], return_index=True)[1]] = letters
+    if first_tokens:
+        made.requests["first_tokens"] = first_tokens
+    return made
+
+
+def test_a_first_event_of_several_tokens_is_told_where_nobody_counted_them():
+    found = reasons(six_at_first())["first-event-tokens"]
+    assert found.measured == "about 6.0 tokens in first events, by their letters: TPOT may be 8% low"
+    assert "first-event-tokens" not in reasons(six_at_first(first_tokens=6))
+    assert "first-event-tokens" not in reasons(six_at_first(letters=3))  # others hold more
+
+
+def test_itl_of_events_that_come_together_is_labelled_and_never_0():
+    pairs = [t for i in range(10) for t in (20 + 10 * i, 20 + 10 * i)]
+    made = records(*({"intended": 1000 * k, "texts": [1000 * k + t for t in pairs]} for k in range(10)))
+    found = reasons(made)["itl-merged"]
+    assert found.measured == "53% of the gaps are within one arrival, 2.00 events per arrival"
+    summary = summarise_cell(made, facts(), None)
+    assert summary.itl_ms.p50 == 10
+    assert summary.events_per_arrival == 2
+    assert "itl-merged" not in reasons(loop(0, 100))

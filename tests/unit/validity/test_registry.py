@@ -1,0 +1,90 @@
+"""The registries of rules and notices: complete, stated in words, and what else follows from a rule."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from harness.cli import issues_page
+from harness.model import IssueCode, Reason, Validity, as_json, from_json
+from harness.validity import FAMILIES, RULES, blame, eases
+from harness.validity.notices import NOTICES
+from tests.factories.summaries import verdict
+
+HARNESS = Path(__file__).resolve().parents[3] / "harness"
+MADE_IN = {"Reason": ["validity/rule.py"], "RunWarning": ["validity/notices.py"]}
+
+
+def test_every_code_has_a_rule_or_a_notice_and_none_has_two():
+    assert set(RULES) | set(NOTICES) == set(IssueCode)
+    assert sum(len(family.RULES) for family in FAMILIES) == len(RULES)
+    named = [
+        path.stem for path in (HARNESS / "validity").glob("*.py") if "\nRULES = " in path.read_text("utf-8")
+    ]
+    assert {family.__name__.rpartition(".")[2] for family in FAMILIES} == set(named)
+
+
+def test_a_cell_lists_its_reasons_in_the_order_of_the_codes():
+    assert list(RULES) == [code for code in IssueCode if code in RULES]
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=[str(code) for code in RULES])
+def test_a_rule_says_what_it_measures_and_what_to_do(rule):
+    assert all((rule.measures, rule.limit, rule.hint))
+    assert list(rule.verdicts) == sorted({*rule.verdicts}, reverse=True)  # SUSPECT before INVALID
+
+
+@pytest.mark.parametrize("kind", MADE_IN)
+def test_reasons_and_warnings_are_made_by_the_registries_alone(kind):
+    """So a code that is in no table cannot be told."""
+    made = []
+    for path in HARNESS.rglob("*.py"):
+        calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+        if any(isinstance(call.func, ast.Name) and call.func.id == kind for call in calls):
+            made.append(path.relative_to(HARNESS).as_posix())
+    assert made == MADE_IN[kind]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        (["failed-requests"], ("engine", "failed-requests")),
+        (["schedule-lag"], ("client", "schedule-lag")),
+        (["failed-requests", "client-busy"], ("client", "client-busy")),
+        (["client-busy", "engine-died"], ("engine", "engine-died")),
+        (["too-few-samples", "dropped-requests"], ("engine", "dropped-requests")),
+        (["a-later-code"], ("work", "a-later-code")),
+    ],
+)
+def test_who_is_to_blame(codes, expected):
+    reasons = [one for code in codes for one in verdict("INVALID", code, "", "", "").reasons]
+    assert blame(Validity.of(reasons)) == expected
+
+
+def test_doubts_beside_it_do_not_count_and_a_valid_cell_has_no_blame():
+    reasons = [
+        Reason(IssueCode.CLIENT_BUSY, "SUSPECT", "", "", ""),
+        Reason(IssueCode.FAILED_REQUESTS, "INVALID", "", "", ""),
+    ]
+    assert blame(Validity.of(reasons)) == ("engine", "failed-requests")
+    assert blame(Validity.of(reasons[:1])) is None
+
+
+def test_only_a_doubt_that_can_make_a_load_look_easier_ends_a_search():
+    assert eases(IssueCode.NOT_STEADY)
+    assert not eases(IssueCode.CLIENT_BUSY)
+    assert not eases(IssueCode("a-later-code"))
+
+
+def test_a_code_of_another_version_is_read_and_written_as_it_is():
+    reason = {"code": "a-later-code", "verdict": "SUSPECT", "measured": "", "limit": "", "hint": ""}
+    read = from_json({"verdict": "SUSPECT", "reasons": [reason]}, Validity)
+    assert list(as_json(read)["reasons"]) == [reason]
+    assert read.reasons[0].code not in list(IssueCode)
+    with pytest.raises(ValueError, match="reasons"):
+        from_json({"verdict": "SUSPECT", "reasons": [{**reason, "code": 3}]}, Validity)
+
+
+def test_the_page_in_the_docs_is_not_stale():
+    page = HARNESS.parent / "docs" / "validity.md"
+    assert page.read_text("utf-8") == issues_page.page(), "bench list issues --markdown > docs/validity.md"

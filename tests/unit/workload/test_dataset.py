@@ -1,0 +1,108 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.errors import SpecError
+from harness.workload.traces import read_dataset
+
+CHAT = [
+    {"from": "human", "value": "one"},
+    {"from": "gpt", "value": "first answer"},
+    {"from": "human", "value": "two"},
+    {"from": "gpt", "value": "second answer"},
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(value):
+        path = tmp_path / "prompts"
+        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_sharegpt_first_question_and_its_answer(file):
+    (prompt,) = read_dataset(file([{"id": "a", "conversations": CHAT}])).prompts
+    assert prompt.messages == (("user", "one"),)
+    assert prompt.answer == "first answer"
+
+
+@pytest.mark.parametrize("turns", [2, 9])
+def test_more_turns_hold_the_answers_of_the_file(file, turns):
+    (prompt,) = read_dataset(file([{"conversations": CHAT}]), turns=turns).prompts
+    assert [role for role, _ in prompt.messages] == ["user", "assistant", "user"]
+    assert prompt.answer == "second answer"
+
+
+def test_a_leading_answer_is_left_out_and_a_system_prompt_kept(file):
+    said = [{"from": "system", "value": "be brief"}, {"from": "gpt", "value": "hi"}, *CHAT[:1]]
+    (prompt,) = read_dataset(file([{"conversations": said}])).prompts
+    assert prompt.messages == (("system", "be brief"), ("user", "one"))
+    assert prompt.answer is None
+
+
+def test_plain_lines(file):
+    lines = [
+        {"prompt": "a", "output_tokens": 7},
+        {"prompt": "b", "system": "s"},
+        {"messages": [{"role": "user", "content": "c"}]},
+    ]
+    dataset = read_dataset(file("\n".join(map(json.dumps, lines))))
+    assert dataset.format == "jsonl"
+    assert [prompt.output_tokens for prompt in dataset.prompts] == [7, None, None]
+    assert dataset.prompts[1].messages == (("system", "s"), ("user", "b"))
+
+
+def test_bad_entries_are_counted(file):
+    entries = [
+        {"conversations": CHAT},
+        {"conversations": []},
+        {"conversations": [CHAT[0], CHAT[0]]},
+        {"conversations": [{"from": "alien", "value": "x"}]},
+        {"conversations": [{"from": "human", "value": " "}]},
+        {"conversations": "x"},
+        {"prompt": "x", "output_tokens": 0},
+        7,
+    ]
+    dataset = read_dataset(file(entries))
+    assert len(dataset) == len(dataset.prompts) == 2
+    assert sum(dataset.skipped.values()) == 6
+    assert dataset.facts()["skipped"]["no user turn"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1, 2]", "{", "[{"])
+def test_a_file_without_a_prompt_is_one_error(file, text):
+    with pytest.raises(SpecError, match="holds no usable prompt"):
+        read_dataset(file(text))
+
+
+anything = st.recursive(
+    st.one_of(st.none(), st.integers(), st.text(max_size=4)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["conversations", "messages", "from", "role", "value", "content", "prompt"]),
+            st.one_of(inner, st.sampled_from(["human", "gpt", "user", "system"])),
+            max_size=4,
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(entries=st.lists(anything, max_size=5), turns=st.integers(1, 4))
+def test_no_file_breaks_the_reader(tmp_path_factory, entries, turns):
+    path = tmp_path_factory.mktemp("any") / "prompts"
+    path.write_text(json.dumps(entries))
+    try:
+        dataset = read_dataset(path, turns=turns)
+    except SpecError:
+        return
+    assert len(dataset.prompts) + sum(dataset.skipped.values()) == len(entries)
+    for prompt in dataset.prompts:
+        assert prompt.messages[-1][0] == "user"

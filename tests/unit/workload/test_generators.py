@@ -1,0 +1,256 @@
+"""What each generator promises of its prompts."""
+
+import json
+from collections import Counter
+from itertools import groupby
+from random import Random
+from typing import get_args
+
+import pytest
+
+from harness.errors import SpecError
+from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.run.options import RunOptions
+from harness.run.prepare import prepare
+from harness.spec.scenario import PROFILES, load_scenario, with_profile
+from harness.spec.scenario.synthetic import (
+    Agent,
+    Classification,
+    CopyAndWrite,
+    FewShot,
+    FixedLength,
+    LengthClass,
+    Mix,
+    Rag,
+    SharedPrefix,
+    Structured,
+    Topic,
+)
+from harness.workload.prompts.generate import generate
+from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.topics import TOPICS
+
+
+def words(texts):
+    return [len(text.replace(".", " . ").split()) for text in texts]
+
+
+SPECS = [
+    FixedLength(20, 4),
+    Mix((LengthClass("a", 10, 4, 3.0), LengthClass("b", 30, 8))),
+    Classification(20, 8, ("sport", "food", "music")),
+    CopyAndWrite(20, 8),
+    SharedPrefix(3, 40, 10, 8, zipf_exponent=1.0, turns=3),
+    FewShot(2, 3, 10, 10, 4),
+    Rag(9, 20, 3, 10, 8, 4),
+    Agent(30, 3, 20, 3, 10, 8),
+    Structured(12, 60),
+]
+SPREAD = [
+    FixedLength(20, 100, 0.1),
+    Mix((LengthClass("a", 10, 100),), 0.1),
+    CopyAndWrite(20, 100, 0.1),
+    FewShot(2, 3, 10, 10, 100, 0.1),
+    Rag(9, 20, 3, 10, 8, 100, output_spread=0.1),
+]
+kinds = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.generator)
+
+
+@pytest.mark.parametrize("spec", SPREAD, ids=lambda spec: spec.generator)
+def test_answers_are_spread_by_the_seed_and_keep_their_mean(spec):
+    first, again, other = (generate(spec, 400, seed, TextMaker(words)) for seed in (3, 3, 4))
+    lengths = first.requested.numbers["max_tokens"]
+    assert first.sha256 == again.sha256 != other.sha256
+    assert (lengths.min(), lengths.max()) == (90, 110)
+    assert lengths.mean() == lengths[:8].mean() == 100  # of any stretch of pairs
+    assert len(set(lengths.tolist())) == 21
+
+
+def test_without_a_spread_the_bytes_are_as_they_were():
+    """Of runs that were published before lengths could be spread."""
+    made = generate(FixedLength(20, 4), 50, 3, TextMaker(words))
+    assert made.sha256 == "2278df74da17e6bc9dcd8d6fda6df1cc1be1f133049b52b2115cde5ee1928099"
+
+
+@kinds
+@pytest.mark.parametrize("count", [1, 2, 7, 50])
+def test_exactly_so_many_requests_with_their_tokens_counted(spec, count):
+    made = generate(spec, count, 3, TextMaker(words))
+    requests = list(made.requests)
+    assert len(requests) == len(made) == count
+    for request in requests:
+        counted = words([content for _, content in request.messages])
+        assert sum(counted) == request.content_tokens
+        assert sum(part.tokens for part in request.shared) <= request.content_tokens
+    assert list(made.requests) == requests, "read twice, equal twice"
+
+
+@kinds
+def test_no_two_prompts_are_alike_and_a_seed_decides_all(spec):
+    made = generate(spec, 60, 3, TextMaker(words))
+    assert len({request.messages for request in made.requests}) == 60
+    assert generate(spec, 60, 3, TextMaker(words)).sha256 == made.sha256
+    assert generate(spec, 60, 4, TextMaker(words)).sha256 != made.sha256
+
+
+@kinds
+def test_a_longer_run_begins_as_a_shorter_one(spec):
+    """But where its stretches move."""
+    if isinstance(spec, Structured):
+        spec = Structured(12, 60, free=False)
+    short, long = (list(generate(spec, count, 3, TextMaker(words)).requests) for count in (5, 9))
+    assert long[:5] == short
+
+
+def test_what_is_declared_shared_is_and_nothing_else():
+    """Against the prompts themselves: parts with equal ids are equal text at equal places."""
+    for spec in (SharedPrefix(3, 40, 10, 8), FewShot(2, 3, 10, 10, 4), Rag(9, 20, 3, 10, 8, 4)):
+        made = list(generate(spec, 40, 3, TextMaker(words)).requests)
+        for one in made[:10]:
+            for other in made[10:]:
+                both = 0
+                for part, same in zip(one.shared, other.shared, strict=False):
+                    if part != same:
+                        break
+                    both += part.tokens
+                said = [
+                    " ".join(content for _, content in made.messages).replace(".", " .").split()
+                    for made in (one, other)
+                ]
+                alike = next(i for i, (a, b) in enumerate(zip(*said, strict=False)) if a != b)
+                assert both <= alike <= both + 3, "a word or two may be alike by chance"
+
+
+def test_unique_prompts_share_no_block_whatever_its_size():
+    for spec in (FixedLength(60, 4), Classification(60, 8, ("sport", "food"))):
+        made = generate(spec, 300, 3, TextMaker(words))
+        assert ideal_hit_rate(made.requested) == 0
+        assert 5 < made.alike_chars < 60
+        begins = Counter(request.messages[0][1][: made.alike_chars + 1] for request in made.requests)
+        assert max(begins.values()) == 1
+
+
+def test_labels_are_known_and_all_asked():
+    made = generate(Classification(20, 8, ("sport", "food", "music")), 90, 3, TextMaker(words))
+    found = Counter(made.requested.expectations[i].name for i in made.requested.numbers["expected"])
+    assert set(found) == {"sport", "food", "music"}
+    for request in made.requests:
+        assert request.messages[0][1].endswith("sport, food, music? Answer with that word only.")
+
+
+def test_every_topic_that_a_scenario_may_name_has_its_words():
+    assert set(TOPICS) == set(get_args(Topic))
+
+
+def test_what_cannot_be_asked_is_refused_before_anything_starts(tmp_path):
+    for change, said in (
+        ({"prompts.schemas": str(tmp_path)}, r"no \*.json file"),
+        ({"request.exact_output": True}, "exact_output conflicts with structured output"),
+        ({"prompts.shapes": ["xml"]}, "'xml' is not one of"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            load_scenario("structured-output", change)
+    with pytest.raises(SpecError, match="'spoort' is not one of"):
+        load_scenario("short-classification", {"prompts.labels": ["spoort", "food"]})
+
+
+def test_turns_of_a_chat_stand_together_and_only_the_first_has_the_system_prompt():
+    made = generate(SharedPrefix(3, 40, 10, 8, turns=4), 22, 3, TextMaker(words))
+    sessions = [[r.turn for r in turns] for _, turns in groupby(made.requests, lambda r: r.session)]
+    assert sessions == [[0, 1, 2, 3]] * 5 + [[0, 1]]
+    for request in made.requests:
+        roles = [role for role, _ in request.messages]
+        assert roles == (["system", "user"] if request.turn == 0 else ["user"])
+    shared, total = reusable(made.requested)
+    assert total[:4].tolist() == [50, 68, 86, 104]
+    assert shared[1:4].tolist() == [58, 76, 94]
+
+
+def test_an_agent_offers_its_tools_in_every_turn_and_brings_results():
+    made = generate(Agent(30, 3, 20, 3, 10, 8, tool_choice="auto"), 9, 3, TextMaker(words))
+    for request in made.requests:
+        assert len(request.tools.definitions) == 3
+        assert request.tools.choice == "auto"
+        assert request.expected.check == "tool_call"
+        roles = [role for role, _ in request.messages]
+        assert roles == (["tool"] if request.turn else ["system", "user"])
+
+
+def test_structured_asks_the_same_tasks_free_and_constrained():
+    made = list(generate(Structured(12, 60), 64, 3, TextMaker(words)).requests)
+    asked = [request.expected.name for request in made]
+    assert [request.kind == "free" for request in made] == [True] * 16 + [False] * 32 + [True] * 16
+    assert asked[:16] == asked[16:32]
+    assert asked[32:48] == asked[48:]
+    assert {r.constraint.shape for r in made if r.constraint} == {"json_schema", "regex", "choice"}
+    assert not any(request.constraint for request in made if request.kind == "free")
+
+
+def test_schemas_differ_from_seed_to_seed_so_that_none_is_compiled_yet():
+    def sent(seed):
+        made = generate(Structured(12, 60, ("json_schema",)), 40, seed, TextMaker(words))
+        return {json.dumps(r.constraint.value) for r in made.requests if r.constraint}
+
+    assert len(sent(1)) == 8
+    assert not sent(1) & sent(2)
+
+
+def test_schemas_of_a_folder(tmp_path):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.json").write_text('{"type": "integer"}')
+    (tmp_path / "a.json").write_text('{"type": "object"}')
+    spec = Structured(5, 9, ("json_schema",), str(tmp_path), free=False)
+    made = generate(spec, 4, 0, TextMaker(words))
+    assert [made.requested.expectations[i].name for i in made.requested.numbers["expected"]] == [
+        "a",
+        "deep/b",
+    ] * 2
+    (tmp_path / "c.json").write_text("[]")
+    with pytest.raises(SpecError, match="must be a JSON object"):
+        generate(spec, 4, 0, TextMaker(words))
+    with pytest.raises(SpecError, match=r"no \*.json file"):
+        generate(Structured(5, 9, ("json_schema",), str(tmp_path / "deep" / "x")), 4, 0, TextMaker(words))
+
+
+def test_a_profile_is_laid_over_key_by_key():
+    table = {"a": {"x": 1, "y": 2}, "profiles": {"cpu": {"a": {"x": 3}}}}
+    assert with_profile(table, "cpu", "f") == {"a": {"x": 3, "y": 2}, "profile": "cpu"}
+    assert with_profile(table, "gpu", "f") == {"a": {"x": 1, "y": 2}, "profile": "gpu"}
+    assert with_profile({"a": 1}, "cpu", "f") == {"a": 1}
+    with pytest.raises(SpecError, match="unknown profile 'tpu'"):
+        with_profile({"profiles": {"tpu": {}}}, "cpu", "f")
+    with pytest.raises(SpecError, match="unknown key 'profile'"):
+        with_profile({"profile": "cpu"}, "cpu", "f")
+
+
+def test_overrides_win_over_the_profile():
+    for profile in PROFILES:
+        scenario = load_scenario("shared-prefix", {"prompts.groups": 7}, profile)
+        assert (scenario.prompts.groups, scenario.profile) == (7, profile)
+    assert (
+        load_scenario("shared-prefix", None, "gpu").load.requests
+        > load_scenario("shared-prefix").load.requests
+    )
+
+
+def test_texts_are_streamed_checked_and_trusted_after_a_while():
+    asked = []
+
+    def counter(texts):
+        asked.extend(texts)
+        return words(texts)
+
+    texts = TextMaker(counter)
+    asked.clear()
+    made = list(texts.stream([12] * 8192, Random(1)))
+    assert words(made) == [12] * 8192
+    assert len(set(made)) == 8192
+    assert 2048 <= len(asked) < 2600
+
+
+def test_a_scenario_sizes_the_engines_it_starts_and_the_command_line_wins():
+    def values(**more):
+        return prepare(RunOptions("batch-1-8-32", "llamacpp,truth", profile="gpu", **more)).engine_values
+
+    assert values() == ({"context_tokens": "1024", "max_sequences": "32"}, {"max_sequences": "32"})
+    assert values(engine_values={"max_sequences": "4"})[0]["max_sequences"] == "4"

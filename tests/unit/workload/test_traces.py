@@ -1,0 +1,252 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.errors import SpecError
+from harness.records.request_table import Part, RequestTable
+from harness.store import RunFolder
+from harness.workload.traces import clip, read_trace, window
+from harness.workload.traces.rows import MAX_TOKENS, OUT_OF_ORDER, REPEATED
+from tests.factories.recorded import facts, records
+
+S = 1_000_000_000
+DATA = Path(__file__).parent / "trace_data"
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="trace"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def plain(at_s, given=10, asked=5, **more):
+    return json.dumps({"at_s": at_s, "input_tokens": given, "output_tokens": asked, **more})
+
+
+def test_mooncake_times_are_milliseconds_and_blocks_are_kept():
+    trace = read_trace(DATA / "mooncake.jsonl")
+    assert trace.format == "mooncake"
+    assert trace.at_ns.tolist() == [0, 0, 1_500_000_000, 3_000_000_000]
+    assert trace.input_tokens.tolist() == [1024, 600, 1100, 512]
+    assert trace.output_tokens.tolist() == [20, 5, 7, 1]
+    assert trace.parts == (
+        ((0, 512), (1, 512)),
+        ((0, 512), (2, 88)),
+        ((0, 512), (1, 512), (3, 76)),
+        ((0, 512),),
+    )
+    assert trace.skipped == {}
+
+
+def test_azure_dates_become_offsets_to_the_fraction():
+    trace = read_trace(DATA / "azure.csv")
+    assert trace.format == "azure"
+    assert trace.at_ns / S == pytest.approx([0, 4.314579, 4.5418769, 3600], abs=1e-6)
+    assert trace.input_tokens.tolist() == [374, 396, 879, 91]
+    assert trace.parts == ()
+
+
+def test_burstgpt_failures_are_left_out_and_counted():
+    trace = read_trace(DATA / "burstgpt.csv")
+    assert trace.format == "burstgpt"
+    assert trace.at_ns.tolist() == [0, 40 * S, 40 * S]
+    assert trace.output_tokens.tolist() == [18, 150, 150]
+    assert trace.skipped == {"no output token (a request that failed when it was recorded)": 1}
+    assert trace.remarks == {REPEATED: 1}
+
+
+def test_plain_lines_may_hold_blocks():
+    trace = read_trace(DATA / "plain.jsonl", block_tokens=16)
+    assert trace.format == "jsonl"
+    assert trace.parts == (((7, 12),), ((7, 16), (8, 4)), ((9, 3),))
+    assert trace.at_ns.tolist() == [0, S // 4, S // 2]
+
+
+def test_everything_that_can_be_wrong_in_a_line_is_counted_by_its_reason(file):
+    lines = [
+        *(plain(i) for i in range(20)),
+        plain(3.5),  # out of order
+        plain(3.5),  # twice
+        plain(-1),
+        plain(4, given=-10),
+        plain(4, asked=None),
+        plain("soon"),
+        plain(float("nan")),
+        plain(float("inf")),
+        plain(4, given=10**12),
+        plain(4, given=0),
+        plain(4, given=1.5),
+        plain(4, asked=True),
+        plain(1e14),
+        '{"at_s": 1',
+        "[1, 2]",
+        '{"at_s": 1}',
+        "",
+    ]
+    trace = read_trace(file("\n".join(lines)))
+    assert len(trace) == 22
+    assert trace.lines == 36
+    assert dict(trace.skipped) == {
+        "a negative time": 1,
+        "a negative length": 1,
+        "a value is missing": 2,
+        "a value is not a number": 4,
+        f"a length above {MAX_TOKENS:,} tokens": 1,
+        "no input token": 1,
+        "a length that is not whole": 1,
+        "a time more than 400 days from the others": 1,
+        "not JSON": 1,
+        "not a JSON object": 1,
+    }
+    assert trace.remarks == {OUT_OF_ORDER: 1, REPEATED: 1}
+    assert (np.diff(trace.at_ns) >= 0).all()
+
+
+def test_blocks_that_do_not_cover_the_input_are_counted(file):
+    good = {"timestamp": 0, "input_length": 513, "output_length": 1, "hash_ids": [1, 2]}
+    lines = [good, good | {"hash_ids": [1]}, good | {"hash_ids": [1, "2"]}, good, good]
+    trace = read_trace(file("\n".join(map(json.dumps, lines))))
+    assert len(trace) == 3
+    assert dict(trace.skipped) == {
+        "blocks of 512 tokens that do not add up to the input": 1,
+        "blocks that are not a list of whole numbers": 1,
+    }
+
+
+def test_a_lone_quote_takes_one_line_with_it_and_not_the_rest(file):
+    rows = ["TIMESTAMP,ContextTokens,GeneratedTokens", *(f"2023-11-16 18:15:{i},5,5" for i in range(10, 20))]
+    rows[3] = '2023-11-16 18:15:12,"5,5'
+    trace = read_trace(file("\r\n".join(rows)))
+    assert len(trace) == 9
+    assert trace.skipped == {"a value is not a number": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("hello there", "format is not known from its first line: 'hello there'"),
+        ('{"a": 1}', "format is not known"),
+        ("Timestamp,Model,Tokens\n1,2,3", "format is not known"),
+        ("TIMESTAMP,ContextTokens,GeneratedTokens\n", "holds no request"),
+        (f"{plain(-1)}\n{plain(-2)}\n{plain(1)}", "trace:1: 2 of 3 lines are not usable as jsonl; 2: a neg"),
+        (b"\xff\xfe\x00", "is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_no_trace_is_one_clear_error(file, text, words):
+    with pytest.raises(SpecError) as caught:
+        read_trace(file(text))
+    assert words in str(caught.value)
+
+
+def test_a_missing_file_and_a_wrong_format_are_errors(tmp_path, file):
+    with pytest.raises(SpecError, match="no such file"):
+        read_trace(tmp_path / "none")
+    with pytest.raises(SpecError, match="has no column ContextTokens, GeneratedTokens, TIMESTAMP"):
+        read_trace(file(plain(0)), "azure")
+    with pytest.raises(SpecError, match="is a folder"):
+        read_trace(tmp_path, "azure")
+    with pytest.raises(SpecError, match="not the folder of a run"):
+        read_trace(tmp_path)
+
+
+def test_a_window_is_cut_in_the_traces_own_time(file):
+    trace = read_trace(file("\n".join(plain(i + 100, given=i + 1) for i in range(10))))
+    part = window(trace, 2, 6)
+    assert part.input_tokens.tolist() == [3, 4, 5, 6]
+    assert part.offsets_ns.tolist() == [0, S, 2 * S, 3 * S]
+    assert window(trace, 2, 6, max_requests=2).input_tokens.tolist() == [3, 4]
+    with pytest.raises(SpecError, match="no request between 20 s and its end"):
+        window(trace, 20)
+
+
+def test_clipping_keeps_the_front_and_is_counted():
+    trace = clip(read_trace(DATA / "mooncake.jsonl"), 1000, 6)
+    assert trace.input_tokens.tolist() == [1000, 600, 1000, 512]
+    assert trace.output_tokens.tolist() == [6, 5, 6, 1]
+    assert trace.parts[0] == trace.parts[2] == ((0, 512), (1, 488))
+    assert trace.facts()["remarks"] == {"input_tokens above 1000, cut": 2, "output_tokens above 6, cut": 2}
+
+
+def test_a_recorded_run_is_replayed_as_it_was_meant_to_leave(tmp_path):
+    folder = RunFolder.create(tmp_path, "x")
+    made = records(
+        {"intended": 0, "texts": [10, 20], "prompt": 129},
+        {"intended": 5, "texts": [], "prompt": 129, "tokens": -1},
+        {"intended": 250, "texts": [300], "prompt": 131},
+        {"intended": 260, "texts": [300], "prompt": 130},
+    )
+    folder.write_cell(made, facts(cell="000-x-r4-r0", workload__content_tokens_mean=100.0))
+    for place in (folder.path, folder.cell_path("000-x-r4-r0")):
+        trace = read_trace(place)
+        assert trace.format == "run"
+        assert trace.at_ns.tolist() == [0, S // 4, 26 * S // 100]
+        assert trace.input_tokens.tolist() == [99, 101, 100]
+        assert trace.output_tokens.tolist() == [2, 1, 1]
+        assert trace.skipped == {"not answered, or without token counts": 1}
+
+
+values = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers())
+)
+lines = st.one_of(
+    st.text(max_size=40),
+    st.fixed_dictionaries(
+        {"timestamp": values, "input_length": values, "output_length": values, "hash_ids": values}
+    ).map(json.dumps),
+    st.builds(
+        lambda at, ids: json.dumps(
+            {"timestamp": at, "input_length": 512 * len(ids), "output_length": 3, "hash_ids": ids}
+        ),
+        st.integers(0, 10**7),
+        st.lists(st.integers(), min_size=1, max_size=5),
+    ),
+)
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(given=st.lists(lines, max_size=12), named=st.sampled_from(["mooncake", "azure", "burstgpt", "jsonl"]))
+def test_no_file_breaks_a_reader(tmp_path_factory, given, named):
+    """Every line is used or counted, or the file is refused with a SpecError."""
+    path = tmp_path_factory.mktemp("any") / "trace"
+    text = "\n".join(line.replace("\n", " ").replace("\r", " ") for line in given)
+    path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+    try:
+        trace = read_trace(path, named)
+    except SpecError:
+        return
+    assert len(trace) + sum(trace.skipped.values()) == trace.lines
+    assert (np.diff(trace.at_ns) >= 0).all()
+    assert (trace.input_tokens > 0).all()
+    assert (trace.output_tokens > 0).all()
+    assert len(trace.parts) in (0, len(trace))
+    for path, length in zip(trace.parts, trace.input_tokens.tolist(), strict=False):
+        assert sum(part.tokens for part in path) == length
+
+
+def test_a_recorded_run_keeps_what_its_requests_shared(tmp_path):
+    folder = RunFolder.create(tmp_path, "x")
+    rows = [
+        # max_tokens, content_tokens, group, session, turn, at_ns, expected
+        ((9, 50, 0, -1, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 60, 0, 7, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 10, 0, 7, 1, -1, -1), "", ()),
+    ]
+    made = records(*({"intended": at, "texts": [at + 1, at + 2], "prompt": 77} for at in (0, 10, 20)))
+    file = folder.write_requested("c1-r0", RequestTable.of(rows, []))
+    folder.write_cell(made, facts(workload__file=file))
+    trace = read_trace(folder.path)
+    assert trace.input_tokens.tolist() == [50, 60, 60 + 2 + 10]
+    assert trace.parts[0] == ((3, 40),)
+    assert trace.parts[1][0] == (3, 40)
+    assert trace.parts[2][:2] == trace.parts[1]
+    assert [part.tokens for part in trace.parts[2]] == [40, 20, 2, 10]
