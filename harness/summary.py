@@ -201,8 +201,8 @@ def _course(
         return closed, dict.fromkeys(("offered_per_s", "backlog_growth_per_s"), no_offer)
     offered = window.per_second(conservation.arrivals(requests, window))
     growth = window.per_second(conservation.backlog_growth(records, window))
-    found = _Course(in_flight_mean, in_system_ms, None, offered, growth)
-    return found, {"effective_concurrency": "an open loop has no slots"}
+    course = _Course(in_flight_mean, in_system_ms, None, offered, growth)
+    return course, {"effective_concurrency": "an open loop has no slots"}
 
 
 def _reuse(
@@ -346,19 +346,19 @@ def _stopping(manifest: Manifest) -> Stopping | None:
 
 
 def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarning]:
-    found = list(manifest.warnings)
+    warnings = list(manifest.warnings)
     tracks = {cell.label: cell.quantisation for cell in cells if cell.quantisation}
     if len(set(tracks.values())) > 1:
         weights = ", ".join(f"{label} {track}" for label, track in tracks.items())
-        found.append(notices.DIFFERENT_TRACKS.warning(f"different weights: {weights}"))
+        warnings.append(notices.DIFFERENT_TRACKS.warning(f"different weights: {weights}"))
     repeats = {cell.repeat for cell in cells}
     if len({cell.label for cell in cells}) > 1 and len(repeats) < 2:
-        found.append(
+        warnings.append(
             notices.ONE_REPEAT.warning(
                 "one run per backend: differences between runs of the same backend are unknown"
             )
         )
-    return [*found, *ramp_warnings(cells), *gaps(cells)]
+    return [*warnings, *ramp_warnings(cells), *gaps(cells)]
 
 
 def beside(folder: RunFolder, manifest: Manifest) -> Beside:

@@ -50,18 +50,18 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
     )
 
 
-def warnings(found: Agreement | None) -> Iterator[RunWarning]:
+def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
     """What a reader of speeds must know: answers that load destroyed, a backend that is right more often."""
-    if not found:
+    if not agreement:
         return
-    for label, backend in found.backends.items():
+    for label, backend in agreement.backends.items():
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
             at_once = f"with {backend.saturated.concurrency} questions at once"
             yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}")
-    for pair in found.pairs:
-        if pair.p_value is not None and pair.p_value < MAX_P / len(found.pairs):
+    for pair in agreement.pairs:
+        if pair.p_value is not None and pair.p_value < MAX_P / len(agreement.pairs):
             sides = [(pair.only_a_right, pair.a), (pair.only_b_right, pair.b)]
             (more, better), (fewer, worse) = sorted(sides, key=lambda side: -side[0])
             yield notices.ANSWERS_DIFFER.warning(
@@ -124,13 +124,13 @@ def _pair(questions: Sequence[Question], one: tuple[str, Answers], two: tuple[st
     )
 
 
-def _discord(questions: Sequence[Question], one: Answers, two: Answers) -> tuple[int, int]:
+def _discord(questions: Sequence[Question], first: Answers, second: Answers) -> tuple[int, int]:
     """Questions that one of the two answers rightly and the other does not, and of how many.
 
     By rightness and not by text: engines that compute alike word an answer otherwise by rounding alone.
     """
-    both = [question for question in questions if question.id in one and question.id in two]
-    return sum(right(q, one[q.id]) != right(q, two[q.id]) for q in both), len(both)
+    both = [question for question in questions if question.id in first and question.id in second]
+    return sum(right(q, first[q.id]) != right(q, second[q.id]) for q in both), len(both)
 
 
 def _changed_by_load(questions: Sequence[Question], stored: AskedBackend) -> tuple[int, int]:

@@ -48,16 +48,16 @@ def fault(answer: StoredAnswer) -> str | None:
 
 def change(before: StoredAnswer, after: StoredAnswer) -> Change:
     """What became of an answer: after is the one under load."""
-    found, known = fault(after), fault(before)
-    if found in ("failed", "empty"):
-        return "same" if found == known else "failed" if found == "failed" else "empty"
+    fault_after, known = fault(after), fault(before)
+    if fault_after in ("failed", "empty"):
+        return "same" if fault_after == known else "failed" if fault_after == "failed" else "empty"
     if after.text == before.text:
         return "same"
     if before.text.startswith(after.text):
         return "truncated"
-    if found == "garbled" and known != found:
+    if fault_after == "garbled" and known != fault_after:
         return "garbled"
-    return "repeated" if found == "repeated" and known != found else "reworded"
+    return "repeated" if fault_after == "repeated" and known != fault_after else "reworded"
 
 
 def loops(text: str) -> bool:

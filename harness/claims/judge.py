@@ -27,11 +27,11 @@ def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None
     """None where the run is not about it."""
     if claim.needs is not None or claim.measure is None or not place.is_about(claim):
         return None
-    found = list(_found(claim, place))
-    if not found:
+    findings = list(_found(claim, place))
+    if not findings:
         return None
     elsewhere = place.elsewhere(claim)
-    verdict, why = (OPEN, elsewhere) if elsewhere else _together(found)
+    verdict, why = (OPEN, elsewhere) if elsewhere else _together(findings)
     source = book.sources[claim.source]
     return ClaimResult(
         id=claim.id,
@@ -42,18 +42,20 @@ def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None
         measure=claim.measure,
         verdict=verdict,
         why=why,
-        found=tuple(found),
+        found=tuple(findings),
         stated_under=place.stated_under(claim),
         differs=tuple(place.differs(claim)),
         conflicts=tuple(f"{one.topic} ({one.says})" for one in book.conflicts_of(claim.id)),
     )
 
 
-def _together(found: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
-    words = {one.verdict for one in found}
+def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
+    words = {finding.verdict for finding in findings}
     if len(words) == 1:
-        return found[0].verdict, found[0].why if len(found) == 1 else _places(found, found[0].verdict)
-    parts = [_places(found, word) for word in ("reproduced", "contradicted", OPEN) if word in words]
+        return findings[0].verdict, findings[0].why if len(findings) == 1 else _places(
+            findings, findings[0].verdict
+        )
+    parts = [_places(findings, word) for word in ("reproduced", "contradicted", OPEN) if word in words]
     if "contradicted" in words and "reproduced" not in words:
         return "contradicted", "; ".join(parts)
     if "reproduced" in words and "contradicted" not in words:
@@ -61,12 +63,12 @@ def _together(found: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
     return OPEN, "; ".join(parts)
 
 
-def _places(found: Sequence[ClaimFinding], word: ClaimWord) -> str:
+def _places(findings: Sequence[ClaimFinding], word: ClaimWord) -> str:
     """Which pairs at which loads, by verdict."""
     mine: dict[str, list[str]] = {}
-    for one in found:
-        if one.verdict == word:
-            mine.setdefault(one.about, []).append(one.load.label)
+    for finding in findings:
+        if finding.verdict == word:
+            mine.setdefault(finding.about, []).append(finding.load.label)
     return f"{word}: " + ", ".join(f"{about} at {' '.join(loads)}" for about, loads in mine.items())
 
 

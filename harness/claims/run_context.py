@@ -94,20 +94,20 @@ class RunContext:
 
     def differs(self, claim: Claim) -> list[str]:
         """What a reader must know before taking the verdict for the claim's."""
-        found = []
+        differences = []
         if claim.hardware is None:
-            found.append(f"hardware not stated; here {self.gpus or 'a CPU'}")
+            differences.append(f"hardware not stated; here {self.gpus or 'a CPU'}")
         if claim.model is None:
-            found.append(f"model not stated; here {self.model or 'not known'}")
+            differences.append(f"model not stated; here {self.model or 'not known'}")
         if claim.workload is None:
-            found.append(f"workload not stated; here {self.scenario}")
+            differences.append(f"workload not stated; here {self.scenario}")
         shown = {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
         versions = [f"{label} {cell.engine_version or 'of unknown version'}" for label, cell in shown.items()]
-        found.append(f"versions not stated; here {', '.join(versions)}")
+        differences.append(f"versions not stated; here {', '.join(versions)}")
         tracks = {str(cell.track) for cell in shown.values()}
         if len(tracks) > 1:
-            found.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
-        return found
+            differences.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
+        return differences
 
 
 def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
@@ -120,11 +120,13 @@ def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
         labels=labels,
         names=_names(labels),
         estimates={
-            (one.label, one.load, one.metric): one.whole
-            for one in summary.estimates
-            if one.whole is not None and one.runs >= summary.verdict_rules.min_runs
+            (estimate.label, estimate.load, estimate.metric): estimate.whole
+            for estimate in summary.estimates
+            if estimate.whole is not None and estimate.runs >= summary.verdict_rules.min_runs
         },
-        findings={(one.a, one.b, one.load, one.metric): one for one in summary.comparison},
+        findings={
+            (finding.a, finding.b, finding.load, finding.metric): finding for finding in summary.comparison
+        },
         loads=sorted({cell.point for cell in cells}),
         scenario=scenario,
         kinds=frozenset(book.workloads.get(scenario, ())),

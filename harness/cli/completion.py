@@ -43,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.main import ADDRESSED, COMMANDS, command_parser
 
-    found = [_command(name, about, command_parser(name)) for name, (_module, about) in COMMANDS.items()]
-    addressed = next(one for one in found if one.name == ADDRESSED)
-    typed = [one for one in found if one.name != ADDRESSED]
+    completions = [_command(name, about, command_parser(name)) for name, (_module, about) in COMMANDS.items()]
+    addressed = next(command for command in completions if command.name == ADDRESSED)
+    typed = [command for command in completions if command.name != ADDRESSED]
     print("\n".join(_SHELLS[arguments.shell](typed, addressed)))
     return ExitCode.OK
 

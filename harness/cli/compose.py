@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     names = arguments.names or sorted(set(paths.definitions("backends")) - {"models"})
     definitions = [load_backend(name) for name in names]
-    without = [one.name for one in definitions if one.compose is None]
+    without = [definition.name for definition in definitions if definition.compose is None]
     if arguments.names and without:
         raise SpecError(f"backend '{without[0]}' has no [compose] and no image", where="bench compose")
     made = compose_files(definitions)

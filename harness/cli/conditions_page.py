@@ -43,11 +43,11 @@ def _lines() -> Iterator[str]:
 
 
 def _sources(key: Key) -> str:
-    found = [
+    sources = [
         ("the cells" if key.cell else ""),
         ("manifest" if key.manifest else ""),
         ("info endpoint" if key.info else ""),
         ", ".join(f"`{name.partition('=')[0].rpartition('/')[2]}`" for name in (*key.flags, *key.variables)),
         ", ".join(f"value `{name}`" for name in key.values),
     ]
-    return "; ".join(filter(None, found))
+    return "; ".join(filter(None, sources))

@@ -93,32 +93,32 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
         yield cell.rjust(width)
 
 
-def _cells(one: "MeasuredLoad") -> tuple[str, ...]:
-    errors = one.errors
-    busy_share = one.server.busy_share
+def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
+    errors = measured.errors
+    busy_share = measured.server.busy_share
     exactness = (
         ("n/a",) * 3
         if errors is None
         else (_spread(errors.ttft_ms), _spread(errors.itl_ms), f"{errors.e2e_ms.p99:.3f}")
     )
     return (
-        one.load.title,
-        f"{one.tokens_per_s:,.0f}",
+        measured.load.title,
+        f"{measured.tokens_per_s:,.0f}",
         *exactness,
-        _number(one.send_lag_p99_ms, ".3f"),
-        _number(one.cpu_us_per_token, ".1f"),
-        _number(one.server.late_p99_ms, ".3f"),
+        _number(measured.send_lag_p99_ms, ".3f"),
+        _number(measured.cpu_us_per_token, ".1f"),
+        _number(measured.server.late_p99_ms, ".3f"),
         _number(busy_share and 100 * busy_share, ".0f"),
-        one.verdict,
+        measured.verdict,
     )
 
 
 def _nodes(examination: "Examination") -> Iterator[str]:
     """Of each load that a cluster sent."""
-    for one in examination.measured:
-        if one.nodes:
-            yield f"\n{one.load.title}, by node; from sent to received, least/median/most:"
-        yield from map(_on_node, one.nodes)
+    for result in examination.measured:
+        if result.nodes:
+            yield f"\n{result.load.title}, by node; from sent to received, least/median/most:"
+        yield from map(_on_node, result.nodes)
 
 
 def _on_node(on: "OnNode") -> str:
@@ -154,7 +154,7 @@ def _machine(examination: "Examination") -> Iterator[str]:
     host, clock, limits = machine.host, machine.clock, machine.limits
     core = examination.server_core
     pinned = "nothing pinned" if core is None else f"server on core {core}"
-    others = [one.other_cores for one in examination.measured if one.other_cores is not None]
+    others = [result.other_cores for result in examination.measured if result.other_cores is not None]
     ports = limits.ephemeral_ports
     yield f"cores    {host.cpus_usable} usable, {pinned}; governor {host.cpu_governor or 'n/a'}"
     yield (
@@ -172,9 +172,9 @@ def _machine(examination: "Examination") -> Iterator[str]:
         f"ports {f'{ports[0]}–{ports[1]}' if ports else 'n/a'}: "
         f"{limits.connections_to_one_server or 'unlimited'} connections to one server"
     )
-    for one in examination.measured:
-        if one.arrivals is not None:
+    for result in examination.measured:
+        if result.arrivals is not None:
             yield (
-                f"arrivals {one.load.title}: dispersion {one.arrivals.drawn:.2f} as drawn, "
-                f"{one.arrivals.received:.2f} as received"
+                f"arrivals {result.load.title}: dispersion {result.arrivals.drawn:.2f} as drawn, "
+                f"{result.arrivals.received:.2f} as received"
             )

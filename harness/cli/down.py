@@ -17,10 +17,10 @@ def main(arguments: argparse.Namespace) -> int:
 
     daemon = Daemon()
     for name in arguments.names or [""]:
-        up = [one for one in running(daemon, name) if one.kept]
+        up = [container for container in running(daemon, name) if container.kept]
         if not up:
             print(f"{name or 'nothing'} is {'not ' if name else ''}up", file=sys.stderr)
-        for one in up:
-            daemon.remove_project(one.project, grace_s=STOP_GRACE_S)
-            print(f"{one.engine}: stopped and removed")
+        for container in up:
+            daemon.remove_project(container.project, grace_s=STOP_GRACE_S)
+            print(f"{container.engine}: stopped and removed")
     return ExitCode.OK

@@ -56,10 +56,10 @@ def _outdated() -> int:
 
     ui = progress_display()
     try:
-        found = {one.name: newest(one, ui.stage) for one in _installable()}
+        newest_versions = {engine.name: newest(engine, ui.stage) for engine in _installable()}
     finally:
         ui.close()
-    for name, (pinned, latest) in found.items():
+    for name, (pinned, latest) in newest_versions.items():
         newer = "is the newest" if pinned == latest else f"is pinned; try {name}=={latest}"
         print(f"{name:<12} {pinned} {newer}")
     return ExitCode.OK

@@ -29,8 +29,8 @@ the project's own tests also run the real server. A front passes requests on to 
 def page(definitions: Sequence[Backend]) -> str:
     """Markdown. Scripted servers and the generic dialect are no engines, and left out."""
     engines = sorted(
-        (one for one in definitions if one.backend.weights != "none"),
-        key=lambda one: one.backend.title.lower(),
+        (definition for definition in definitions if definition.backend.weights != "none"),
+        key=lambda definition: definition.backend.title.lower(),
     )
     return "\n".join(_lines(engines)) + "\n"
 
@@ -43,15 +43,24 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     yield from _table(
         ("system", "kind", "project", "licence", "as of", "real server"),
         [
-            (_name(one), one.backend.kind, one.backend.status, one.backend.licence, *_facts(one))
-            for one in engines
+            (
+                _name(definition),
+                definition.backend.kind,
+                definition.backend.status,
+                definition.backend.licence,
+                *_facts(definition),
+            )
+            for definition in engines
         ],
     )
     yield "## How they start"
     yield ""
     yield from _table(
         ("engine", "launch", "images", "weights: tracks"),
-        [(_name(one), _launch(one), _images(one), _tracks(one)) for one in engines],
+        [
+            (_name(definition), _launch(definition), _images(definition), _tracks(definition))
+            for definition in engines
+        ],
     )
     yield "## How they are spoken to"
     yield ""
@@ -66,26 +75,35 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
         ),
         [
             (
-                _name(one),
-                "yes" if one.dialect.exact_output else "cannot",
-                _structured(one),
-                one.dialect.habits.unknown_fields or "not known",
-                {True: "yes", False: "no", None: "not known"}[one.dialect.habits.cached_tokens],
+                _name(definition),
+                "yes" if definition.dialect.exact_output else "cannot",
+                _structured(definition),
+                definition.dialect.habits.unknown_fields or "not known",
+                {True: "yes", False: "no", None: "not known"}[definition.dialect.habits.cached_tokens],
                 {
                     "last": "last chunk",
                     "finish": "with the finish reason",
                     "each": "in each chunk",
                     "never": "never",
-                }.get(one.dialect.habits.usage or "", "not known"),
+                }.get(definition.dialect.habits.usage or "", "not known"),
             )
-            for one in engines
+            for definition in engines
         ],
     )
     yield "## What they keep and tell"
     yield ""
     yield from _table(
         ("engine", "prefix cache", "cache reset", "version", "metrics", "series"),
-        [(_name(one), _cache(one), _reset(one), _version(one), *_metrics(one.metrics)) for one in engines],
+        [
+            (
+                _name(definition),
+                _cache(definition),
+                _reset(definition),
+                _version(definition),
+                *_metrics(definition.metrics),
+            )
+            for definition in engines
+        ],
     )
     for engine in engines:
         yield from _about(engine)
@@ -118,8 +136,8 @@ def _launch(engine: Backend) -> str:
 
 
 def _images(engine: Backend) -> str:
-    found = ((device, getattr(engine.image, device)) for device in DEVICES)
-    return "<br>".join(f"{device}: `{image.name}:{image.tag}`" for device, image in found if image) or NO
+    images = ((device, getattr(engine.image, device)) for device in DEVICES)
+    return "<br>".join(f"{device}: `{image.name}:{image.tag}`" for device, image in images if image) or NO
 
 
 def _tracks(engine: Backend) -> str:

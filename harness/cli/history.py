@@ -43,13 +43,13 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
         append_history(path, entries(folder.read_manifest(), summary))
     history = read_history(path)
-    found = drifts(history, arguments.floor / 100)
+    regressions = drifts(history, arguments.floor / 100)
     if arguments.json:
         print(
             json.dumps(
-                {"runs": len({entry.run for entry in history}), "drifts": [d.as_json() for d in found]}
+                {"runs": len({entry.run for entry in history}), "drifts": [d.as_json() for d in regressions]}
             )
         )
     else:
-        print((trends.markdown if arguments.markdown else trends.terminal)(series(history), found))
-    return ExitCode.LIMIT_FAILED if found and arguments.fail_on else ExitCode.OK
+        print((trends.markdown if arguments.markdown else trends.terminal)(series(history), regressions))
+    return ExitCode.LIMIT_FAILED if regressions and arguments.fail_on else ExitCode.OK

@@ -35,8 +35,8 @@ Warnings of the whole run, in `manifest.json` and `summary.json`. They change no
 def rows() -> list[dict[str, str]]:
     cells = [{"name": rule.code, "of": "cell", **_words(rule)} for rule in RULES.values()]
     runs = [
-        {"name": found.code, "of": "run", "verdict": "", "about": found.when, "hint": found.hint}
-        for found in NOTICES.values()
+        {"name": notice.code, "of": "run", "verdict": "", "about": notice.when, "hint": notice.hint}
+        for notice in NOTICES.values()
     ]
     return cells + runs
 
@@ -68,5 +68,5 @@ def _lines() -> Iterator[str]:
     yield ", ".join(f"`{rule.code}`" for rule in RULES.values() if rule.eases) + "."
     yield ""
     yield RUNS
-    for found in NOTICES.values():
-        yield f"| `{found.code}` | {found.when} | {found.hint or 'the warning says it'} |"
+    for notice in NOTICES.values():
+        yield f"| `{notice.code}` | {notice.when} | {notice.hint or 'the warning says it'} |"

@@ -221,15 +221,15 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
 def _suites(_arguments: argparse.Namespace) -> list[Row]:
     from harness.nightly import load_suite, suites
 
-    found = [(name, load_suite(str(path))) for name, path in sorted(suites().items())]
+    loaded = [(name, load_suite(str(path))) for name, path in sorted(suites().items())]
     return [
         {
             "name": name,
-            "minutes": f"{one.suite.budget_minutes:g}",
-            "runs": len(one.run),
-            "purpose": one.suite.purpose,
+            "minutes": f"{suite.suite.budget_minutes:g}",
+            "runs": len(suite.run),
+            "purpose": suite.suite.purpose,
         }
-        for name, one in found
+        for name, suite in loaded
     ]
 
 

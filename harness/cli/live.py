@@ -143,9 +143,9 @@ def wrapped(text: str, width: int) -> str:
 
 def sparkline(values: Iterable[float]) -> str:
     """A bar each, from 0 to the highest."""
-    found = list(values)
-    most = max(found, default=0.0)
-    return "".join(_EIGHTHS[min(int(8 * value / most), 7)] for value in found) if most > 0 else ""
+    numbers = list(values)
+    most = max(numbers, default=0.0)
+    return "".join(_EIGHTHS[min(int(8 * value / most), 7)] for value in numbers) if most > 0 else ""
 
 
 def _grid(state: State) -> Iterator[Line]:

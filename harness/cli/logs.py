@@ -17,14 +17,14 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.containers.owners import running
 
     daemon = Daemon()
-    found = running(daemon, arguments.backend)
-    if not found:
+    containers = running(daemon, arguments.backend)
+    if not containers:
         raise SetupError(
             "it has no container here",
             where=arguments.backend,
             hint="`bench up` starts one; logs of runs are in their folders",
         )
-    for part in daemon.log(found[0].container_id, follow=arguments.follow, lines=arguments.tail):
+    for part in daemon.log(containers[0].container_id, follow=arguments.follow, lines=arguments.tail):
         sys.stdout.buffer.write(part)
         sys.stdout.buffer.flush()
     return ExitCode.OK

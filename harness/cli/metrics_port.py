@@ -99,18 +99,20 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def exposition(state: "State", now: float) -> str:
-    found: dict[str, list[Sample]] = {}
-    for one in samples(state, now):
-        found.setdefault(one.name, []).append(one)
-    return "".join(f"{line}\n" for name in METRICS if name in found for line in _lines(name, found[name]))
+    families: dict[str, list[Sample]] = {}
+    for sample in samples(state, now):
+        families.setdefault(sample.name, []).append(sample)
+    return "".join(
+        f"{line}\n" for name in METRICS if name in families for line in _lines(name, families[name])
+    )
 
 
-def _lines(name: str, found: list[Sample]) -> Iterator[str]:
+def _lines(name: str, samples: list[Sample]) -> Iterator[str]:
     yield f"# HELP {PREFIX}{name} {METRICS[name]}"
     yield f"# TYPE {PREFIX}{name} gauge"
-    for one in found:
-        labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in one.labels.items())
-        yield f"{PREFIX}{name}{f'{{{labels}}}' if labels else ''} {one.value!r}"
+    for sample in samples:
+        labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in sample.labels.items())
+        yield f"{PREFIX}{name}{f'{{{labels}}}' if labels else ''} {sample.value!r}"
 
 
 def _escaped(text: str) -> str:

@@ -77,14 +77,14 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
     if arguments.run:
         opened = [open_run(name, arguments.results) for name in arguments.run]
         return list({folder.path.resolve(): folder for folder in opened}.values())
-    found = stored_runs(arguments.results)
-    if not found:
+    folders = stored_runs(arguments.results)
+    if not folders:
         raise SpecError(
             "no runs here",
             where=str(arguments.results),
             hint="give the folder of the runs with --results",
         )
-    return found
+    return folders
 
 
 def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:

@@ -85,10 +85,10 @@ def _refuse_twice(label: str) -> None:
     from harness.engines.containers.daemon import Daemon
     from harness.engines.containers.owners import running
 
-    for one in running(Daemon(), label):
-        if one.kept and one.engine == label:
+    for container in running(Daemon(), label):
+        if container.kept and container.engine == label:
             raise SetupError(
-                f"it is already up, {'at ' + one.url if one.url else 'but has ended'}",
+                f"it is already up, {'at ' + container.url if container.url else 'but has ended'}",
                 where=label,
                 hint=f"`bench down {label}` removes it",
             )

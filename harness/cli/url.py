@@ -67,9 +67,9 @@ def main(arguments: argparse.Namespace) -> int:
     began, budget_s = time.monotonic(), 60 * arguments.minutes
     ui = progress_display()
     try:
-        found = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
-        loads = fit([one.look for one in found], budget_s - (time.monotonic() - began))
-        words = words_of(found, loads, arguments)
+        servers = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
+        loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
+        words = words_of(servers, loads, arguments)
         line = shlex.join(["bench", "run", *words])
         ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
     finally:
@@ -167,12 +167,17 @@ def _hint(url: str) -> str:
     return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
 
 
-def words_of(found: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
+def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
     """What follows `bench run`."""
-    words = ["--scenario", SCENARIO, "--backends", ",".join(f"{one.backend}={one.url}" for one in found)]
+    words = [
+        "--scenario",
+        SCENARIO,
+        "--backends",
+        ",".join(f"{server.backend}={server.url}" for server in servers),
+    ]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
     words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]
-    if len(found) > 1:
+    if len(servers) > 1:
         words += ["--repeats", str(loads.repeats), "--no-agreement"]
     if not loads.probe:
         words.append("--no-probe")

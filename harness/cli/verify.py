@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.store import open_run, seal
 
-    found = {}
+    damage = {}
     for given in arguments.runs:
         folder = open_run(given, arguments.out).path
         checked = seal.faults(folder)
@@ -30,17 +30,17 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError(
                 f"has no {seal.FILE}", where=str(folder), hint="runs of before version 0.2 have no checksums"
             )
-        found[str(folder)] = checked
+        damage[str(folder)] = checked
     if arguments.json:
         runs = {
             name: {"files": count, "faults": {fault.path: fault.what for fault in faults}}
-            for name, (count, faults) in found.items()
+            for name, (count, faults) in damage.items()
         }
         print(json.dumps(runs, indent=1))
     else:
-        for name, (count, faults) in found.items():
+        for name, (count, faults) in damage.items():
             for fault in faults:
                 print(f"{name}/{fault.path} {fault.what}")
             if not faults:
                 print(f"{name}: {count} files are as they were written")
-    return ExitCode.LIMIT_FAILED if any(faults for _, faults in found.values()) else ExitCode.OK
+    return ExitCode.LIMIT_FAILED if any(faults for _, faults in damage.values()) else ExitCode.OK

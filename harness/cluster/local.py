@@ -73,9 +73,9 @@ def down() -> Head | None:
         whole = psutil.Process(head.pid)
         family = [*whole.children(recursive=True), whole]
         whole.terminate()  # `ray start --block` ends what it has started
-        for one in psutil.wait_procs(family, _DOWN_S)[1]:
+        for process in psutil.wait_procs(family, _DOWN_S)[1]:
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                process.kill()
     _state().unlink(missing_ok=True)
     return head
 

@@ -39,15 +39,15 @@ def verify(requests: NDArray[np.void], facts: CellFacts, hit_rate: float | None)
     # The chat template's own tokens may be shared by all requests, whatever the prompts say.
     prompt, content = float(rows["prompt_tokens"].mean()), workload.content_tokens_mean
     template = max(prompt - content, 0.0)
-    found = f"hit rate {hit_rate:.1%}"
+    measured = f"hit rate {hit_rate:.1%}"
     if wanted == "cold":
         ceiling = (workload.ideal_hit_rate * content + template) / prompt
-        return Verified(hit_rate <= ceiling + COLD_TOLERANCE, found, f"{ceiling:.1%} from a cold start")
+        return Verified(hit_rate <= ceiling + COLD_TOLERANCE, measured, f"{ceiling:.1%} from a cold start")
     share = 1.0 if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")
     floor = WARM_SHARE * share * min(content / prompt, 1.0)
-    return Verified(hit_rate >= floor, found, f"{floor:.1%} from a {wanted} cache")
+    return Verified(hit_rate >= floor, measured, f"{floor:.1%} from a {wanted} cache")
 
 
 def state(facts: CellFacts) -> str:

@@ -50,16 +50,16 @@ class Key:
         chosen = relation == "variants" and self.area == "engine"
         return "told" if chosen and self.itself == "refuses" else self.itself
 
-    def refuses(self, relation: Relation, one: Any, two: Any) -> bool:
-        if self.effect(relation) != "refuses" or None in (one, two):
+    def refuses(self, relation: Relation, first: Any, second: Any) -> bool:
+        if self.effect(relation) != "refuses" or None in (first, second):
             return False
-        return one != two if self.alike is None else self.alike(str(one)) != self.alike(str(two))
+        return first != second if self.alike is None else self.alike(str(first)) != self.alike(str(second))
 
 
 Measured = tuple[str | None, str | None]  # name of the definition, variant
 
 
-def relation(one: Measured, two: Measured) -> Relation:
-    if one[0] is None or one[0] != two[0]:
+def relation(first: Measured, second: Measured) -> Relation:
+    if first[0] is None or first[0] != second[0]:
         return "engines"
-    return "itself" if one[1] == two[1] else "variants"
+    return "itself" if first[1] == second[1] else "variants"

@@ -39,11 +39,11 @@ def _cache_state(group: Group) -> Iterator[Unequal]:
     if len(states) < 2:
         return
     words = {True: "yes", False: "no", None: "not known"}
-    found = listed({label: words[cache.holds] for label, cache in known.items()})
+    listing = listed({label: words[cache.holds] for label, cache in known.items()})
     yield Unequal(
         "cache-state",
         tuple(known),
-        f"prefix cache in the state that was asked for: {found}",
+        f"prefix cache in the state that was asked for: {listing}",
         False in states,
     )
 
@@ -136,5 +136,5 @@ def _same_run(label: str, name: str, other: str) -> bool:
 
 def _spread(values: Any) -> float:
     """Relative to the smallest."""
-    found = list(values)
-    return (max(found) - min(found)) / min(found) if min(found) > 0 else float(max(found) > 0)
+    numbers = list(values)
+    return (max(numbers) - min(numbers)) / min(numbers) if min(numbers) > 0 else float(max(numbers) > 0)

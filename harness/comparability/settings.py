@@ -64,9 +64,9 @@ def _said(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
     known: dict[str, str] = {}
     for kind in _KINDS:
         for name, value in ((name, value) for (of, name), value in raw.items() if of == kind):
-            found = classified(kind, name, backend)
-            if found and not found[0].several and (word := found[1] or value) not in _UNSET:
-                known.setdefault(found[0].code, word)
+            key = classified(kind, name, backend)
+            if key and not key[0].several and (word := key[1] or value) not in _UNSET:
+                known.setdefault(key[0].code, word)
     return known
 
 
@@ -101,16 +101,16 @@ def _options(command: Sequence[Any]) -> dict[str, str]:
 
     Paths by their last part: where engines and models are kept is not what they are.
     """
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     name = ""
     for word in command:
         text = _SCRATCH.sub("{scratch}", str(word))
         text = text.rstrip("/").rpartition("/")[2]
         if text.startswith("-") and not text[1:2].isdigit():
             name, equals, value = text.partition("=")
-            found[name], name = value if equals else "given", "" if equals else name
-        elif found.get(name) == "given":
-            found[name], name = text, ""
+            options[name], name = value if equals else "given", "" if equals else name
+        elif options.get(name) == "given":
+            options[name], name = text, ""
         else:
-            found[""], name = f"{found.get('', '')} {text}".strip(), ""
-    return found
+            options[""], name = f"{options.get('', '')} {text}".strip(), ""
+    return options

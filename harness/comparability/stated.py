@@ -27,23 +27,23 @@ def with_manifest(
 
 
 def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict[str, object]:
-    found = settings(manifest, label)
+    stated = settings(manifest, label)
     entry = manifest.backends.get(label) or BackendEntry()
     return {
-        "settings": {code: value for code, value in found.known.items() if code in _IN_CELLS},
-        "unclassified": unclassified(found, known(entry.backend) or ""),
+        "settings": {code: value for code, value in stated.known.items() if code in _IN_CELLS},
+        "unclassified": unclassified(stated, known(entry.backend) or ""),
         "tuned": tuple(_tuned(manifest, label)),
         "searched": _searched(entry),
         "disagrees": dict(_disagrees(agreement, label)),
     }
 
 
-def unclassified(found: Settings, backend: str) -> dict[str, str] | None:
-    if not found.raw:
+def unclassified(about: Settings, backend: str) -> dict[str, str] | None:
+    if not about.raw:
         return None
     return {
         f"{kind} {name}": value
-        for (kind, name), value in found.raw.items()
+        for (kind, name), value in about.raw.items()
         if name and classified(kind, name, backend) is None
     }
 
@@ -72,19 +72,21 @@ def _tuned(manifest: Manifest, label: str) -> Iterator[str]:
 
 def _searched(entry: BackendEntry) -> tuple[str, ...]:
     names = value_at(entry, "tuned.values") or {}
-    found = (classified("value", name, known(entry.backend) or "") for name in names)
-    return tuple(dict.fromkeys(one[0].code for one in found if one))
+    keys = (classified("value", name, known(entry.backend) or "") for name in names)
+    return tuple(dict.fromkeys(key[0].code for key in keys if key))
 
 
 def _title(value: str) -> str:
-    found = classified("value", value, "")
-    return found[0].title if found else value
+    key = classified("value", value, "")
+    return key[0].title if key else value
 
 
 def _disagrees(agreement: Agreement | None, label: str) -> Iterator[tuple[str, str]]:
     """Of the first of each pair, so that it is said once."""
     for pair in agreement.pairs if agreement else ():
-        found = known(pair.disagreement)
-        if pair.a == label and found and found.beyond_load:
-            text = f"{found.answers} of {pair.compared} are right from one of {label} and {pair.b} only"
-            yield pair.b, f"{text}; load changes {found.own} of {found.own_asked}"
+        disagreement = known(pair.disagreement)
+        if pair.a == label and disagreement and disagreement.beyond_load:
+            text = (
+                f"{disagreement.answers} of {pair.compared} are right from one of {label} and {pair.b} only"
+            )
+            yield pair.b, f"{text}; load changes {disagreement.own} of {disagreement.own_asked}"

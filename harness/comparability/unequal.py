@@ -23,14 +23,14 @@ def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
     groups: dict[tuple[LoadPoint, int], dict[str, CellResult]] = {}
     for cell in cells:
         groups.setdefault((cell.point, cell.repeat), {})[cell.label] = cell
-    found: dict[tuple[str, tuple[str, ...]], Unequal] = {}
+    differences: dict[tuple[str, tuple[str, ...]], Unequal] = {}
     labels = list(dict.fromkeys(cell.label for cell in cells))  # the order of measuring turns round
     for group in groups.values():
-        for one in _findings({label: group[label] for label in labels if label in group}):
-            key = (one.code, one.labels)
-            if key not in found or (one.matters and not found[key].matters):
-                found[key] = one
-    return tuple(found.values())
+        for difference in _findings({label: group[label] for label in labels if label in group}):
+            key = (difference.code, difference.labels)
+            if key not in differences or (difference.matters and not differences[key].matters):
+                differences[key] = difference
+    return tuple(differences.values())
 
 
 def _findings(group: Group) -> Iterator[Unequal]:
@@ -58,11 +58,11 @@ def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator
     known = {label: value for label, value in values.items() if value is not None}
     pairs = [(a, b) for a, b in combinations(known, 2) if known[a] != known[b]]
     related = {pair: _related(group, *pair) for pair in pairs}
-    if all(key.effect(found) == "ignored" for found in related.values()):
+    if all(key.effect(pair_values) == "ignored" for pair_values in related.values()):
         return
     refused = any(
-        key.refuses(found, known[a], known[b])
-        for (a, b), found in related.items()
+        key.refuses(pair_values, known[a], known[b])
+        for (a, b), pair_values in related.items()
         if not _both_tuned(key, group[a], group[b])
     )
     matters = refused and (key.code != "max-sequences" or _reached(group, known))
@@ -76,8 +76,8 @@ def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
 
 
 def _related(group: Group, a: str, b: str) -> Relation:
-    one, two = group[a], group[b]
-    return relation((one.backend, one.variant), (two.backend, two.variant))
+    first, second = group[a], group[b]
+    return relation((first.backend, first.variant), (second.backend, second.variant))
 
 
 def _reached(group: Group, limits: Mapping[str, object]) -> bool:
@@ -120,7 +120,7 @@ def _unclassified(group: Group) -> Iterator[Unequal]:
 def _tuned(group: Group) -> Iterator[Unequal]:
     """Values that an engine would not have for traffic that it does not know."""
     tuned = {label: cell.conditions.tuned for label, cell in group.items()}
-    values = {label: ", ".join(found) for label, found in tuned.items() if found}
+    values = {label: ", ".join(names) for label, names in tuned.items() if names}
     if values:
         yield Unequal(
             "tuned-to-workload", tuple(values), f"tuned to this workload: {_together(values)}", False

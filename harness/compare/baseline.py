@@ -84,11 +84,11 @@ def compare_runs(
     )
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
-    found = iter(decide(pairings))
+    verdicts = iter(decide(pairings))
     return RunComparison(
         runs=tuple(map(_about, runs)),
         baseline=members[0][1].run.name if members else None,
-        pairs=tuple(pair.compared(found) for pair in pairs),
+        pairs=tuple(pair.compared(verdicts) for pair in pairs),
         missing=tuple(_missing(runs, pairs, allow_missing)),
     )
 
@@ -102,7 +102,7 @@ def _missing(
                 gone = failed_to_start(run.manifest, label) or Missing(label, None, None, "not in this run")
                 yield gone.of(run.name, allowed)
     for pair in pairs:
-        yield from (one.of(pair.new.run.name, allowed) for one in pair.missing())
+        yield from (figure.of(pair.new.run.name, allowed) for figure in pair.missing())
 
 
 def _about(run: Run) -> ComparedRun:
@@ -174,7 +174,7 @@ class _Pair:
 
     @property
     def refused(self) -> str | None:
-        return "; ".join(one.text for one in self.differences if one.matters) or None
+        return "; ".join(difference.text for difference in self.differences if difference.matters) or None
 
     @cached_property
     def pairings(self) -> list[Pairing]:
@@ -197,12 +197,12 @@ class _Pair:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
 
-    def compared(self, found: Iterator[PairVerdict]) -> ComparedPair:
+    def compared(self, verdicts: Iterator[PairVerdict]) -> ComparedPair:
         """Takes its own from `found`."""
         findings = tuple(
-            ComparedFigure(**asdict(one), values=_values(pairing, one))
+            ComparedFigure(**asdict(verdict), values=_values(pairing, verdict))
             for pairing in self.pairings
-            for one in islice(found, len(self.rules.metrics))
+            for verdict in islice(verdicts, len(self.rules.metrics))
         )
         return ComparedPair(
             a=ComparedLabel(run=self.new.run.name, label=self.new.label),
@@ -234,12 +234,12 @@ def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float
 
 def regressions(document: RunComparison) -> list[ComparedFigure]:
     """Findings that say the new one is slower."""
-    return [one for pair in document.pairs for one in pair.findings if one.verdict == "slower"]
+    return [finding for pair in document.pairs for finding in pair.findings if finding.verdict == "slower"]
 
 
 def not_allowed(document: RunComparison) -> list[MissingFigure]:
     """What is missing and was not allowed to be: a gate fails."""
-    return [one for one in document.missing if not one.allowed]
+    return [figure for figure in document.missing if not figure.allowed]
 
 
 def refused(document: RunComparison) -> bool:
@@ -254,4 +254,4 @@ def _by_load(findings: Sequence[ComparedFigure]) -> Iterator[list[ComparedFigure
 
 
 def _nothing(findings: Sequence[ComparedFigure]) -> bool:
-    return all(one.verdict == "not comparable" for one in findings)
+    return all(finding.verdict == "not comparable" for finding in findings)

@@ -41,23 +41,23 @@ def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]
 
 def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
     repeats = sorted({cell.repeat % searches for cell in cells})
-    found = [
+    tried = [
         _search([cell for cell in cells if cell.repeat % searches == repeat], searches) for repeat in repeats
     ]
     tested = tuple(_tested(cells))
-    kept = [one.kept for one in found]
+    kept = [search.kept for search in tried]
     value = _ascending(kept)[(len(kept) - 1) // 2]
-    failed = sorted(load for one in found for load in one.failed if value is None or load > value)
+    failed = sorted(load for search in tried for load in search.failed if value is None or load > value)
     return Capacity(
         label=label,
         kind="rate" if cells[0].load.kind == "rate" else "concurrency",
         value=value,
         kept_by_search=tuple(kept),
-        kept_short=max((one.short for one in found if one.short is not None), default=None),
+        kept_short=max((search.short for search in tried if search.short is not None), default=None),
         interval=(_ascending(kept)[0], value, next(iter(failed), None)),
-        searches=len(found),
+        searches=len(tried),
         tested=tested,
-        saturated_from=next((one.value for one in tested if one.saturated), None),
+        saturated_from=next((search.value for search in tested if search.saturated), None),
     )
 
 
@@ -113,30 +113,34 @@ def _saturated(
     return None
 
 
-def words(one: Capacity) -> str:
+def words(capacity: Capacity) -> str:
     """`vllm: 20 requests/s keep the limits (3 searches: 19.4, 20, 20); 21.1 does not; saturated from 24`."""
-    unit = "requests/s" if one.kind == "rate" else "in flight"
-    knee = one.saturated_from
+    unit = "requests/s" if capacity.kind == "rate" else "in flight"
+    knee = capacity.saturated_from
     saturated = f"; saturated from {knee:.3g}" if knee is not None else ""
-    said = _answer(one, unit) if one.kept_by_search is not None else _answer_of_before(one, unit)
-    return f"{one.label}: {said}{saturated}"
+    said = (
+        _answer(capacity, unit) if capacity.kept_by_search is not None else _answer_of_before(capacity, unit)
+    )
+    return f"{capacity.label}: {said}{saturated}"
 
 
-def _answer(one: Capacity, unit: str) -> str:
-    value, fails = one.value, one.interval[2]
-    count = f"{one.searches} search" + ("es" if one.searches != 1 else "")
-    each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in one.kept_by_search or ())
+def _answer(capacity: Capacity, unit: str) -> str:
+    value, fails = capacity.value, capacity.interval[2]
+    count = f"{capacity.searches} search" + ("es" if capacity.searches != 1 else "")
+    each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in capacity.kept_by_search or ())
     if value is not None and fails is not None:
         return f"{value:.3g} {unit} keep the limits ({count}: {each}); {fails:.3g} does not"
     if value is not None:
         return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({count}: {each})"
-    if one.kept_short is not None:
-        return f"not decided: {one.kept_short:.3g} {unit} kept the limits for a short time only ({count})"
-    why = one.tested[0].why if one.tested else "nothing was measured"
+    if capacity.kept_short is not None:
+        return (
+            f"not decided: {capacity.kept_short:.3g} {unit} kept the limits for a short time only ({count})"
+        )
+    why = capacity.tested[0].why if capacity.tested else "nothing was measured"
     return f"below {fails:.3g} {unit}, the lowest load tried: {why} ({count})"
 
 
-def _answer_of_before(one: Capacity, unit: str) -> str:
+def _answer_of_before(capacity: Capacity, unit: str) -> str:
     """Of a summary that is older than long probes, whose middle was never measured."""
-    low, _, high = ("?" if end is None else f"{end:.3g}" for end in one.interval)
+    low, _, high = ("?" if end is None else f"{end:.3g}" for end in capacity.interval)
     return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

@@ -14,22 +14,22 @@ def refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> dict[st
 
     `rules.forced` overlooks unequal conditions. What the load did to the figures cannot be overlooked.
     """
-    found = dict(_states(a, b))
-    return found if rules.forced else {**dict(_conditions(a, b, rules, refused)), **found}
+    reasons = dict(_states(a, b))
+    return reasons if rules.forced else {**dict(_conditions(a, b, rules, refused)), **reasons}
 
 
-def refusal(found: Mapping[str, str], metric: str) -> str | None:
+def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
     """The one that is most about this metric."""
     keys = (metric, metric.partition(".")[0], kind_of(metric), ALL)
-    return next((found[key] for key in keys if key is not None and key in found), None)
+    return next((reasons[key] for key in keys if key is not None and key in reasons), None)
 
 
 def _conditions(a: Series, b: Series, rules: Rules, refused: str | None) -> Iterator[tuple[str, str]]:
     if reason := refused or _one_after_the_other(a, b, rules):
         yield ALL, reason
-    for one in unequal([*a.cells, *b.cells]):
-        if one.matters:
-            yield from ((metric, one.text) for metric in one.metrics or (ALL,))
+    for difference in unequal([*a.cells, *b.cells]):
+        if difference.matters:
+            yield from ((metric, difference.text) for metric in difference.metrics or (ALL,))
 
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
@@ -58,12 +58,12 @@ def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
 
 def _doubtful(kind: str, *sides: Series) -> Iterator[tuple[str, CellResult]]:
     """Cells, with their label, of the sides that have too many such to leave out."""
-    return ((one.label, cell) for one in sides if one.too_many_out(kind) for cell in one.cells)
+    return ((side.label, cell) for side in sides if side.too_many_out(kind) for cell in side.cells)
 
 
 def _pace(a: Series, b: Series) -> str | None:
     """Why a rate of these is not what the servers can do."""
-    states = {one.label: {state_of(cell) for _, cell in _doubtful(RATES, one)} for one in (a, b)}
+    states = {side.label: {state_of(cell) for _, cell in _doubtful(RATES, side)} for side in (a, b)}
     idle = [label for label, of_label in states.items() if "under load" in of_label]
     if len(idle) == len(states):
         return "both served all that was sent: the load set the rate"
@@ -71,7 +71,7 @@ def _pace(a: Series, b: Series) -> str | None:
         return f"{idle[0]} served all that was sent: what more it can do is not known"
     if any(None in of_label for of_label in states.values()):
         return "it is not known whether the load or the server set the rate"
-    kinds = {one.label: {cell.window_kind for cell in one.cells} - {None} for one in (a, b)}
+    kinds = {side.label: {cell.window_kind for cell in side.cells} - {None} for side in (a, b)}
     if all(kinds.values()) and len(set.union(*kinds.values())) > 1:
         return "measured over unlike windows: only the steady part, and all of it with ramp and drain"
     return None

@@ -84,16 +84,20 @@ def _about(findings: Sequence[PairVerdict], load: LoadPoint, metric: str) -> lis
 def _estimates(rows: Sequence[Series], load: LoadPoint) -> Iterator[Estimate]:
     for row in rows:
         for metric in VERDICT_METRICS:
-            if found := estimate(row, metric):
+            if interval := estimate(row, metric):
                 yield Estimate(
                     label=row.label,
                     load=load,
                     metric=metric,
-                    interval=found.interval,
-                    runs=found.runs,
-                    method=found.method,
+                    interval=interval.interval,
+                    runs=interval.runs,
+                    method=interval.method,
                 )
 
 
 def _middles(estimates: Sequence[Estimate], load: LoadPoint, metric: str) -> dict[str, float]:
-    return {one.label: one.interval[1] for one in estimates if (one.metric, one.load) == (metric, load)}
+    return {
+        estimate.label: estimate.interval[1]
+        for estimate in estimates
+        if (estimate.metric, estimate.load) == (metric, load)
+    }

@@ -34,8 +34,8 @@ def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
 
 def drift(cell: CellResult) -> str | None:
     """What changed over the measured part of it."""
-    found = (reason for reason in cell.validity.reasons if reason.code == IssueCode.NOT_STEADY)
-    return next((reason.measured for reason in found), None)
+    reasons = (reason for reason in cell.validity.reasons if reason.code == IssueCode.NOT_STEADY)
+    return next((reason.measured for reason in reasons), None)
 
 
 def state_of(cell: CellResult) -> State | None:

@@ -33,8 +33,8 @@ class Prospect:
         strays = NormalDist(shift.estimate, max(shift.error * (1 - runs / last) ** 0.5, 1e-12))
         freedom = samples * (last - 1)
         edge = self.floor + t_quantile(1 - self.level_apart / 2, freedom) * error
-        found = strays.cdf(-edge) + 1 - strays.cdf(edge)
+        probability = strays.cdf(-edge) + 1 - strays.cdf(edge)
         if self.same is not None:
             inside = self.same - t_quantile(1 - self.level_same / 2, freedom) * error
-            found += max(strays.cdf(inside) - strays.cdf(-inside), 0.0)
-        return min(found, 1.0)
+            probability += max(strays.cdf(inside) - strays.cdf(-inside), 0.0)
+        return min(probability, 1.0)

@@ -28,10 +28,10 @@ LEAST_NIGHTS = 3  # a change counts from this many runs on
 def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
     """A run as lines of the history: one per backend and load, with the metrics of its verdicts."""
     figures: dict[tuple[str, LoadPoint], dict[str, HistoryFigure]] = {}
-    for one in summary.estimates:
-        if one.metric in summary.verdict_rules.metrics:
-            here = figures.setdefault((one.label, one.load), {})
-            here[one.metric] = HistoryFigure(interval=one.interval, runs=one.runs)
+    for estimate in summary.estimates:
+        if estimate.metric in summary.verdict_rules.metrics:
+            here = figures.setdefault((estimate.label, estimate.load), {})
+            here[estimate.metric] = HistoryFigure(interval=estimate.interval, runs=estimate.runs)
     return [_entry(manifest, summary, place, metrics) for place, metrics in figures.items()]
 
 
@@ -98,13 +98,15 @@ class Drift:
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
     """Every metric of every backend and load, machines and workloads apart, runs by time."""
-    found: dict[tuple[object, ...], list[HistoryEntry]] = {}
+    by_figure: dict[tuple[object, ...], list[HistoryEntry]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
         work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256)
         for metric, figure in entry.metrics.items():
             if metric in VERDICT_METRICS and figure.interval[1] > 0:
-                found.setdefault((metric, *work), []).append(entry)
-    return [Series(made[0].scenario, *made[0].place, str(key[0]), tuple(made)) for key, made in found.items()]
+                by_figure.setdefault((metric, *work), []).append(entry)
+    return [
+        Series(made[0].scenario, *made[0].place, str(key[0]), tuple(made)) for key, made in by_figure.items()
+    ]
 
 
 def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> list[Drift]:
@@ -112,27 +114,27 @@ def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> lis
 
     A level is three runs or more, so one bad night is none; many small steps add up.
     """
-    return [found for one in series(history) if (found := _drift(one, floor)) is not None]
+    return [drift for figure in series(history) if (drift := _drift(figure, floor)) is not None]
 
 
-def _drift(one: Series, floor: float) -> Drift | None:
-    worse = np.log(np.array(one.values)) * (1 if VERDICT_METRICS[one.metric] == "lower" else -1)
-    found = levels(worse, least=LEAST_NIGHTS)
-    last = found[-1]
-    best = min(found, key=lambda level: level.mean)
+def _drift(series: Series, floor: float) -> Drift | None:
+    worse = np.log(np.array(series.values)) * (1 if VERDICT_METRICS[series.metric] == "lower" else -1)
+    steps = levels(worse, least=LEAST_NIGHTS)
+    last = steps[-1]
+    best = min(steps, key=lambda level: level.mean)
     away = last.mean - best.mean
     if away <= math.log1p(floor):
         return None
-    largest = max(_rises(found, best), default=0.0)
+    largest = max(_rises(steps, best), default=0.0)
     return Drift(
-        one,
+        series,
         math.exp(away),
         "step" if largest > 0.75 * away else "creep",
-        one.entries[last.start],
-        one.entries[best.stop - 1],
+        series.entries[last.start],
+        series.entries[best.stop - 1],
     )
 
 
-def _rises(found: Sequence[Level], best: Level) -> Iterator[float]:
-    after = found[found.index(best) :]
+def _rises(levels: Sequence[Level], best: Level) -> Iterator[float]:
+    after = levels[levels.index(best) :]
     return (two.mean - one.mean for one, two in pairwise(after))

@@ -31,8 +31,8 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
     Facts of the run and the machine that one side does not know are left out: older versions kept fewer.
     """
     one, two = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
-    found = {key.code: made for key in TABLE if (made := _of_key(key, baseline, new, one, two)) is not None}
-    return [*found.values(), *_raw(baseline, new, one, two, found)]
+    by_key = {key.code: made for key in TABLE if (made := _of_key(key, baseline, new, one, two)) is not None}
+    return [*by_key.values(), *_raw(baseline, new, one, two, by_key)]
 
 
 def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -> Difference | None:

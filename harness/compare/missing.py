@@ -67,11 +67,13 @@ def missing(
             yield from _nulls(label, load, before, after, metrics)
 
 
-def invalid_words(found: Series) -> str:
+def invalid_words(series: Series) -> str:
     """`INVALID failed-requests 3 of 5`."""
-    reasons = (reason for cell in found.invalid for reason in cell.validity.reasons)
+    reasons = (reason for cell in series.invalid for reason in cell.validity.reasons)
     codes = dict.fromkeys(reason.code for reason in reasons if reason.verdict == "INVALID")
-    return " ".join(filter(None, ("INVALID", ", ".join(codes), f"{len(found.invalid)} of {found.measured}")))
+    return " ".join(
+        filter(None, ("INVALID", ", ".join(codes), f"{len(series.invalid)} of {series.measured}"))
+    )
 
 
 def _share(count: int, of: Series) -> float:
@@ -91,7 +93,7 @@ def _nulls(
 
 
 def failed_to_start(manifest: Manifest, label: str) -> Missing | None:
-    failures = [one for one in manifest.failures if one.backend == label]
+    failures = [failure for failure in manifest.failures if failure.backend == label]
     if not failures:
         return None
     runs = "run" if len(failures) == 1 else "runs"

@@ -52,15 +52,15 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
     together with how fast they were.
     """
     kept = a.evidence(metric), b.evidence(metric)
-    found = _ratio(*kept, metric, least, confidence)
-    if not found.shifts or (kept[0] is a and kept[1] is b):
-        return found
+    estimate = _ratio(*kept, metric, least, confidence)
+    if not estimate.shifts or (kept[0] is a and kept[1] is b):
+        return estimate
     whole = _ratio(a, b, metric, least, confidence)
     if not whole.shifts:
-        return replace(whole, runs=found.runs)
-    alone = found.difference, whole.difference
+        return replace(whole, runs=estimate.runs)
+    alone = estimate.difference, whole.difference
     difference = hull([one for one in alone if one]) if all(alone) else None
-    return replace(found, shifts=found.shifts + whole.shifts, difference=difference)
+    return replace(estimate, shifts=estimate.shifts + whole.shifts, difference=difference)
 
 
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:

@@ -49,8 +49,8 @@ class Series:
     @property
     def failed(self) -> tuple[str, ...]:
         """Of each run that is INVALID by the engine's doing, the code that says so."""
-        found = (blame(cell.validity) for cell in self.invalid)
-        return tuple(why[1] for why in found if why is not None and why[0] == "engine")
+        blames = (blame(cell.validity) for cell in self.invalid)
+        return tuple(why[1] for why in blames if why is not None and why[0] == "engine")
 
     def failures(self, metric: str) -> int:
         """Runs that failed, and runs whose failed requests make this figure infinite."""
@@ -98,27 +98,27 @@ class Series:
 
     def _read(self, metric: str) -> dict[Work, float]:
         seen: Counter[str] = Counter()
-        found = {}
+        values = {}
         for cell in self.cells:
             sha256 = cell.workload_sha256
             value = None if cell.cell in self.out else number_at(cell, metric)
             if value is not None:
-                found[sha256, seen[sha256]] = value
+                values[sha256, seen[sha256]] = value
             seen[sha256] += 1
-        return found
+        return values
 
     def pooled(self, metric: str) -> dict[Work, Floats]:
         """The values a percentile is made of, by the work of the run; empty where a run has none."""
-        measure, seen, found = metric.partition(".")[0], Counter[str](), {}
+        measure, seen, pooled = metric.partition(".")[0], Counter[str](), {}
         for cell in self.cells:
             sha256 = cell.workload_sha256
             if cell.cell not in self.out:
                 values = self.samples.get(cell.cell, {}).get(measure)
                 if values is None or not len(values):
                     return {}
-                found[sha256, seen[sha256]] = values
+                pooled[sha256, seen[sha256]] = values
             seen[sha256] += 1
-        return found
+        return pooled
 
     @property
     def begun(self) -> list[int]:

@@ -40,12 +40,15 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
     primary = replace(rules, metrics=(rules.primary,))
     for look in rules.looks:
         if look < rules.looked:
-            for one in find(_before(rows, look), primary, rules.look_alpha):
-                if one.verdict in DECIDED:
-                    decided.setdefault(_place(one), one)
+            for finding in find(_before(rows, look), primary, rules.look_alpha):
+                if finding.verdict in DECIDED:
+                    decided.setdefault(_place(finding), finding)
     seen = _before(rows, rules.looked) if rules.looked else rows
     last = find(seen, rules, rules.look_alpha)
-    return [one if one.verdict == "not comparable" else decided.get(_place(one), one) for one in last]
+    return [
+        finding if finding.verdict == "not comparable" else decided.get(_place(finding), finding)
+        for finding in last
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Stand:
     @property
     def needed(self) -> set[tuple[str, LoadPoint]]:
         """Backends and the load points at which an undecided pair needs them."""
-        return {(label, one.load) for one in self.undecided for label in (one.a, one.b)}
+        return {(label, finding.load) for finding in self.undecided for label in (finding.a, finding.b)}
 
     @property
     def words(self) -> str:
@@ -78,30 +81,32 @@ class Stand:
 
 def stand(rows: Rows, rules: Rules) -> Stand:
     """After the look at `rules.looked` repeats."""
-    found = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
-    waiting = [one for one in found if one.verdict == "not enough runs"]
-    possible = [one for one in waiting if _can_be_decided(one, rows, rules)]
-    undecided = tuple(one for one in possible if one.chance is None or one.chance >= LEAST_CHANCE)
+    verdicts = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
+    waiting = [finding for finding in verdicts if finding.verdict == "not enough runs"]
+    possible = [finding for finding in waiting if _can_be_decided(finding, rows, rules)]
+    undecided = tuple(
+        finding for finding in possible if finding.chance is None or finding.chance >= LEAST_CHANCE
+    )
     return Stand(
-        decided=sum(one.verdict in DECIDED for one in found),
-        not_comparable=sum(one.verdict == "not comparable" for one in found),
+        decided=sum(finding.verdict in DECIDED for finding in verdicts),
+        not_comparable=sum(finding.verdict == "not comparable" for finding in verdicts),
         undecided=undecided,
         hopeless=len(waiting) - len(possible),
         unlikely=len(possible) - len(undecided),
     )
 
 
-def _can_be_decided(one: PairVerdict, rows: Rows, rules: Rules) -> bool:
+def _can_be_decided(finding: PairVerdict, rows: Rows, rules: Rules) -> bool:
     """By more runs. A percentile that single runs are too short for is taken of the requests of all."""
-    if min(one.runs) >= rules.min_runs:
-        return one.ratio is not None
-    sides = [row for row in rows[one.load] if row.label in (one.a, one.b)]
-    return min(one.runs) > 0 or all(row.pooled(one.metric) for row in sides)
+    if min(finding.runs) >= rules.min_runs:
+        return finding.ratio is not None
+    sides = [row for row in rows[finding.load] if row.label in (finding.a, finding.b)]
+    return min(finding.runs) > 0 or all(row.pooled(finding.metric) for row in sides)
 
 
 def _before(rows: Rows, repeat: int) -> Rows:
     return {load: [row.before(repeat) for row in here] for load, here in rows.items()}
 
 
-def _place(one: PairVerdict) -> tuple[str, str, LoadPoint, str]:
-    return one.a, one.b, one.load, one.metric
+def _place(finding: PairVerdict) -> tuple[str, str, LoadPoint, str]:
+    return finding.a, finding.b, finding.load, finding.metric

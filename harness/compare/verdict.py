@@ -55,14 +55,14 @@ def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Pair
 
 def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     rules = pairing.rules if alpha is None else replace(pairing.rules, alpha=alpha)
-    found = refusals(pairing.a, pairing.b, rules, pairing.refused)
+    refused = refusals(pairing.a, pairing.b, rules, pairing.refused)
     of_look = replace(pairing, rules=rules)
     return [
         _Test(
             of_look,
             metric,
             ratio(pairing.a, pairing.b, metric, rules.min_runs, 1 - rules.alpha),
-            refusal(found, metric),
+            refusal(refused, metric),
         )
         for metric in rules.metrics
     ]
@@ -193,13 +193,13 @@ class _Test:
         assert self.test.shift is not None
         alpha, same = self.rules.alpha, self.rules.same_within
         span = exponential(self.test.shift.interval(1 - alpha))
-        found = f"{span_words(span)} over {self.test.runs_words}"
+        words = f"{span_words(span)} over {self.test.runs_words}"
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (VERDICT_METRICS[self.metric] == "lower")
-            return ("faster" if better else "slower"), f"{found}, beyond the floor of {_percent(self.floor)}"
+            return ("faster" if better else "slower"), f"{words}, beyond the floor of {_percent(self.floor)}"
         if judged.p_same < alpha:
-            return "same", f"{found}, within {_percent(same)}"
-        return "not enough runs", f"{found}: {self._undecided(span, judged)}"
+            return "same", f"{words}, within {_percent(same)}"
+        return "not enough runs", f"{words}: {self._undecided(span, judged)}"
 
     def _chance(self, judged: _Judged | None) -> float | None:
         """Of a word by the last look; None without a later one."""

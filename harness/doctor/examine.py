@@ -66,12 +66,12 @@ def examine(loads: Sequence[Load], say: Callable[[str], None], cluster: Cluster 
     with shared_out() if cluster is None else nullcontext() as core:
         for number, load in enumerate(fitting, 1):
             say(f"{load.title}: load {number} of {len(fitting)}")
-            one = measure(load, core, cluster)
-            if any(faults(one)):
-                say(f"{load.title}: {one.verdict}, once more")
-                repeated.append(one)
-                one = measure(load, core, cluster)
-            measured.append(one)
+            result = measure(load, core, cluster)
+            if any(faults(result)):
+                say(f"{load.title}: {result.verdict}, once more")
+                repeated.append(result)
+                result = measure(load, core, cluster)
+            measured.append(result)
     left_out = [load for load in loads if load.connections > allowed]
     hints = machine_hints(machine)
     if left_out:

@@ -66,16 +66,16 @@ def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
         )
     if kind == "concurrency":
         exact, tried, unit = verdict.exact_streams, verdict.tried_streams, " streams"
-        found = "this client exact to 1 ms"
+        goal = "this client exact to 1 ms"
     else:
         exact, tried, unit = verdict.on_time_per_s, verdict.tried_per_s, "/s"
-        found = "sending on time to 1 ms"
+        goal = "sending on time to 1 ms"
     if value <= exact:
         return None
     if not exact:
-        return f"{value:,g}{unit} asked: `bench doctor` did not find {found} at any load on this machine"
+        return f"{value:,g}{unit} asked: `bench doctor` did not find {goal} at any load on this machine"
     end = "the most it tried" if exact == tried else f"of {tried:,g} tried"
-    return f"{value:,g}{unit} asked: `bench doctor` found {found} only up to {exact:,g}{unit} ({end})"
+    return f"{value:,g}{unit} asked: `bench doctor` found {goal} only up to {exact:,g}{unit} ({end})"
 
 
 def per_worker(kind: Kind, host: HostFacts) -> int | None:
@@ -86,8 +86,8 @@ def per_worker(kind: Kind, host: HostFacts) -> int | None:
     verdict = _stored_verdict(host)
     if verdict is None or verdict.exact_streams < MIN_STREAMS:
         return None
-    found = verdict.streams_per_worker if kind == "concurrency" else verdict.arrivals_per_worker
-    return found if found > 0 else None
+    most = verdict.streams_per_worker if kind == "concurrency" else verdict.arrivals_per_worker
+    return most if most > 0 else None
 
 
 def _stored_verdict(host: HostFacts) -> _Verdict | None:

@@ -27,15 +27,15 @@ def conclude(
     `repeated`: what was found of some of these loads the first time.
     """
     reaches = tuple(_reaches(measured))
-    on_time = list(takewhile(lambda one: one.on_time(EXACT_MS), _of("rate", measured)))
+    on_time = list(takewhile(lambda result: result.on_time(EXACT_MS), _of("rate", measured)))
     exact_streams = reaches[-1].streams if reaches else 0
     return Exactness(
         sentence=_sentence(reaches, on_time[-1] if on_time else None),
         reaches=reaches,
         exact_streams=exact_streams,
         on_time_per_s=on_time[-1].load.value if on_time else 0,
-        tried_streams=max((one.load.value for one in _of("concurrency", measured)), default=0),
-        tried_per_s=max((one.load.value for one in _of("rate", measured)), default=0),
+        tried_streams=max((result.load.value for result in _of("concurrency", measured)), default=0),
+        tried_per_s=max((result.load.value for result in _of("rate", measured)), default=0),
         streams_per_worker=_per_worker(_holding(measured, EXACT_MS)),
         arrivals_per_worker=_per_worker(on_time),
         limits=(*_limits(measured, left_out), *_repeats(repeated)),
@@ -45,7 +45,7 @@ def conclude(
 
 
 def _of(kind: Kind, measured: Sequence[MeasuredLoad]) -> list[MeasuredLoad]:
-    return [one for one in measured if one.load.kind == kind]
+    return [result for result in measured if result.load.kind == kind]
 
 
 def _reaches(measured: Sequence[MeasuredLoad]) -> Iterator[Reach]:
@@ -54,12 +54,12 @@ def _reaches(measured: Sequence[MeasuredLoad]) -> Iterator[Reach]:
         good = _holding(measured, tolerance_ms)
         if len(good) > furthest:
             furthest = len(good)
-            tokens_per_s = max(one.tokens_per_s for one in good)
+            tokens_per_s = max(result.tokens_per_s for result in good)
             yield Reach(tolerance_ms, good[-1].load.value, tokens_per_s)
 
 
 def _holding(measured: Sequence[MeasuredLoad], tolerance_ms: float) -> list[MeasuredLoad]:
-    return list(takewhile(lambda one: one.exact(tolerance_ms), _of("concurrency", measured)))
+    return list(takewhile(lambda result: result.exact(tolerance_ms), _of("concurrency", measured)))
 
 
 def _per_worker(good: Sequence[MeasuredLoad]) -> int:
@@ -75,8 +75,9 @@ def _sentence(reaches: Sequence[Reach], on_time: MeasuredLoad | None) -> str:
     if not reaches:
         return f"not exact to {EXACT_MS:g} ms at any load here"
     parts = [
-        f"to ±{one.tolerance_ms:g} ms up to {one.streams:,} streams and {one.tokens_per_s:,.0f} tokens/s"
-        for one in reaches
+        f"to ±{reach.tolerance_ms:g} ms up to {reach.streams:,} streams"
+        f" and {reach.tokens_per_s:,.0f} tokens/s"
+        for reach in reaches
     ]
     sentence = f"exact {', '.join(parts)} here (TTFT and ITL p99)"
     if on_time is not None:
@@ -86,11 +87,11 @@ def _sentence(reaches: Sequence[Reach], on_time: MeasuredLoad | None) -> str:
 
 
 def _limits(measured: Sequence[MeasuredLoad], left_out: Sequence[Load]) -> Iterator[str]:
-    for one in measured:
-        found = list(faults(one))
-        if found:
-            yield f"{one.load.title}: {one.verdict}: {'; '.join(found)}"
-    late = [one.load.title for one in measured if _server_late(one)]
+    for result in measured:
+        limits = list(faults(result))
+        if limits:
+            yield f"{result.load.title}: {result.verdict}: {'; '.join(limits)}"
+    late = [result.load.title for result in measured if _server_late(result)]
     if late:
         yield (
             f"the scripted server was late itself at {len(late)} of {len(measured)} loads, by its own limit "
@@ -101,28 +102,29 @@ def _limits(measured: Sequence[MeasuredLoad], left_out: Sequence[Load]) -> Itera
 
 
 def _repeats(repeated: Sequence[MeasuredLoad]) -> Iterator[str]:
-    for one in repeated:
-        yield f"{one.load.title}: measured twice; the first time {one.verdict}: {'; '.join(faults(one))}"
+    for result in repeated:
+        reasons = "; ".join(faults(result))
+        yield f"{result.load.title}: measured twice; the first time {result.verdict}: {reasons}"
 
 
-def faults(one: MeasuredLoad) -> Iterator[str]:
-    for reason in one.reasons:
+def faults(result: MeasuredLoad) -> Iterator[str]:
+    for reason in result.reasons:
         yield f"{reason.code} {reason.measured} (limit {reason.limit})"
-    if one.errors is not None and one.errors.p99_ms > EXACT_MS:
-        yield f"{one.errors.p99_ms:.2f} ms off at p99"
-    if one.load.kind == "rate" and one.send_lag_p99_ms > EXACT_MS:
-        yield f"sent {one.send_lag_p99_ms:.2f} ms late at p99"
+    if result.errors is not None and result.errors.p99_ms > EXACT_MS:
+        yield f"{result.errors.p99_ms:.2f} ms off at p99"
+    if result.load.kind == "rate" and result.send_lag_p99_ms > EXACT_MS:
+        yield f"sent {result.send_lag_p99_ms:.2f} ms late at p99"
 
 
-def _server_late(one: MeasuredLoad) -> bool:
-    late_ms, busy = one.server.late_p99_ms, one.server.busy_share
+def _server_late(result: MeasuredLoad) -> bool:
+    late_ms, busy = result.server.late_p99_ms, result.server.busy_share
     return (late_ms is not None and late_ms > SERVER_LATE_MS) or (busy is not None and busy > SERVER_BUSY)
 
 
 def _hints(measured: Sequence[MeasuredLoad]) -> Iterator[str]:
-    for one in measured:
-        yield from (reason.hint for reason in one.reasons)
-    others = [one.other_cores for one in measured if one.other_cores is not None]
+    for result in measured:
+        yield from (reason.hint for reason in result.reasons)
+    others = [result.other_cores for result in measured if result.other_cores is not None]
     if max(others, default=0.0) > OTHER_CORES:
         yield (
             f"other work kept up to {max(others):.1f} cores busy meanwhile: stop it, or put `chrt --rr 1` "

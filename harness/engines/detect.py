@@ -76,24 +76,24 @@ def best(ask: Ask, definitions: Sequence[Backend]) -> Recognised | None:
     One mark alone is too little where others declare it too: half a dozen engines have a /version. Between
     equals wins the only one that was written with the real server at hand: forks answer as their origin does.
     """
-    real = [one for one in definitions if not one.backend.simulated]
-    declared = {one.name: _marks(one) for one in real}
+    real = [definition for definition in definitions if not definition.backend.simulated]
+    declared = {definition.name: _marks(definition) for definition in real}
     shared = Counter(mark for marks in declared.values() for mark in marks)
     pages = {path: ask(path) for path in sorted({mark.path for mark in shared})}
     held = {mark for mark in shared if mark.holds(pages[mark.path])}
-    found = {one.name: declared[one.name] & held for one in real}
+    matches = {definition.name: declared[definition.name] & held for definition in real}
     fit = [
-        one
-        for one in real
-        if (len(found[one.name]) > 1 or any(shared[mark] == 1 for mark in found[one.name]))
-        and (one.server.version is None or Mark.of(one.server.version) in held)
-        and ask(one.server.ready_path) is not None
+        definition
+        for definition in real
+        if (len(matches[definition.name]) > 1 or any(shared[mark] == 1 for mark in matches[definition.name]))
+        and (definition.server.version is None or Mark.of(definition.server.version) in held)
+        and ask(definition.server.ready_path) is not None
     ]
-    most = max((len(found[one.name]) for one in fit), default=0)
-    equals = [one for one in fit if len(found[one.name]) == most]
-    seen = [one for one in equals if one.facts and not one.facts.not_run]
+    most = max((len(matches[definition.name]) for definition in fit), default=0)
+    equals = [definition for definition in fit if len(matches[definition.name]) == most]
+    seen = [definition for definition in equals if definition.facts and not definition.facts.not_run]
     chosen = equals if len(equals) == 1 else seen
-    return Recognised.by(chosen[0], found[chosen[0].name]) if len(chosen) == 1 else None
+    return Recognised.by(chosen[0], matches[chosen[0].name]) if len(chosen) == 1 else None
 
 
 def _marks(definition: Backend) -> frozenset[Mark]:

@@ -87,10 +87,10 @@ def newest(definition: Backend, say: Say) -> tuple[str, str]:
     install = _recipe(definition)
     name, _, version = (pinned(install) or install.requirements[0]).partition("==")
     log = _log(f"outdated-{definition.name}")
-    found = Pip(Path(sys.executable), log, say, definition.name).resolve(
+    distributions = Pip(Path(sys.executable), log, say, definition.name).resolve(
         f"asking for the newest {name}", "--no-deps", name
     )
-    return version, found[0].version
+    return version, distributions[0].version
 
 
 def _recipe(definition: Backend) -> Install:
@@ -209,8 +209,8 @@ def _requires(wheel: Path) -> list[str]:
 
 
 def _project(requirement: str) -> str:
-    found = re.match(r"[A-Za-z0-9._-]+", requirement)
-    return found.group() if found else requirement
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return match.group() if match else requirement
 
 
 def _normal(name: str) -> str:

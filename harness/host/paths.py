@@ -31,11 +31,11 @@ def shipped(kind: Kind) -> Path:
 
 def definitions(kind: Kind) -> dict[str, Path]:
     """Every definition by name. Files in `./KIND/` of the working directory override the shipped."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in (shipped(kind), Path.cwd() / kind):
         if folder.is_dir():
-            found.update({path.stem: path for path in sorted(folder.glob("*.toml"))})
-    return found
+            files.update({path.stem: path for path in sorted(folder.glob("*.toml"))})
+    return files
 
 
 def entry(path: Path) -> Entry | None:

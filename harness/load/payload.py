@@ -61,8 +61,8 @@ def error_message(document: Any, levels: int = 8) -> str:
         return document
     if isinstance(document, dict) and levels:
         for key in ("error", "message", "detail", "msg"):
-            if found := error_message(document.get(key), levels - 1):
-                return found
+            if message := error_message(document.get(key), levels - 1):
+                return message
     if isinstance(document, list) and levels:
         return "; ".join(filter(None, (error_message(one, levels - 1) for one in document)))
     return ""
@@ -112,7 +112,7 @@ def _string(value: object) -> str:
 
 
 def _tool_calls(calls: object) -> list[CallPart]:
-    found = []
+    parts = []
     for position, call in enumerate(calls if isinstance(calls, list) else ()):
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict):
@@ -120,7 +120,7 @@ def _tool_calls(calls: object) -> list[CallPart]:
         index, arguments = call.get("index"), function.get("arguments")
         if isinstance(arguments, dict):  # engines that answer whole calls may send the object itself
             arguments = json.dumps(arguments)
-        found.append(
+        parts.append(
             CallPart(
                 index if isinstance(index, int) else position,
                 _string(call.get("id")),
@@ -128,7 +128,7 @@ def _tool_calls(calls: object) -> list[CallPart]:
                 _string(arguments),
             )
         )
-    return found
+    return parts
 
 
 def _usage(document: dict[str, object]) -> tuple[int, int, int]:

@@ -62,13 +62,13 @@ def resolve(host: str, port: int) -> Address:
         known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except socket.gaierror:
         return Address(socket.AF_INET, (host, port))
-    found = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
-    for address in found[:8] if len(found) > 1 else ():
+    addresses = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
+    for address in addresses[:8] if len(addresses) > 1 else ():
         with socket.socket(address.family) as probe:
             probe.settimeout(2.0)
             if probe.connect_ex(address.sockaddr) == 0:
                 return address
-    return found[0]
+    return addresses[0]
 
 
 def proxy_authorization(proxy: httpx.URL) -> dict[str, str]:

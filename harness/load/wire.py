@@ -56,9 +56,9 @@ def render(url: str, headers: Mapping[str, str], bodies: Sequence[bytes], seqs: 
 def secrets(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
     """Credentials of the job and of its proxy, longest first, which an error text must not repeat."""
     places = [httpx.URL(url), httpx.URL(proxy_for(url) or "")]
-    found = {place.password for place in places}
+    secret_texts = {place.password for place in places}
     said = [*headers.items(), *chain.from_iterable(proxy_authorization(place).items() for place in places)]
     for name, value in said:
         if name.lower() in {"authorization", "proxy-authorization", "cookie"} or "key" in name.lower():
-            found |= {value, value.rpartition(" ")[2]}
-    return tuple(sorted((text for text in found if text), key=len, reverse=True))
+            secret_texts |= {value, value.rpartition(" ")[2]}
+    return tuple(sorted((text for text in secret_texts if text), key=len, reverse=True))

@@ -22,17 +22,17 @@ Holds = Callable[[Any], bool | None]
 def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) -> str:
     """VALID, or why not: `text` is the answer itself, without reasoning."""
     if expected.check == "label":
-        found = _label(expected.value["labels"], expected.value["label"], text)
+        result = _label(expected.value["labels"], expected.value["label"], text)
     elif expected.check == "tool_call":
-        found = _tool_call(expected.value, tool_calls)
+        result = _tool_call(expected.value, tool_calls)
     elif expected.check == "regex":
-        found = VALID if re.fullmatch(expected.value, text.strip()) else "pattern"
+        result = VALID if re.fullmatch(expected.value, text.strip()) else "pattern"
     elif expected.check == "choice":
-        found = VALID if text.strip() in expected.value else "choice"
+        result = VALID if text.strip() in expected.value else "choice"
     else:
-        found = _json(None if expected.check == "json_object" else expected.value, text)
+        result = _json(None if expected.check == "json_object" else expected.value, text)
     cut = finish_reason == "length" and expected.check != "label"  # one that names none in time is wrong
-    return TRUNCATED if cut and found not in (VALID, UNJUDGED) else found
+    return TRUNCATED if cut and result not in (VALID, UNJUDGED) else result
 
 
 def _label(labels: Sequence[str], right: str, text: str) -> str:
@@ -52,9 +52,9 @@ def _tool_call(schemas: Mapping[str, object], tool_calls: str) -> str:
     for call in calls:
         if call["name"] not in schemas:
             return "unknown tool"
-        found = _json(schemas[call["name"]], call["arguments"])
-        if found != VALID:
-            return found
+        result = _json(schemas[call["name"]], call["arguments"])
+        if result != VALID:
+            return result
     return VALID
 
 

@@ -94,9 +94,9 @@ def compare(
         limits = _limits_of_process(burstiness, count)
         distance = _distance_of_gaps(np.diff(sent_ns) / 1e9 * asked.rate_per_s, burstiness)
         farthest = _KOLMOGOROV / (math.sqrt(count - 1) + 0.12 + 0.11 / math.sqrt(count - 1))
-    found = {"gap_cv": sent.gap_cv, "dispersion": sent.dispersion, "ks": distance}
+    statistics = {"gap_cv": sent.gap_cv, "dispersion": sent.dispersion, "ks": distance}
     limits["ks"] = (0.0, farthest)
-    wrong = [name for name, value in found.items() if not limits[name][0] <= value <= limits[name][1]]
+    wrong = [name for name, value in statistics.items() if not limits[name][0] <= value <= limits[name][1]]
     return Arrivals(
         process=process,
         arrivals=count,

@@ -71,5 +71,5 @@ def _share(part: Ints, whole: Ints) -> float:
 
 
 def _arrivals(send_ns: Ints | None) -> ArrivalStatistics | None:
-    found = Statistics.of_schedule(send_ns) if send_ns is not None else None
-    return ArrivalStatistics(**asdict(found)) if found else None
+    statistics = Statistics.of_schedule(send_ns) if send_ns is not None else None
+    return ArrivalStatistics(**asdict(statistics)) if statistics else None

@@ -29,13 +29,13 @@ def by_turn(records: Records, requested: RequestTable | None) -> dict[str, Class
 
 
 def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, ClassStats]:
-    found = {}
+    stats = {}
     for name, mask in masks.items():
         rows = records.requests[mask]
         events = records.events[np.isin(records.events["seq"], rows["seq"])]
         part = Records(rows, events, (), (), ())
         answered = rows[latency.answered(rows)]
-        found[name] = ClassStats(
+        stats[name] = ClassStats(
             requests=int(latency.measured(rows).sum()),
             ok=len(answered),
             **{
@@ -45,7 +45,7 @@ def _by(records: Records, masks: Mapping[str, NDArray[np.bool_]]) -> dict[str, C
             },
             cached_share=_cached(answered),
         )
-    return found
+    return stats
 
 
 def _cached(rows: NDArray[np.void]) -> float | None:

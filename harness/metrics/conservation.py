@@ -126,9 +126,9 @@ def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np
 
 def _change(requests: NDArray[np.void], window: Window) -> int:
     """How many more were in flight at the end of the window than at its start."""
-    found = in_flight.steps(requests)
-    before = np.searchsorted(found.at_ns, (window.start_ns, window.end_ns), side="right") - 1
-    start, end = (int(found.counts[place]) if place >= 0 else 0 for place in before)
+    steps = in_flight.steps(requests)
+    before = np.searchsorted(steps.at_ns, (window.start_ns, window.end_ns), side="right") - 1
+    start, end = (int(steps.counts[place]) if place >= 0 else 0 for place in before)
     return end - start
 
 

@@ -30,8 +30,8 @@ def idle_mean(telemetry: Telemetry, name: str) -> float | None:
 
 def total(values: Iterable[float | None]) -> float | None:
     """None where one part is unknown: a sum that leaves it out would be too small."""
-    found = list(values)
-    return sum(value for value in found if value is not None) if found and None not in found else None
+    parts = list(values)
+    return sum(value for value in parts if value is not None) if parts and None not in parts else None
 
 
 def describe(

@@ -113,10 +113,12 @@ def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
 
 
 def _together(devices: Sequence[GpuDevice], name: str, of: int) -> Range | None:
-    found: list[Range] = [held for device in devices if (held := getattr(device, name)) is not None]
-    if not found or len(found) < len(devices):
+    ranges: list[Range] = [held for device in devices if (held := getattr(device, name)) is not None]
+    if not ranges or len(ranges) < len(devices):
         return None
-    return Range(mean=sum(one.mean for one in found) / of, max=sum(one.max for one in found) / of)
+    return Range(
+        mean=sum(reading.mean for reading in ranges) / of, max=sum(reading.max for reading in ranges) / of
+    )
 
 
 def _highest(values: Iterable[float | None]) -> float | None:

@@ -51,11 +51,11 @@ def mean(requests: NDArray[np.void], start_ns: int, end_ns: int) -> float | None
 
 def filled_ns(requests: NDArray[np.void]) -> int:
     """When a closed loop first held as many as in the second half of its sends: all its slots had begun."""
-    found = steps(requests)
+    changes = steps(requests)
     sent = requests["sent_ns"][held(requests)]
     first, last = int(sent.min()), int(sent.max())
     usual = mean(requests, (first + last) // 2, last)
-    return first if usual is None else int(found.at_ns[np.argmax(found.counts >= usual - 0.5)])
+    return first if usual is None else int(changes.at_ns[np.argmax(changes.counts >= usual - 0.5)])
 
 
 def times_in_system_ns(requests: NDArray[Any]) -> Floats:

@@ -110,5 +110,5 @@ PER_REQUEST: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
 
 def latencies(records: Records) -> dict[str, Floats]:
     """Every one by its metric, of a cell or of some of its requests."""
-    found = {metric: values(records.requests) for metric, values in PER_REQUEST.items()}
-    return found | {"itl_ms": itl_ms(records)}
+    by_metric = {metric: values(records.requests) for metric, values in PER_REQUEST.items()}
+    return by_metric | {"itl_ms": itl_ms(records)}

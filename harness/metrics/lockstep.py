@@ -45,7 +45,7 @@ def synchrony(requests: NDArray[np.void], load: Load) -> tuple[Synchrony | None,
     of_groups = {groups: _index(phases * groups) for groups in ((1, 2) if slots >= MIN_FOR_GROUPS else (1,))}
     groups = 2 if of_groups[1] <= limit < of_groups.get(2, 0.0) else 1
     index = of_groups[groups]
-    found = Synchrony(
+    result = Synchrony(
         index=index,
         limit=limit,
         waves=waves,
@@ -53,7 +53,7 @@ def synchrony(requests: NDArray[np.void], load: Load) -> tuple[Synchrony | None,
         in_bursts=index > limit,
         burst=slots / groups,
     )
-    return found, ""
+    return result, ""
 
 
 def _phases(sent_ns: NDArray[np.int64], slots: int, waves: int) -> Floats:

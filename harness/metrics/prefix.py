@@ -78,13 +78,13 @@ def ideals(requests: NDArray[np.void], requested: RequestTable) -> dict[str, flo
     rows = requests[answered(requests)]
     if not len(rows) or (rows["prompt_tokens"] == UNKNOWN).any():
         return None
-    found = {}
+    rates = {}
     for block in BLOCKS:
         shared, total = reusable(
             requested, block=block, prompt_tokens=prompt_tokens, output_tokens=output_tokens
         )
-        found[str(block)] = float(shared[rows["seq"]].sum() / total[rows["seq"]].sum())
-    return found
+        rates[str(block)] = float(shared[rows["seq"]].sum() / total[rows["seq"]].sum())
+    return rates
 
 
 class _Tree:

@@ -12,25 +12,25 @@ MIN_COVERED = 0.8
 
 def describe(samples: Samples, window: Window) -> Range | None:
     """Of a gauge: the mean over time, and the highest sample."""
-    found = _clipped(samples, window)
-    if found is None:
+    clipped = _clipped(samples, window)
+    if clipped is None:
         return None
-    span = found.at_ns[-1] - found.at_ns[0]
-    mean = float(np.trapezoid(found.values, found.at_ns) / span) if span else float(found.values[0])
-    return Range(mean=mean, max=float(found.values.max()))
+    span = clipped.at_ns[-1] - clipped.at_ns[0]
+    mean = float(np.trapezoid(clipped.values, clipped.at_ns) / span) if span else float(clipped.values[0])
+    return Range(mean=mean, max=float(clipped.values.max()))
 
 
 def mean(samples: Samples, window: Window) -> float | None:
-    found = describe(samples, window)
-    return found.mean if found else None
+    described = describe(samples, window)
+    return described.mean if described else None
 
 
 def rate(samples: Samples, window: Window) -> float | None:
     """Of a counter, per second. A fall is a restart: what it counted since is not lost."""
-    found = _clipped(Samples(samples.at_ns, unbroken(samples.values)), window)
-    if found is None or found.at_ns[-1] == found.at_ns[0]:
+    clipped = _clipped(Samples(samples.at_ns, unbroken(samples.values)), window)
+    if clipped is None or clipped.at_ns[-1] == clipped.at_ns[0]:
         return None
-    return float((found.values[-1] - found.values[0]) / (found.at_ns[-1] - found.at_ns[0]) * 1e9)
+    return float((clipped.values[-1] - clipped.values[0]) / (clipped.at_ns[-1] - clipped.at_ns[0]) * 1e9)
 
 
 def _clipped(samples: Samples, window: Window) -> Samples | None:

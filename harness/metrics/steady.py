@@ -151,7 +151,7 @@ def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
     if count < LEAST_BATCHES:
         return None
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
-    found, _ = np.histogram(inside, edges)
+    counts, _ = np.histogram(inside, edges)
     return Course(
-        "output_events_per_s", "output in events/s", edges[:-1], found / found.mean(), logarithmic=False
+        "output_events_per_s", "output in events/s", edges[:-1], counts / counts.mean(), logarithmic=False
     )

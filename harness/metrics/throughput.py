@@ -77,8 +77,8 @@ def measured_window(
 
 def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64], slots: int) -> int:
     """The first end of a session with none left to begin in its slot: of the last `slots` ends."""
-    found, session = np.unique(sessions, return_inverse=True)
-    ended = np.zeros(len(found), np.int64)
+    unique, session = np.unique(sessions, return_inverse=True)
+    ended = np.zeros(len(unique), np.int64)
     np.maximum.at(ended, session, sent["end_ns"])
     return int(np.sort(ended)[-min(slots, len(ended))])
 

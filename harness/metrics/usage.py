@@ -75,7 +75,7 @@ def describe(
     )
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or "the server reports no token counts"
     nulls["joules_per_output_token"] = nulls["energy"] or "the server reports no token counts"
-    found = Usage(
+    usage = Usage(
         gpu,
         server,
         host,
@@ -86,7 +86,7 @@ def describe(
         used.joules_per_output_token if used else None,
         health,
     )
-    return found, {key: reason for key, reason in nulls.items() if getattr(found, key) is None and reason}
+    return usage, {key: reason for key, reason in nulls.items() if getattr(usage, key) is None and reason}
 
 
 def _health(watched: Sampled) -> TelemetryHealth:

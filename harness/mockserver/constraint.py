@@ -13,12 +13,12 @@ PIECE_CHARS = 4  # of the text of an answer: as the tokenizer cuts a prompt by d
 
 def constrained_text(body: Mapping[str, object], structure: Structure) -> str | None:
     """None: the engine hears of no constraint. Raises UnsupportedError for what it refuses."""
-    found = _format(body.get("response_format"), structure)
+    constraint = _format(body.get("response_format"), structure)
     for path, kind in structure.fields.items():
         value = value_at(body, path)
         if value is not _MISSING and value is not None:
-            found = kind, value
-    return None if found is None else _text(*found)
+            constraint = kind, value
+    return None if constraint is None else _text(*constraint)
 
 
 def pieces(text: str) -> tuple[str, ...]:

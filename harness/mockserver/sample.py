@@ -100,13 +100,13 @@ def _simplest(choices: list[Any], root: Any, depth: int) -> Any:
 
 
 def _referred(pointer: str, root: Any) -> Any:
-    found = root
+    node = root
     for part in pointer.removeprefix("#").strip("/").split("/"):
         name = part.replace("~1", "/").replace("~0", "~")
-        if name and (not isinstance(found, Mapping) or name not in found):
+        if name and (not isinstance(node, Mapping) or name not in node):
             raise UnsupportedError(f"nothing at $ref {pointer!r}")
-        found = found[name] if name else found
-    return found
+        node = node[name] if name else node
+    return node
 
 
 _FORMATS = {
@@ -211,9 +211,9 @@ class _Regex:
 
     def _least(self) -> int:
         count = 1
-        if found := re.match(r"([*?+]|\{(\d+)(,\d*)?\})[?+]?", self._rest):
-            self._take(found.end())
-            count = int(found[2]) if found[2] else 1 if found[1] == "+" else 0
+        if match := re.match(r"([*?+]|\{(\d+)(,\d*)?\})[?+]?", self._rest):
+            self._take(match.end())
+            count = int(match[2]) if match[2] else 1 if match[1] == "+" else 0
         return count
 
 
@@ -222,8 +222,8 @@ _RULE = re.compile(r"^\s*([\w-]+)\s*::=", re.MULTILINE)
 
 def of_grammar(text: str) -> str:
     """Of GBNF or EBNF with a rule `root`: literals, rules, groups, classes and repetitions."""
-    _, *found = _RULE.split(text)
-    rules = dict(zip(found[::2], found[1::2], strict=True))
+    _, *bodies = _RULE.split(text)
+    rules = dict(zip(bodies[::2], bodies[1::2], strict=True))
     if "root" not in rules:
         raise UnsupportedError("the grammar has no rule `root`")
     return _Grammar(rules, 0).expand("root")

@@ -16,8 +16,8 @@ def value_at(document: Any, path: str) -> Any:
 
 def _below(document: Any, key: str) -> Any:
     if isinstance(document, Record):
-        found = getattr(document, key, None) if key in document.__struct_fields__ else None
-        return None if found is UNSET else found
+        value = getattr(document, key, None) if key in document.__struct_fields__ else None
+        return None if value is UNSET else value
     return document.get(key) if isinstance(document, Mapping) else None
 
 

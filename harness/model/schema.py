@@ -46,11 +46,11 @@ def schema(kind: str) -> dict[str, Any]:  # JSON for others
     (made,), components = msgspec.json.schema_components([document.kind], ref_template="#/$defs/{name}")
     root = _plain(components.pop(made["$ref"].rpartition("/")[2]))
     defs = {name: _plain(part) for name, part in sorted(components.items())}
-    found = {"$schema": _DIALECT, **root, "title": document.title, "$defs": defs}
+    document_schema = {"$schema": _DIALECT, **root, "title": document.title, "$defs": defs}
     if document.stored:
-        found["properties"] = {"schema": _VERSION, **found["properties"]}
-        found["required"] = ["schema", *found["required"]]
-    return found
+        document_schema["properties"] = {"schema": _VERSION, **document_schema["properties"]}
+        document_schema["required"] = ["schema", *document_schema["required"]]
+    return document_schema
 
 
 def text(kind: str) -> str:
@@ -67,16 +67,16 @@ def _plain(node: Any) -> Any:
         return [_plain(part) for part in node]
     if not isinstance(node, dict):
         return node
-    found = {key: _plain(part) for key, part in node.items() if key != "default"}
-    if isinstance(words := found.get("description"), str):
-        found["description"] = " ".join(words.split())
-    options = found.get("anyOf", ())
-    if options and all(set(one) == {"type"} for one in options):
-        del found["anyOf"]
-        types = [one["type"] for one in options]
-        kinds = [one for one in types if one != "integer" or "number" not in types]
-        found["type"] = kinds[0] if len(kinds) == 1 else kinds
-    return found
+    plain = {key: _plain(part) for key, part in node.items() if key != "default"}
+    if isinstance(words := plain.get("description"), str):
+        plain["description"] = " ".join(words.split())
+    options = plain.get("anyOf", ())
+    if options and all(set(option) == {"type"} for option in options):
+        del plain["anyOf"]
+        types = [option["type"] for option in options]
+        kinds = [option for option in types if option != "integer" or "number" not in types]
+        plain["type"] = kinds[0] if len(kinds) == 1 else kinds
+    return plain
 
 
 if __name__ == "__main__":

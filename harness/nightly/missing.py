@@ -50,15 +50,17 @@ def _place(
     label: str, load: LoadPoint, before: Sequence[HistoryEntry], summary: Summary
 ) -> Iterator[Missing]:
     cells = [cell for cell in summary.cells if cell.label == label]
-    tonight = next((one for one in series(cells, load, {}) if one.measured), None)
+    tonight = next((estimate for estimate in series(cells, load, {}) if estimate.measured), None)
     if tonight is None:
         yield Missing(label, load, None, "not measured")
         return
-    if tonight.invalid and any(not one.invalid for one in before):
+    if tonight.invalid and any(not estimate.invalid for estimate in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
-        here = [one for one in summary.estimates if (one.label, one.load) == (label, load)]
-        known = {one.metric for one in here}
-        for metric in dict.fromkeys(metric for one in before for metric in one.metrics):
+        here = [
+            estimate for estimate in summary.estimates if (estimate.label, estimate.load) == (label, load)
+        ]
+        known = {estimate.metric for estimate in here}
+        for metric in dict.fromkeys(metric for estimate in before for metric in estimate.metrics):
             if metric not in known and metric in summary.verdict_rules.metrics:
                 yield Missing(label, load, metric, "null in every run")

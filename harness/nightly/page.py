@@ -27,8 +27,8 @@ def _lines(night: Night) -> Iterator[str]:
     yield ""
     for line in _drift_lines(night):
         yield f"- {markdown_escaped(line)}"
-    for scenario, one in night.missing:
-        yield f"- {markdown_escaped(plain(f'missing: {scenario}: {one.words}', 400))}"
+    for scenario, figure in night.missing:
+        yield f"- {markdown_escaped(plain(f'missing: {scenario}: {figure.words}', 400))}"
     if night.drifts or night.missing:
         yield ""
     yield "| run | state | minutes | |"
@@ -54,7 +54,11 @@ def verdict(night: Night) -> str:
 
 
 def _drift_lines(night: Night) -> Iterator[str]:
-    return trends.conclusion([one.series for one in night.drifts], night.drifts) if night.drifts else iter(())
+    return (
+        trends.conclusion([drift.series for drift in night.drifts], night.drifts)
+        if night.drifts
+        else iter(())
+    )
 
 
 def _row(step: Step) -> str:
@@ -83,14 +87,16 @@ def _trends(night: Night) -> Iterator[str]:
     if not folders:
         return
     tonight = {folder.name for folder in folders}
-    found = [
-        one for one in series(read_history(history_path(folders[0].parent))) if one.entries[-1].run in tonight
+    sections = [
+        figure
+        for figure in series(read_history(history_path(folders[0].parent)))
+        if figure.entries[-1].run in tonight
     ]
-    if found:
+    if sections:
         yield ""
-        yield f"<details><summary>Course of {counted(len(found), 'figure')}</summary>"
+        yield f"<details><summary>Course of {counted(len(sections), 'figure')}</summary>"
         yield ""
-        yield trends.markdown(found, night.drifts)
+        yield trends.markdown(sections, night.drifts)
         yield ""
         yield "</details>"
 

@@ -90,10 +90,10 @@ def spend(
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
     drifting = tuple(_judged(suite, steps, out))
     gone = tuple(
-        (step.entry.scenario, one)
+        (step.entry.scenario, figure)
         for step in steps
-        for one in _missing(step, out)
-        if one.names.isdisjoint(allow_missing)
+        for figure in _missing(step, out)
+        if figure.names.isdisjoint(allow_missing)
     )
     return Night(suite, tuple(steps), drifting, _nights(out), interrupted, gone)
 
@@ -173,13 +173,13 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
             append_history(path, entries(folder.read_manifest(), folder.read_summary()))
             tonight.add(folder.run_id)
     floor = suite.gate.floor_percent / 100
-    return [one for one in drifts(_history(path), floor) if one.series.entries[-1].run in tonight]
+    return [drift for drift in drifts(_history(path), floor) if drift.series.entries[-1].run in tonight]
 
 
 def _missing(step: Step, out: Path) -> list[Missing]:
     """Compared with all runs of other nights: what is broken for long does not become the usual."""
     folder = None if step.folder is None else RunFolder(step.folder)
-    earlier = [one for one in _history(history_path(out)) if folder is None or one.run != folder.run_id]
+    earlier = [entry for entry in _history(history_path(out)) if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
         return list(missing(step.entry, why, earlier, None, None))

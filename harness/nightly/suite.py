@@ -58,10 +58,10 @@ class Entry:
             if field.name in ("scenario", "backends") or value is None or value == ():
                 continue
             if field.name in ("set", "engine_set"):
-                for one in value:
-                    yield from (flag, one)
+                for item in value:
+                    yield from (flag, item)
             elif isinstance(value, tuple):
-                yield from (flag, ",".join(f"{one:g}" for one in value))
+                yield from (flag, ",".join(f"{item:g}" for item in value))
             else:
                 yield from (flag, f"{value:g}" if isinstance(value, float) else str(value))
 

@@ -19,13 +19,13 @@ def version(asker: Asker) -> Iterator[Finding]:
     if declared is None:
         yield Finding("version", "none", "not asked", None, "the version is that of the package or image")
         return
-    found = asker.server.version()
+    reported = asker.server.version()
     yield Finding(
         "version",
         declared.path,
-        found or "not told",
-        found is not None,
-        "" if found else "the version is that of the package or image",
+        reported or "not told",
+        reported is not None,
+        "" if reported else "the version is that of the package or image",
     )
 
 
@@ -42,12 +42,12 @@ def tokenizer(asker: Asker) -> Iterator[Finding]:
         return
     try:
         counts = asker.server.count_tokens([_USER, f"{_USER} {_USER}"])
-        found = "404" if counts is None else f"{counts[0]} tokens for {_USER!r}"
+        seen = "404" if counts is None else f"{counts[0]} tokens for {_USER!r}"
         right = counts is not None and 0 < counts[0] < counts[1]
     except SetupError as error:
-        found, right = str(error), False
+        seen, right = str(error), False
     then = "" if right else "input lengths are approximate, one word a token"
-    yield Finding("tokenizer", declared.path, found, right, then, not right)
+    yield Finding("tokenizer", declared.path, seen, right, then, not right)
 
 
 def metrics(asker: Asker) -> Iterator[Finding]:
@@ -65,19 +65,19 @@ def metrics(asker: Asker) -> Iterator[Finding]:
         yield Finding("metrics", declared.path, "no answer", False, "server counters are null", matters=True)
         return
     missing = [name for name in series if name not in counters]
-    found = f"{len(series) - len(missing)} of {len(series)} series"
+    seen = f"{len(series) - len(missing)} of {len(series)} series"
     then = f"null: {', '.join(f'{name} ({series[name]})' for name in missing)}" if missing else ""
     lost = any(name not in _SOMETIMES for name in missing)
-    yield Finding("metrics", declared.path, found, not lost, then, lost)
+    yield Finding("metrics", declared.path, seen, not lost, then, lost)
 
 
 def template(asker: Asker) -> tuple[Finding, dict[str, int | None]]:
     """Prompt tokens of two fixed chats: equal for engines that render the same template."""
     system = {"role": "system", "content": _SYSTEM}
     alone, both = asker.ask(_USER, 1), asker.put(Chat((system, user(_USER)), 1))
-    found = {
+    lengths = {
         name: None if seen.count("prompt_tokens") == UNKNOWN else seen.count("prompt_tokens")
         for name, seen in (("user", alone), ("system + user", both))
     }
-    words = ", ".join(f"{'n/a' if count is None else count} ({name})" for name, count in found.items())
-    return Finding("prompt tokens", "", words, None), found
+    words = ", ".join(f"{'n/a' if count is None else count} ({name})" for name, count in lengths.items())
+    return Finding("prompt tokens", "", words, None), lengths

@@ -74,14 +74,14 @@ def _shape(name: str) -> Check:
 def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:
     prompt = cache.LongPrompt.new(asker)
     stream = _found(streaming.stream, asker)  # alone: a server with more to do may send tokens together
-    first, (counted, prompt_tokens), *found = side_by_side(
+    first, (counted, prompt_tokens), *answers = side_by_side(
         [
             partial(asker.ask, prompt.text, 1),
             partial(endpoints.template, asker),
             *(partial(_found, check, asker) for check in checks),
         ]
     )
-    findings = [*stream, *(finding for of_check in found for finding in of_check)]
+    findings = [*stream, *(finding for of_check in answers for finding in of_check)]
     findings += [counted, *endpoints.tokenizer(asker), *cache.findings(prompt, first)]
     return [*findings, *endpoints.metrics(asker)], prompt_tokens
 

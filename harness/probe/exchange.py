@@ -74,8 +74,8 @@ class Seen:
 
     def count(self, name: str) -> int:
         """`prompt_tokens`, `cached_tokens` or `output_tokens` as the last event that has it says."""
-        found = [getattr(event, name) for event in self.events if getattr(event, name) != UNKNOWN]
-        return int(found[-1]) if found else UNKNOWN
+        counts = [getattr(event, name) for event in self.events if getattr(event, name) != UNKNOWN]
+        return int(counts[-1]) if counts else UNKNOWN
 
     @property
     def finish_reason(self) -> str:

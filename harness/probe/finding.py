@@ -13,13 +13,13 @@ def held(
     matters: bool = True,
 ) -> Finding:
     """Holds when the words are equal. `more` is said beside what was seen, `then` only where they differ."""
-    said, found = _word(declared), _word(seen)
-    holds = None if declared is None or seen is None else said == found
+    said, measured = _word(declared), _word(seen)
+    holds = None if declared is None or seen is None else said == measured
     differs = holds is False
     return Finding(
         topic,
         said,
-        ", ".join(filter(None, [found, more])),
+        ", ".join(filter(None, [measured, more])),
         holds,
         then if differs else "",
         differs and matters,

@@ -32,19 +32,19 @@ class Trial:
 
 def _loaded(text: str) -> object:
     try:
-        found: object = read_document(text)
+        document: object = read_document(text)
     except BadDocumentError:
         return None
-    return found
+    return document
 
 
 def _fits_schema(text: str) -> bool:
-    found = _loaded(text)
+    document = _loaded(text)
     return (
-        isinstance(found, dict)
-        and set(found) == {"colour", "calm"}
-        and found["colour"] in _COLOURS
-        and isinstance(found["calm"], bool)
+        isinstance(document, dict)
+        and set(document) == {"colour", "calm"}
+        and document["colour"] in _COLOURS
+        and isinstance(document["calm"], bool)
     )
 
 

@@ -104,13 +104,13 @@ def _reasoning(topic: str, seen: Seen, habits: Habits, *, wanted: bool) -> Findi
     inline = "<think>" in seen.text
     if not fields and not inline:
         return Finding(topic, "", "no reasoning text", None if wanted else True)
-    found = f"reasoning in {', '.join(fields)}" if fields else "reasoning inside the content"
+    words = f"reasoning in {', '.join(fields)}" if fields else "reasoning inside the content"
     if not wanted:
         then = "TTFT and length include the reasoning; cells say so"
-        return Finding(topic, "no reasoning text", found, False, then, matters=True)
+        return Finding(topic, "no reasoning text", words, False, then, matters=True)
     declared = habits.reasoning_field
     if declared is None or inline:
-        return Finding(topic, declared or "", found, None)
+        return Finding(topic, declared or "", words, None)
     return held(topic, declared, ", ".join(fields), then="none needed: both names are read", matters=False)
 
 
@@ -139,26 +139,26 @@ def exact_output(asker: Asker) -> Iterator[Finding]:
     if tokens == UNKNOWN:
         yield Finding(topic, "yes", "no usage block to count by", None)
         return
-    found, told = f"{tokens} tokens", True
+    result, told = f"{tokens} tokens", True
     if asker.thorough:
         free = asker.ask(_ONE_WORD, _FORCED_TOKENS, FREE).count("output_tokens")
-        found += f", {free} when not forced" if free != UNKNOWN else ""
+        result += f", {free} when not forced" if free != UNKNOWN else ""
         told = free != _FORCED_TOKENS  # else it would have come so long by itself
     right = tokens == _FORCED_TOKENS
     then = "" if right else "lengths differ from those asked for: cells are SUSPECT, compare per token"
-    yield Finding(topic, "yes", found, right if told or not right else None, then, not right)
+    yield Finding(topic, "yes", result, right if told or not right else None, then, not right)
 
 
 def unknown_field(asker: Asker) -> Iterator[Finding]:
     seen = asker.put(Chat((user(COUNT),), 1), added={"bench_unknown_field": True})
     if seen.ok:
-        found: str | None = "ignored"
+        reaction: str | None = "ignored"
     else:
-        found = "rejected" if seen.status in (400, 422) else None
+        reaction = "rejected" if seen.status in (400, 422) else None
     yield held(
         "unknown field",
         asker.dialect.habits.unknown_fields,
-        found,
+        reaction,
         more="" if seen.ok else refusal(seen),
         then="a field this engine does not know is "
         + ("ignored without a word" if seen.ok else "an error: all requests fail"),

@@ -56,8 +56,8 @@ class RequestTable:
 
     def sessions(self) -> NDArray[np.int64]:
         """Equal numbers where requests are turns of one chat; one of its own for each of the others."""
-        found = self.numbers["session"]
-        return np.where(found >= 0, found, -1 - np.arange(len(found)))
+        ids = self.numbers["session"]
+        return np.where(ids >= 0, ids, -1 - np.arange(len(ids)))
 
     @classmethod
     def of(

@@ -18,11 +18,11 @@ class Table:
 
 def agreement_tables(summary: Summary) -> list[Table]:
     """Empty where the questions were not put."""
-    found = summary.agreement
-    if not found:
+    agreement = summary.agreement
+    if not agreement:
         return []
-    tables = [_right(found), _under_load(found)]
-    return [*tables, _pairs(found)] if found.pairs else tables
+    tables = [_right(agreement), _under_load(agreement)]
+    return [*tables, _pairs(agreement)] if agreement.pairs else tables
 
 
 def agreement_lines(summary: Summary) -> Iterator[str]:
@@ -39,25 +39,25 @@ def agreement_lines(summary: Summary) -> Iterator[str]:
             yield "  ".join([first, *rest]).rstrip()
 
 
-def _right(found: Agreement) -> Table:
-    kinds = list(found.kinds)
+def _right(agreement: Agreement) -> Table:
+    kinds = list(agreement.kinds)
     rows = []
-    for label, backend in found.backends.items():
+    for label, backend in agreement.backends.items():
         told = backend.unloaded
         by_kind = (told.by_kind.get(kind) for kind in kinds)
         shares = [f"{kind.right}/{kind.asked}" if kind else NOT_KNOWN for kind in by_kind]
         rows.append([plain(label), f"{told.right}/{told.asked}", *shares])
-    title = f"answers to {found.questions} questions, one at a time, greedy: right"
+    title = f"answers to {agreement.questions} questions, one at a time, greedy: right"
     return Table(title, ["backend", "all", *kinds], rows)
 
 
-def _under_load(found: Agreement) -> Table:
+def _under_load(agreement: Agreement) -> Table:
     rows = []
-    for label, backend in found.backends.items():
+    for label, backend in agreement.backends.items():
         told = backend.saturated
         changes = [str(backend.under_load.get(name, 0)) for name in _CHANGES]
         rows.append([plain(label), f"{told.right}/{told.asked}", *changes])
-    most = max(backend.saturated.concurrency for backend in found.backends.values())
+    most = max(backend.saturated.concurrency for backend in agreement.backends.values())
     return Table(
         f"the same, {most} at once: right, and what became of the answers",
         ["backend", "right", *_CHANGES],
@@ -65,9 +65,9 @@ def _under_load(found: Agreement) -> Table:
     )
 
 
-def _pairs(found: Agreement) -> Table:
+def _pairs(agreement: Agreement) -> Table:
     rows = []
-    for pair in found.pairs:
+    for pair in agreement.pairs:
         known = pair.prompt_tokens_compared
         chance = NOT_KNOWN if pair.p_value is None else f"{pair.p_value:.2g}"
         rows.append(

@@ -33,7 +33,7 @@ def _terminal(document: RunComparison) -> Iterator[str]:
     for pair in document.pairs:
         yield ""
         yield pair_words(pair)
-        yield from (f"  differs: {_difference(one)}" for one in pair.differences)
+        yield from (f"  differs: {_difference(difference)}" for difference in pair.differences)
         if pair.refused:
             yield f"  refused: {plain(pair.refused)}; --force compares all the same"
         if not pair.findings:
@@ -49,21 +49,21 @@ def _terminal(document: RunComparison) -> Iterator[str]:
 
 def missing_lines(document: RunComparison) -> Iterator[str]:
     """`missing: llamacpp c8: INVALID failed-requests 3 of 5`, what was allowed included."""
-    runs = {one.run for one in document.missing}
-    for one in document.missing:
-        point = one.load.label if one.load else None
-        where = " ".join(filter(None, (one.label, point, one.metric)))
-        run = f" ({one.run})" if len(runs) > 1 else ""
-        allowed = " (allowed)" if one.allowed else ""
-        yield plain(f"missing: {where}: {one.why}{run}{allowed}", 400)
+    runs = {figure.run for figure in document.missing}
+    for figure in document.missing:
+        point = figure.load.label if figure.load else None
+        where = " ".join(filter(None, (figure.label, point, figure.metric)))
+        run = f" ({figure.run})" if len(runs) > 1 else ""
+        allowed = " (allowed)" if figure.allowed else ""
+        yield plain(f"missing: {where}: {figure.why}{run}{allowed}", 400)
 
 
 def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
     """Why nothing was decided, each reason once."""
     metrics: dict[str, list[str]] = {}
-    for one in findings:
-        if one.undecided:
-            metrics.setdefault(one.why, []).append(one.metric)
+    for finding in findings:
+        if finding.undecided:
+            metrics.setdefault(finding.why, []).append(finding.metric)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 
@@ -123,22 +123,22 @@ def heads(pair: ComparedPair) -> tuple[str, ...]:
 
 
 def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
-    found: dict[LoadPoint, list[ComparedFigure]] = {}
-    for one in pair.findings:
-        found.setdefault(one.load, []).append(one)
-    return list(found.items())
+    figures: dict[LoadPoint, list[ComparedFigure]] = {}
+    for figure in pair.findings:
+        figures.setdefault(figure.load, []).append(figure)
+    return list(figures.items())
 
 
-def finding_row(one: ComparedFigure) -> tuple[str, ...]:
-    new, old = map(or_unknown, one.values)
+def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
+    new, old = map(or_unknown, figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
-    if one.ratio:
-        low, middle, high = (change(ratio) for ratio in one.ratio)
+    if figure.ratio:
+        low, middle, high = (change(ratio) for ratio in figure.ratio)
         interval = f"{low} to {high}"
-    elif one.values[0] and one.values[1]:
-        middle = change(one.values[0] / one.values[1])
-    mark = PRIMARY if one.primary else ""
-    return (one.metric + mark, old, new, middle, interval, one.verdict)
+    elif figure.values[0] and figure.values[1]:
+        middle = change(figure.values[0] / figure.values[1])
+    mark = PRIMARY if figure.primary else ""
+    return (figure.metric + mark, old, new, middle, interval, figure.verdict)
 
 
 def change(ratio: float) -> str:
@@ -148,27 +148,30 @@ def change(ratio: float) -> str:
 
 def conclusion(document: RunComparison) -> str:
     """What became slower, or that nothing did, or why that is not known; and how much is missing."""
-    gone = sum(not one.allowed for one in document.missing)
+    gone = sum(not figure.allowed for figure in document.missing)
     return _speed(document) + (f" {counted(gone, 'measurement')} missing." if gone else "")
 
 
 def _speed(document: RunComparison) -> str:
-    findings = [(pair, one) for pair in document.pairs for one in pair.findings]
+    findings = [(pair, figure) for pair in document.pairs for figure in pair.findings]
     if not findings:
         return "Nothing in common to compare."
-    slower = [f"{pair.a.label} {_place(one)}" for pair, one in findings if one.verdict == "slower"]
+    slower = [f"{pair.a.label} {_place(figure)}" for pair, figure in findings if figure.verdict == "slower"]
     if slower:
         return f"Slower: {plain(listing(slower), 1000)}."
-    open_ones = sum(one.undecided for _, one in findings)
+    open_ones = sum(figure.undecided for _, figure in findings)
     if open_ones == len(findings):
         return "No verdict: " + plain(findings[0][1].why) + "."
     rest = f"; {open_ones} of {len(findings)} not decided" if open_ones else ""
     return f"Nothing is slower{rest}."
 
 
-def _place(one: ComparedFigure) -> str:
-    return f"{one.metric} at {one.load.label}"
+def _place(figure: ComparedFigure) -> str:
+    return f"{figure.metric} at {figure.load.label}"
 
 
-def _difference(one: Difference) -> str:
-    return plain(f"{one.what}: {one.baseline} | {one.new}" + (" (decides)" if one.matters else ""))
+def _difference(difference: Difference) -> str:
+    return plain(
+        f"{difference.what}: {difference.baseline} | {difference.new}"
+        + (" (decides)" if difference.matters else "")
+    )

@@ -13,8 +13,8 @@ WORDS = ("reproduced", "contradicted", "not decidable here")
 
 def by_verdict(entries: Sequence[ClaimResult]) -> dict[str, list[ClaimResult]]:
     """In the order of WORDS; words that no claim has are left out."""
-    found = {word: [entry for entry in entries if entry.verdict == word] for word in WORDS}
-    return {word: mine for word, mine in found.items() if mine}
+    by_word = {word: [entry for entry in entries if entry.verdict == word] for word in WORDS}
+    return {word: mine for word, mine in by_word.items() if mine}
 
 
 def counts(entries: Sequence[ClaimResult]) -> str:
@@ -26,17 +26,17 @@ def counts(entries: Sequence[ClaimResult]) -> str:
     return f"{counted(len(entries), 'published claim')} {verb} about this run: {parts}."
 
 
-def stated(found: ClaimFinding, kind: str) -> str:
+def stated(finding: ClaimFinding, kind: str) -> str:
     """`1.1× or more`, `10 to 30`."""
-    low, high = found.stated
+    low, high = finding.stated
     sign = "" if kind == "value" else "×"
     if high is None:
         return f"more than 1{sign}" if low == 1 and sign else f"{number(low)}{sign} or more"
     return f"{number(low)} to {number(high)}{sign}" if low else f"at most {number(high)}{sign}"
 
 
-def measured(found: ClaimFinding, kind: str) -> str:
-    triple = found.measured
+def measured(finding: ClaimFinding, kind: str) -> str:
+    triple = finding.measured
     if not triple:
         return "no interval"
     low, middle, high = (number(value) for value in triple)
@@ -44,8 +44,8 @@ def measured(found: ClaimFinding, kind: str) -> str:
     return f"{middle}{sign} [{low}, {high}]"
 
 
-def place(found: ClaimFinding) -> str:
-    return found.load.label
+def place(finding: ClaimFinding) -> str:
+    return finding.load.label
 
 
 def terminal(entries: Sequence[ClaimResult], width: int) -> str:
@@ -54,8 +54,8 @@ def terminal(entries: Sequence[ClaimResult], width: int) -> str:
 
 def _lines(entries: Sequence[ClaimResult], width: int) -> Iterator[str]:
     yield from textwrap.wrap(counts(entries), width)
-    if found := here(entries):
-        yield from textwrap.wrap(f"Here: {'; '.join(found)}.", width, subsequent_indent="  ")
+    if differences := here(entries):
+        yield from textwrap.wrap(f"Here: {'; '.join(differences)}.", width, subsequent_indent="  ")
     for word, mine in by_verdict(entries).items():
         yield ""
         yield word
@@ -68,10 +68,10 @@ def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
         return textwrap.wrap(plain(text, 1000), width, initial_indent=" " * 10, subsequent_indent=" " * 12)
 
     yield from textwrap.wrap(f"  {entry.id:<7} {entry.says}", width, subsequent_indent=" " * 10)
-    for found in entry.found:
+    for finding in entry.found:
         yield from wrapped(
-            f"{place(found)} {found.about} {entry.measure}: stated {stated(found, entry.kind)}, "
-            f"measured {measured(found, entry.kind)}"
+            f"{place(finding)} {finding.about} {entry.measure}: stated {stated(finding, entry.kind)}, "
+            f"measured {measured(finding, entry.kind)}"
         )
     yield from wrapped(entry.why)
     for text in conditions(entry):

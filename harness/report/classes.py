@@ -38,13 +38,13 @@ def _of(row: Row) -> Iterator[str]:
 
 def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
     """By check and kind, summed over the repeats that count."""
-    found: dict[str, dict[str, Counter[str]]] = {}
+    by_kind: dict[str, dict[str, Counter[str]]] = {}
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():
             for kind, told in kinds.items():
                 counts = {key: int(n or 0) for key, n in told.items() if key not in ("told", "rate")}
-                found.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
-    return found
+                by_kind.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
+    return by_kind
 
 
 def _counts(kind: str, counts: Mapping[str, int]) -> str:
@@ -56,7 +56,7 @@ def _counts(kind: str, counts: Mapping[str, int]) -> str:
 def _constraint(row: Row) -> str:
     first, later = (row.spread(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
     ratio = row.spread("constraint.tpot_ratio")
-    waits = [NOT_KNOWN if found is None else f"{number(found.median)} ms" for found in (first, later)]
+    waits = [NOT_KNOWN if wait is None else f"{number(wait.median)} ms" for wait in (first, later)]
     cost = NOT_KNOWN if ratio is None else f"{number(ratio.median)} times"
     return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost} the free TPOT"
 
@@ -66,7 +66,7 @@ def _latencies(row: Row, key: str, of: Measure) -> Iterator[str]:
     parts = []
     for name in names[:_TURNS]:
         values = [
-            found for cell in row.usable if (found := number_at(cell, f"{key}.{name}.{of.path}")) is not None
+            value for cell in row.usable if (value := number_at(cell, f"{key}.{name}.{of.path}")) is not None
         ]
         if values:
             parts.append(f"{name} {number(sum(values) / len(values))} {of.unit}")

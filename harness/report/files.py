@@ -80,21 +80,21 @@ def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
 
 def _probes(folder: RunFolder) -> dict[str, Probed]:
     """By backend; a file that cannot be read is left out, as one that was never written."""
-    found: dict[str, Probed] = {}
+    probes: dict[str, Probed] = {}
     for path in sorted(folder.path.glob("probe-*.json")):
         try:
             label = path.stem.removeprefix("probe-")
-            found[label] = folder.read_probe(label)
+            probes[label] = folder.read_probe(label)
         except SpecError:
             continue
-    return found
+    return probes
 
 
 def _raw_files(folder: RunFolder) -> list[str]:
     """Relative and in a fixed order; without the pictures, which are linked where they are shown."""
     patterns = ("*.json", "table.*", "logs/*.log", "cells/*/*")
-    found = [path for pattern in patterns for path in folder.path.glob(pattern)]
-    return sorted(path.relative_to(folder.path).as_posix() for path in found)
+    files = [path for pattern in patterns for path in folder.path.glob(pattern)]
+    return sorted(path.relative_to(folder.path).as_posix() for path in files)
 
 
 def _manifest(folder: RunFolder) -> tuple[Manifest | None, list[RunWarning]]:

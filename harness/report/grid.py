@@ -68,11 +68,13 @@ def _spread(spread: Spread) -> str:
 
 def _with_ideal(metric: Metric, row: Row) -> Entry:
     """What was measured, beside it what the workload allows at best."""
-    found, ideal = row.spread(metric.name), row.spread(metric.ideal)
-    if found is None:
+    measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
+    if measured is None:
         return Entry(NOT_KNOWN)
     beside = "" if ideal is None else f" ({metric.scale * ideal.median:.0f})"
-    return Entry(f"{metric.scale * found.median:.0f}{beside}", _range(found, metric.scale), _spread(found))
+    return Entry(
+        f"{metric.scale * measured.median:.0f}{beside}", _range(measured, metric.scale), _spread(measured)
+    )
 
 
 def _errors(row: Row) -> Entry:

@@ -84,7 +84,7 @@ def same_work(summary: Summary) -> bool:
     hashes: dict[tuple[LoadPoint, int], set[str]] = {}
     for cell in summary.cells:
         hashes.setdefault((cell.point, cell.repeat), set()).add(cell.workload_sha256)
-    return all(len(found) == 1 for found in hashes.values())
+    return all(len(own) == 1 for own in hashes.values())
 
 
 def no_verdict(summary: Summary) -> str:
@@ -141,11 +141,11 @@ def _validity(summary: Summary) -> Iterator[Note]:
         for reason in cell.validity.reasons:
             key = (cell.validity.verdict, reason.code, plain(reason.hint))
             where.setdefault(key, []).append((place(cell), reason_text(reason)))
-    for (found, _, hint), cases in where.items():
+    for (title, _, hint), cases in where.items():
         places, texts = [place for place, _ in cases], {text for _, text in cases}
         others = " (others similar)" if len(texts) > 1 else ""
         named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
-        yield Note("warning", f"{found} {listing(named)}: {cases[0][1]}{others}", hint)
+        yield Note("warning", f"{title} {listing(named)}: {cases[0][1]}{others}", hint)
 
 
 def _errors(summary: Summary) -> Iterator[Note]:
@@ -160,9 +160,9 @@ def _bursts(summary: Summary) -> Iterator[Note]:
     """Lockstep that the scenario declares is a label, not a doubt."""
     where: dict[str, list[str]] = {}
     for cell in summary.cells:
-        found = cell.synchrony
-        if found and found.in_bursts and cell.load.start_declared == "together":
-            where.setdefault(f"{found.burst:g}", []).append(place(cell))
+        synchrony = cell.synchrony
+        if synchrony and synchrony.in_bursts and cell.load.start_declared == "together":
+            where.setdefault(f"{synchrony.burst:g}", []).append(place(cell))
     for burst, places in where.items():
         named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
         yield Note("note", f'bursts of {burst}, as declared (start = "together"): {listing(named)}')
@@ -185,9 +185,9 @@ def _limits(summary: Summary) -> Iterator[Note]:
     """What limited which cells, by the code of the rule; the report has the sentences with their numbers."""
     where: dict[str, list[str]] = {}
     for cell in summary.cells:
-        if (found := cell.limiter) and cell.validity.verdict != "INVALID":
+        if (limiter := cell.limiter) and cell.validity.verdict != "INVALID":
             place = f"{cell.label} {cell.point.label}"
-            where.setdefault(found.code, []).append(place)
+            where.setdefault(limiter.code, []).append(place)
     parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
     if parts:
         yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
@@ -199,8 +199,8 @@ def _price(summary: Summary) -> Iterator[Note]:
         yield Note("note", plain(f"cost in {price.currency}: {what}"))
 
 
-def _pooled(found: list[Group]) -> Iterator[Note]:
-    rows = [row for group in found for row in group.rows]
+def _pooled(load_groups: list[Group]) -> Iterator[Note]:
+    rows = [row for group in load_groups for row in group.rows]
     titles = [
         column.title
         for column in COLUMNS
@@ -211,10 +211,10 @@ def _pooled(found: list[Group]) -> Iterator[Note]:
         yield Note("note", text)
 
 
-def _unknown(found: list[Group]) -> Iterator[Note]:
+def _unknown(load_groups: list[Group]) -> Iterator[Note]:
     """Why a cell says n/a or a column is not there: one note per reason."""
     asked = [column for column in COLUMNS if column.path and column.presence != "when asked for"]
-    everywhere = [(group, row) for group in found for row in group.rows]
+    everywhere = [(group, row) for group in load_groups for row in group.rows]
     missing: dict[tuple[str, str], list[Column]] = {}
     for column in asked:
         by_reason: dict[str, list[tuple[Group, Row]]] = {}

@@ -59,12 +59,14 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
     differing: set[str] = set()
     withheld: set[str] = set()
     for group in groups(summary):
-        found = {row.label: pairs(row, views) for row in group.rows}
-        differing |= {pair.measure for row in found.values() for pair in row if pair.differs}
+        by_label = {row.label: pairs(row, views) for row in group.rows}
+        differing |= {pair.measure for row in by_label.values() for pair in row if pair.differs}
         yield ""
         yield point_words(group.point)
-        withheld |= {pair.name for row in found.values() for pair in row if pair.here is None and pair.there}
-        yield from _blocks({label: row for label, row in found.items() if row}, tool, width)
+        withheld |= {
+            pair.name for row in by_label.values() for pair in row if pair.here is None and pair.there
+        }
+        yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
     yield ""
     yield from _why(tool, differing, width)
     if withheld:
@@ -72,13 +74,13 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
     yield from _evidence(summary, views, width)
 
 
-def _blocks(found: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
+def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
     """Two columns per backend; as many backends beside each other as fit."""
-    if not found:
+    if not by_label:
         yield "nothing valid was measured"
         return
-    names = [pair.name for pair in next(iter(found.values()))]
-    labels = list(found)
+    names = [pair.name for pair in next(iter(by_label.values()))]
+    labels = list(by_label)
     longest = max(len(plain(label, LABEL_LIMIT)) for label in labels) + GAP
     first, column = max(map(len, names)), max(8 + GAP, len(tool.name) + GAP, -(-longest // 2))
     fit = max(1, (width - first) // (2 * column))
@@ -87,7 +89,7 @@ def _blocks(found: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iter
         yield " " * first + "".join(plain(label, LABEL_LIMIT).rjust(2 * column) for label in shown)
         yield " " * first + f"{'here':>{column}}{tool.name:>{column}}" * len(shown)
         for index, name in enumerate(names):
-            cells = [found[label][index] for label in shown]
+            cells = [by_label[label][index] for label in shown]
             yield name.ljust(first) + "".join(
                 f"{or_unknown(cell.here):>{column}}{or_unknown(cell.there):>{column}}" for cell in cells
             )
@@ -102,15 +104,15 @@ def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
 
 def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
     """Of one cell per backend, at the highest load: causes are of the server, not of the load."""
-    found = groups(summary)
-    if not found:
+    load_groups = groups(summary)
+    if not load_groups:
         return
-    for row in found[-1].rows:
+    for row in load_groups[-1].rows:
         view = next((views[cell.cell] for cell in row.usable if cell.cell in views), None)
         if view and view.evidence:
             facts = "; ".join(f"{cause} {text}" for cause, text in view.evidence.items())
             yield from textwrap.wrap(
-                plain(f"{row.label}, {point_words(found[-1].point)}: {facts}", 1000),
+                plain(f"{row.label}, {point_words(load_groups[-1].point)}: {facts}", 1000),
                 width,
                 subsequent_indent="  ",
             )

@@ -15,20 +15,20 @@ _TURNED = {"faster": "slower", "slower": "faster"}
 def sentence(summary: Summary, group: Group) -> str:
     """Who is best in the primary metric, and by how much; what was measured where nobody is."""
     of = measure(primary(summary))
-    pairs = [found for found in findings(summary, group.point) if found.primary]
+    pairs = [finding for finding in findings(summary, group.point) if finding.primary]
     for row in group.rows:
-        mine = [_seen_from(row.label, found) for found in pairs if row.label in (found.a, found.b)]
+        mine = [_seen_from(row.label, finding) for finding in pairs if row.label in (finding.a, finding.b)]
         words = [word for word, _other, _times in mine]
         if "faster" in words and "slower" not in words:
             return plain(_leads(row, of, mine), 600)
     return plain(_why_nobody(pairs, of) + _measured(group, of), 600)
 
 
-def _seen_from(label: str, found: Finding) -> tuple[str, str, str]:
+def _seen_from(label: str, finding: Finding) -> tuple[str, str, str]:
     """Word, the other backend, and by how much."""
-    if found.a == label:
-        return found.word, found.b, found.times
-    return _TURNED.get(found.word, found.word), found.a, found.times
+    if finding.a == label:
+        return finding.word, finding.b, finding.times
+    return _TURNED.get(finding.word, finding.word), finding.a, finding.times
 
 
 def _leads(row: Row, of: Measure, mine: Sequence[tuple[str, str, str]]) -> str:
@@ -49,18 +49,18 @@ def _parts(mine: Sequence[tuple[str, str, str]]) -> Iterator[str]:
         ("not enough runs", "not decided against {}"),
         ("not comparable", "not comparable with {}"),
     ):
-        others = [other for found, other, _times in mine if found == word]
+        others = [other for verdict, other, _times in mine if verdict == word]
         if others:
             yield text.format(listing(others))
 
 
 def _why_nobody(pairs: Sequence[Finding], of: Measure) -> str:
     """Nothing where runs are missing: the page says so once."""
-    words = {found.word for found in pairs}
+    words = {finding.word for finding in pairs}
     if words == {"same"}:
         return f"The same in {of.name} within noise. "
     if words == {"not comparable"}:
-        reasons = dict.fromkeys(found.why for found in pairs)
+        reasons = dict.fromkeys(finding.why for finding in pairs)
         return f"Not comparable in {of.name}: {'; '.join(reasons)}. "
     return ""
 

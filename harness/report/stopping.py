@@ -16,33 +16,33 @@ ONE_START = {
 
 def stopping_lines(summary: Summary) -> Iterator[str]:
     """Nothing of a run with a fixed number of repeats."""
-    found = summary.stopping
-    if not found:
+    stopping = summary.stopping
+    if not stopping:
         return
-    looks, level = found.looks, 100 * found.alpha_per_look
-    after = f"after {counted(found.repeats, 'repeat')}" if found.repeats else "before the first look"
+    looks, level = stopping.looks, 100 * stopping.alpha_per_look
+    after = f"after {counted(stopping.repeats, 'repeat')}" if stopping.repeats else "before the first look"
     planned = f"looks planned after {listing([str(look) for look in looks])} repeats, each at {level:.3g} %"
-    yield plain(f"stopped {after}: {_why(summary, found)}; {planned}", 400)
+    yield plain(f"stopped {after}: {_why(summary, stopping)}; {planned}", 400)
     others = [metric for metric in _metrics(summary) if metric != _primary(summary)]
-    if found.repeats and others:
+    if stopping.repeats and others:
         yield f"the run stops by {measure(_primary(summary)).name} alone: other metrics may stay undecided"
 
 
-def _why(summary: Summary, found: Stopping) -> str:
-    mine = [one for one in summary.comparison if one.primary]
-    waiting = sum(one.verdict == "not enough runs" for one in mine)
+def _why(summary: Summary, stopping: Stopping) -> str:
+    mine = [finding for finding in summary.comparison if finding.primary]
+    waiting = sum(finding.verdict == "not enough runs" for finding in mine)
     left = f"{waiting} of {len(mine)} pairs not decided"
-    if found.reason == "decided":
+    if stopping.reason == "decided":
         return "no pair is left that more repeats could decide"
-    if found.reason == "no-figure":
+    if stopping.reason == "no-figure":
         return f"{left}, for want of a figure that more repeats would not bring"
-    if found.reason == "unlikely":
+    if stopping.reason == "unlikely":
         return f"{left}, and the repeats allowed would hardly decide them (--max-repeats)"
-    if found.reason == "max-repeats":
+    if stopping.reason == "max-repeats":
         return f"{left} with the most repeats allowed (--max-repeats)"
-    if found.reason == "budget":
-        needed = f"; {found.looks[0]} repeats are needed" if not found.repeats else ""
-        return f"{left}, and more repeats would exceed the budget of {found.budget_s:g} s{needed}"
+    if stopping.reason == "budget":
+        needed = f"; {stopping.looks[0]} repeats are needed" if not stopping.repeats else ""
+        return f"{left}, and more repeats would exceed the budget of {stopping.budget_s:g} s{needed}"
     return f"{left}; the run did not come to its end"
 
 
@@ -65,4 +65,4 @@ def _primary(summary: Summary) -> str:
 
 
 def _metrics(summary: Summary) -> list[str]:
-    return list(dict.fromkeys(one.metric for one in summary.comparison))
+    return list(dict.fromkeys(finding.metric for finding in summary.comparison))

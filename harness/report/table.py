@@ -66,11 +66,11 @@ def headline(summary: Summary, spread: str) -> str:
 def marks(summary: Summary) -> dict[str, str]:
     """What is appended to a backend's name: `*` other weights; a simulated one among real ones says so."""
     odd, made_up = odd_tracks(summary), simulated(summary)
-    found = labels(summary)
-    mixed = len(made_up) < len(found)
+    names = labels(summary)
+    mixed = len(made_up) < len(names)
     return {
         label: ("*" if label in odd else "") + (" SIMULATED" if mixed and label in made_up else "")
-        for label in found
+        for label in names
     }
 
 

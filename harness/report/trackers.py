@@ -20,12 +20,16 @@ class Entry(NamedTuple):
 
 def entries(summary: Summary) -> Iterator[Entry]:
     """Cells without an estimate have none."""
-    found: dict[tuple[str, LoadPoint], dict[str, float]] = {}
-    for one in summary.estimates:
-        named = zip((f"{one.metric}.low", one.metric, f"{one.metric}.high"), one.interval, strict=True)
+    estimates: dict[tuple[str, LoadPoint], dict[str, float]] = {}
+    for estimate in summary.estimates:
+        named = zip(
+            (f"{estimate.metric}.low", estimate.metric, f"{estimate.metric}.high"),
+            estimate.interval,
+            strict=True,
+        )
         known = {name: value for name, value in named if value is not None}
-        found.setdefault((one.label, one.load), {}).update(known)
-    for (label, point), figures in found.items():
+        estimates.setdefault((estimate.label, estimate.load), {}).update(known)
+    for (label, point), figures in estimates.items():
         cells = [cell for cell in summary.cells if cell.label == label and cell.point == point]
         yield Entry(
             f"{summary.run} {label} {point.kind} {point.value:g}", _settings(summary, cells, point), figures

@@ -9,24 +9,27 @@ BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
 
 
-def terminal(found: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    return "\n".join([*(_line(one) for one in found), "", *conclusion(found, drifts)])
+def terminal(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
+    return "\n".join([*(_line(figure) for figure in series), "", *conclusion(series, drifts)])
 
 
-def markdown(found: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    cells = ((_name(one), str(len(one.values)), number(one.values[-1]), spark(one.values)) for one in found)
+def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
+    cells = (
+        (_name(figure), str(len(figure.values)), number(figure.values[-1]), spark(figure.values))
+        for figure in series
+    )
     rows = map(markdown_row, cells)
-    lines = [f"**{markdown_escaped(line)}**" for line in conclusion(found, drifts)]
+    lines = [f"**{markdown_escaped(line)}**" for line in conclusion(series, drifts)]
     return "\n".join([*lines, "", "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 
 
-def _name(one: Series) -> str:
-    return plain(f"{one.scenario} {one.label} {one.load.label} {one.metric}")
+def _name(series: Series) -> str:
+    return plain(f"{series.scenario} {series.label} {series.load.label} {series.metric}")
 
 
-def _line(one: Series) -> str:
-    runs = counted(len(one.values), "run")
-    return f"{_name(one)}  {spark(one.values)}  {number(one.values[-1])} ({runs})"
+def _line(series: Series) -> str:
+    runs = counted(len(series.values), "run")
+    return f"{_name(series)}  {spark(series.values)}  {number(series.values[-1])} ({runs})"
 
 
 def spark(values: Sequence[float]) -> str:
@@ -37,15 +40,15 @@ def spark(values: Sequence[float]) -> str:
     return "".join(BARS[round((value - low) / span * (len(BARS) - 1))] for value in shown)
 
 
-def conclusion(found: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:
-    if not found:
+def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:
+    if not series:
         yield "No run in the history: `bench history RUN` adds one."
     elif not drifts:
         yield "No figure is at a worse level than its best."
-    for one in drifts:
-        kind = "by one step" if one.kind == "step" else "creeping, by several small steps"
+    for drift in drifts:
+        kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
-            f"{_name(one.series)}: {100 * (one.ratio - 1):.1f} % worse than its best level, {kind}, "
-            f"since {one.since.run} (engine {one.since.engine_version}); "
-            f"the best level ended with {one.best.run} (engine {one.best.engine_version})"
+            f"{_name(drift.series)}: {100 * (drift.ratio - 1):.1f} % worse than its best level, {kind}, "
+            f"since {drift.since.run} (engine {drift.since.engine_version}); "
+            f"the best level ended with {drift.best.run} (engine {drift.best.engine_version})"
         )

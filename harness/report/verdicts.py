@@ -35,19 +35,19 @@ def primary(summary: Summary) -> str:
 
 def metrics(summary: Summary) -> list[str]:
     """That were compared, the primary one first."""
-    found = dict.fromkeys(one.metric for one in summary.comparison)
-    return sorted(found, key=lambda metric: metric != primary(summary))
+    names = dict.fromkeys(finding.metric for finding in summary.comparison)
+    return sorted(names, key=lambda metric: metric != primary(summary))
 
 
 def decided(summary: Summary) -> bool:
-    return any(one.verdict in DECIDED for one in summary.comparison)
+    return any(finding.verdict in DECIDED for finding in summary.comparison)
 
 
 def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
     """One per load point where the pairs say anything about this metric."""
-    found = [one for one in summary.rankings if one.metric == metric]
-    told = {one.load for one in summary.comparison if one.metric == metric and _says(one)}
-    return [(one.load, plain(one.line, 1000)) for one in found if one.load in told]
+    rankings = [entry for entry in summary.rankings if entry.metric == metric]
+    told = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
+    return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in told]
 
 
 def _says(entry: PairVerdict) -> bool:
@@ -56,7 +56,7 @@ def _says(entry: PairVerdict) -> bool:
 
 
 def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
-    return [_finding(one) for one in summary.comparison if one.load == point]
+    return [_finding(finding) for finding in summary.comparison if finding.load == point]
 
 
 def _finding(entry: PairVerdict) -> Finding:
@@ -82,8 +82,8 @@ def _times(entry: PairVerdict) -> str:
 
 def runs(summary: Summary) -> str:
     """`5 runs`, or how they range; `of one start` where the engines went on between them."""
-    compared = [one for one in summary.comparison if one.tested] or summary.comparison
-    counts = [count for one in compared for count in one.runs]
+    compared = [finding for finding in summary.comparison if finding.tested] or summary.comparison
+    counts = [count for finding in compared for count in finding.runs]
     if not counts:
         return ""
     low, high = min(counts), max(counts)
@@ -98,7 +98,7 @@ def confidence(summary: Summary) -> str:
 
 def tested(summary: Summary) -> bool:
     """Whether any pair had runs enough for an interval, or runs that failed."""
-    return any(one.tested for one in summary.comparison)
+    return any(finding.tested for finding in summary.comparison)
 
 
 def lines(summary: Summary, most_pairs: int) -> Iterator[str]:
@@ -113,17 +113,17 @@ def lines(summary: Summary, most_pairs: int) -> Iterator[str]:
 
 def capacity_lines(summary: Summary) -> Iterator[str]:
     """Of a search for the highest load that keeps the limits."""
-    for found in summary.capacity or ():
-        yield plain(f"capacity {capacity.words(found)}")
+    for result in summary.capacity or ():
+        yield plain(f"capacity {capacity.words(result)}")
 
 
 def noise_lines(summary: Summary) -> Iterator[str]:
     """Of backends measured against themselves: what equal engines differ by, and what could be found."""
-    for found in summary.noise:
+    for noise in summary.noise:
         apart, detectable = (
-            f"{100 * (share or 0):.1f} %" for share in (found.apart, found.smallest_detectable)
+            f"{100 * (share or 0):.1f} %" for share in (noise.apart, noise.smallest_detectable)
         )
-        what = f"{found.load.label} {measure(found.metric).name}: {found.backend}"
+        what = f"{noise.load.label} {measure(noise.metric).name}: {noise.backend}"
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
 
 
@@ -134,9 +134,13 @@ def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     for point in dict.fromkeys(one.load for one in summary.comparison):
         if point in ranked:
             yield f"  {point.label:<5} {ranked[point]}"
-        pairs = [found for found in findings(summary, point) if found.metric == first]
-        for found in pairs if len(pairs) <= most_pairs else ():
-            yield f"        {sentence(found)}" if point in ranked else f"  {point.label:<5} {sentence(found)}"
+        pairs = [finding for finding in findings(summary, point) if finding.metric == first]
+        for finding in pairs if len(pairs) <= most_pairs else ():
+            yield (
+                f"        {sentence(finding)}"
+                if point in ranked
+                else f"  {point.label:<5} {sentence(finding)}"
+            )
     for metric in metrics(summary)[1:]:
         by_line: dict[str, list[str]] = {}
         for point, line in rank_lines(summary, metric):
@@ -145,11 +149,11 @@ def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
             yield f"  {measure(metric).name} {' '.join(points)}: {line}"
 
 
-def sentence(found: Finding) -> str:
-    a, b = plain(found.a, 40), plain(found.b, 40)
-    if found.word in ("faster", "slower"):
-        return f"{a} is {found.word} than {b}, {found.times}"
-    if found.word == "same":
-        return f"{a} and {b} are the same within noise, {found.times}"
-    why = found.why.partition(": ")[2] if found.times else found.why  # the interval is not said again
-    return f"{a} and {b}: {found.word}, {why}"
+def sentence(finding: Finding) -> str:
+    a, b = plain(finding.a, 40), plain(finding.b, 40)
+    if finding.word in ("faster", "slower"):
+        return f"{a} is {finding.word} than {b}, {finding.times}"
+    if finding.word == "same":
+        return f"{a} and {b} are the same within noise, {finding.times}"
+    why = finding.why.partition(": ")[2] if finding.times else finding.why  # the interval is not said again
+    return f"{a} and {b}: {finding.word}, {why}"

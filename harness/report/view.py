@@ -56,7 +56,7 @@ class Row:
         whole = path.partition(".")[0]
         reasons = (cell.nulls for cell in self.usable)
         return next(
-            (found for nulls in reasons if (found := nulls.get(path) or nulls.get(whole))), "not reported"
+            (reason for nulls in reasons if (reason := nulls.get(path) or nulls.get(whole))), "not reported"
         )
 
 
@@ -68,7 +68,7 @@ class Group:
 
 def groups(summary: Summary) -> list[Group]:
     """By load point, closed loop before open; rows in the order in which the backends were first measured."""
-    estimates = [one for one in summary.estimates if one.method == "pooled"]
+    estimates = [estimate for estimate in summary.estimates if estimate.method == "pooled"]
     return [
         Group(point, tuple(_rows(point, summary.cells, estimates)))
         for point in sorted({cell.point for cell in summary.cells})
@@ -79,8 +79,14 @@ def _rows(point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Est
     here = [cell for cell in cells if cell.point == point]
     for label in dict.fromkeys(cell.label for cell in here):
         mine = tuple(cell for cell in here if cell.label == label)
-        known = [one for one in estimates if (one.label, one.load) == (label, point) and one.runs > 1]
-        yield Row(label, mine, {one.metric: one.whole for one in known if one.whole is not None})
+        known = [
+            estimate
+            for estimate in estimates
+            if (estimate.label, estimate.load) == (label, point) and estimate.runs > 1
+        ]
+        yield Row(
+            label, mine, {estimate.metric: estimate.whole for estimate in known if estimate.whole is not None}
+        )
 
 
 def labels(summary: Summary) -> list[str]:
@@ -90,10 +96,10 @@ def labels(summary: Summary) -> list[str]:
 
 def first_cells(summary: Summary) -> dict[str, CellResult]:
     """By label, the cell that says what is the same in all cells of a backend: title, track, version."""
-    found: dict[str, CellResult] = {}
+    cells: dict[str, CellResult] = {}
     for cell in summary.cells:
-        found.setdefault(cell.label, cell)
-    return found
+        cells.setdefault(cell.label, cell)
+    return cells
 
 
 def repeats_words(summary: Summary) -> str:

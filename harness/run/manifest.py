@@ -83,16 +83,16 @@ class ManifestWriter:
     @classmethod
     def resumed(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
         """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
-        found = folder.read_manifest()
-        if found.scenario_sha256 != files.fingerprint(prepared.scenario):
+        manifest = folder.read_manifest()
+        if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
             raise _changed(f"scenario '{prepared.scenario.name}'", folder)
         for label, ref in zip(prepared.labels, prepared.backends, strict=True):
-            entry = found.backends.get(label)
+            entry = manifest.backends.get(label)
             if entry is None or entry.definition_sha256 != definition_key(ref.definition):
                 raise _changed(f"backend '{label}'", folder)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         document = replace(
-            found, resumed_utc=(*found.resumed_utc, now), failures=(), warnings=_about(prepared.source)
+            manifest, resumed_utc=(*manifest.resumed_utc, now), failures=(), warnings=_about(prepared.source)
         )
         return cls(folder, document, prepared)
 
@@ -104,8 +104,8 @@ class ManifestWriter:
         """`noise_key`: of run/noise.py, under which this backend's floor is kept."""
         self._change(label, engine=dict(facts), noise_key=noise_key)
         if floors := noise.stored(noise_key):
-            found = {**(self.document.noise_floor or {}), label: floors}
-            self.document = replace(self.document, noise_floor=found)
+            floor = {**(self.document.noise_floor or {}), label: floors}
+            self.document = replace(self.document, noise_floor=floor)
         self._warn_of_other_place(label, engine_version(facts))
         self.write()
 
@@ -119,13 +119,13 @@ class ManifestWriter:
         index = self._prepared.labels.index(label)
         if tuned := self._prepared.backends[index].tuned:
             place = Place.of(self._prepared, index, self.document.host)
-            if found := list(elsewhere(tuned.provenance, place, version)):
-                text = f"{label} was tuned for {'; '.join(found)}"
+            if differences := list(elsewhere(tuned.provenance, place, version)):
+                text = f"{label} was tuned for {'; '.join(differences)}"
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
-    def probed(self, label: str, found: ProbeCount) -> None:
+    def probed(self, label: str, count: ProbeCount) -> None:
         """The whole of it lies in its own file."""
-        self._change(label, probe=found)
+        self._change(label, probe=count)
         self.write()
 
     def warn(self, warning: RunWarning) -> None:
@@ -174,17 +174,17 @@ def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
     """What of a file was not used as it stands."""
     if source is None:
         return ()
-    found = []
+    parts = []
     if skipped := source.skipped:
         left_out = sum(skipped.values())
         lines = source.lines if isinstance(source, Trace) else left_out + len(source)
         reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
         text = f"{source.source}: {left_out} of {lines} lines left out: {reasons}"
-        found.append(notices.FILE_LINES_LEFT_OUT.warning(text))
+        parts.append(notices.FILE_LINES_LEFT_OUT.warning(text))
     if isinstance(source, Trace) and source.remarks:
         changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
-        found.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
-    return tuple(found)
+        parts.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
+    return tuple(parts)
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:

@@ -70,9 +70,9 @@ def store(floors: Mapping[str, Iterable[Noise]]) -> None:
     content = _read()
     for name, entries in floors.items():
         kept = dict(stored(name))
-        for one in entries:
-            load = one.load.label
-            kept[load] = {**kept.get(load, {}), one.metric: one.outer}
+        for entry in entries:
+            load = entry.load.label
+            kept[load] = {**kept.get(load, {}), entry.metric: entry.outer}
         content[name] = kept
     target = path()
     try:

@@ -85,5 +85,5 @@ def probes(block: Block, repeats: int, measured: Callable[[], Sequence[CellResul
             wanted = long_probe(wanted, repeats)
         if wanted.name not in {cell.cell for cell in measured()}:
             yield wanted
-        found = next(cell for cell in measured() if cell.cell == wanted.name)
-        search.told(tried, kept=kept_limits(found))
+        measured_cell = next(cell for cell in measured() if cell.cell == wanted.name)
+        search.told(tried, kept=kept_limits(measured_cell))

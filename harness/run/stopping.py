@@ -82,11 +82,13 @@ class Stopping:
             begin = end
             self._write(repeats=end if end in looks else 0)
             if end in looks:
-                found = stand()
-                needed = found.needed
-                self._tell(found, end)
+                standing = stand()
+                needed = standing.needed
+                self._tell(standing, end)
                 if not needed:
-                    self._stop("unlikely" if found.unlikely else "no-figure" if found.hopeless else "decided")
+                    self._stop(
+                        "unlikely" if standing.unlikely else "no-figure" if standing.hopeless else "decided"
+                    )
                     return
         self._stop("max-repeats")
 
@@ -107,13 +109,13 @@ class Stopping:
     def _spent_s(self) -> float:
         return time.monotonic() - self._began_s
 
-    def _tell(self, found: Stand, repeats: int) -> None:
-        left_s = self._cost(self._step(repeats, self._prepared.looks[-1], found.needed))
+    def _tell(self, standing: Stand, repeats: int) -> None:
+        left_s = self._cost(self._step(repeats, self._prepared.looks[-1], standing.needed))
         budget_s = self._prepared.options.budget_s
         if left_s is not None and budget_s is not None:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
         left = f", about {_duration(left_s)} left at most" if left_s else ""
-        self.progress = f"{found.words}{left}"
+        self.progress = f"{standing.words}{left}"
         self._ui.note(f"after {repeats} repeats: {self.progress}")
 
     def _stop(self, reason: str) -> None:

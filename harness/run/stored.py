@@ -118,5 +118,5 @@ class Stored:
             for label, backend in self.manifest.document.backends.items()
         }
         noise.store(
-            {key: [one for one in measured if one.backend == name] for name, key in keys.items() if key}
+            {key: [entry for entry in measured if entry.backend == name] for name, key in keys.items() if key}
         )

@@ -63,13 +63,13 @@ def histogram_increase(
     before: Mapping[str, Histogram], after: Mapping[str, Histogram]
 ) -> dict[str, HistogramIncrease]:
     """What was observed in between, by name; JSON has no infinite bound, so the last one is null."""
-    found = {}
+    increases = {}
     for name, now in after.items():
         then = before.get(name)
         if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it restarted
             then = {"buckets": [], "sum": 0.0, "count": 0.0}
         had = dict(then["buckets"])
-        found[name] = HistogramIncrease(
+        increases[name] = HistogramIncrease(
             buckets=tuple(
                 (None if math.isinf(bound) else bound, count - had.get(bound, 0.0))
                 for bound, count in now["buckets"]
@@ -77,4 +77,4 @@ def histogram_increase(
             sum=(now["sum"] or 0.0) - (then["sum"] or 0.0),
             count=(now["count"] or 0.0) - (then["count"] or 0.0),
         )
-    return found
+    return increases

@@ -112,20 +112,20 @@ def _memory_bytes() -> int | None:
 def is_this_machine(hostname: str) -> bool:
     """Whether an address is one of ours, or of a container of ours; False where that cannot be found out."""
     try:
-        found = {
+        addresses = {
             ip_address(info[4][0]) for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)
         }
     except (OSError, ValueError):
         return False
-    return any(one.is_loopback or one.is_unspecified or _is_ours(one) for one in found)
+    return any(address.is_loopback or address.is_unspecified or _is_ours(address) for address in addresses)
 
 
 def _is_ours(wanted: IPv4Address | IPv6Address) -> bool:
     for name, addresses in psutil.net_if_addrs().items():
-        for one in addresses:
-            if one.family not in (socket.AF_INET, socket.AF_INET6) or not one.netmask:
+        for address in addresses:
+            if address.family not in (socket.AF_INET, socket.AF_INET6) or not address.netmask:
                 continue
-            own = ip_interface(f"{one.address.partition('%')[0]}/{_bits(one.netmask)}")
+            own = ip_interface(f"{address.address.partition('%')[0]}/{_bits(address.netmask)}")
             if wanted == own.ip or (name.startswith(_BRIDGES) and wanted in own.network):
                 return True
     return False

@@ -89,13 +89,13 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def _sampled(sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int | None = None) -> Sampled:
     """Times of failures become seconds from the first request."""
-    found = {}
+    samples = {}
     for name, facts in sources.items():
         fields = asdict(facts)
         since = fields.pop("failing_since_ns")
         failing_since_s = None if since is None or t0_ns is None else (since - t0_ns) / 1e9
-        found[name] = SampledSource(**fields, failing_since_s=failing_since_s)
-    return Sampled(wanted=True, problem=problem, sources=found)
+        samples[name] = SampledSource(**fields, failing_since_s=failing_since_s)
+    return Sampled(wanted=True, problem=problem, sources=samples)
 
 
 def read_spill(folder: Path, t0_ns: int) -> Telemetry:

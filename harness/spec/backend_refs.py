@@ -47,10 +47,10 @@ def _check_tunable(definition: Backend, where: str) -> None:
             raise SpecError("is not a key of [engine.values]", where=place, hint=nearest(key, kinds))
         if isinstance(given, Range) and not (0 < given.least <= given.most and given.factor > 1):
             raise SpecError("needs 0 < least <= most and a factor above 1", where=place)
-        found = candidates(given)
-        if wrong := [value for value in found if type(value) is not kinds[key]]:
+        values = candidates(given)
+        if wrong := [value for value in values if type(value) is not kinds[key]]:
             raise SpecError(f"{wrong[0]!r} is not of the type that '{key}' has", where=place)
-        if len(set(found)) < 2:
+        if len(set(values)) < 2:
             raise SpecError("needs two different candidates", where=place)
 
 

@@ -13,13 +13,13 @@ def read_schemas(folder: str) -> dict[str, dict[str, object]]:
     Raises SpecError for a folder without schemas, or a file that holds none.
     """
     root = Path(folder).expanduser() if folder else paths.shipped("workloads") / "schemas"
-    found = {
+    by_name = {
         path.relative_to(root).with_suffix("").as_posix(): _read(path)
         for path in sorted(root.rglob("*.json"))
     }
-    if not found:
+    if not by_name:
         raise SpecError("no *.json file in this folder", where=str(root), hint="see prompts.schemas")
-    return found
+    return by_name
 
 
 def _read(path: Path) -> dict[str, object]:

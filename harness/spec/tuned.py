@@ -68,10 +68,10 @@ def load_tuned(path: Path) -> Tuned:
             "no tuned variant", where=str(path), hint="`bench tune BACKEND --scenario NAME --budget 10m`"
         )
     table = files.read_toml(path)
-    found = table.get(VARIANT)
-    if not isinstance(found, dict):
+    variant = table.get(VARIANT)
+    if not isinstance(variant, dict):
         raise SpecError("has no table [tuned]: not written by `bench tune`", where=str(path))
-    return build(Tuned, found, f"{path}:{VARIANT}")
+    return build(Tuned, variant, f"{path}:{VARIANT}")
 
 
 def as_toml(tuned: Tuned) -> str:

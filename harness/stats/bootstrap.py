@@ -86,10 +86,10 @@ def _all_and_draws(pool: Pool, share: float, resamples: int, seed: int) -> Float
     return pool.quantiles(share, np.vstack([np.ones(runs, np.int64), draws]))
 
 
-def _log_shift(found: Floats, runs: int, resamples: int, seed: int) -> Shift | None:
-    if not np.isfinite(found).all() or (found <= 0).any():
+def _log_shift(logs: Floats, runs: int, resamples: int, seed: int) -> Shift | None:
+    if not np.isfinite(logs).all() or (logs <= 0).any():
         return None
-    estimate, *drawn = np.log(found)
+    estimate, *drawn = np.log(logs)
     _, shares = draws_of(runs, resamples, seed)
     mean = float(np.average(drawn, weights=shares))
     variance = float(np.average((np.asarray(drawn) - mean) ** 2, weights=shares))

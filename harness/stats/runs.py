@@ -29,9 +29,9 @@ class Shift:
     @classmethod
     def of_mean(cls, values: Floats) -> Self:
         """Needs two values or more."""
-        found, count = values.tolist(), len(values)  # of a few runs: numpy would take ten times as long
-        mean = math.fsum(found) / count
-        variance = math.fsum((value - mean) ** 2 for value in found) / (count - 1)
+        numbers, count = values.tolist(), len(values)  # of a few runs: numpy would take ten times as long
+        mean = math.fsum(numbers) / count
+        variance = math.fsum((value - mean) ** 2 for value in numbers) / (count - 1)
         return cls(mean, (variance / count) ** 0.5, count - 1)
 
     @classmethod
@@ -44,13 +44,13 @@ class Shift:
         return cls.between(cls.of_mean(a), cls.of_mean(b))
 
     @classmethod
-    def between(cls, one: Self, two: Self) -> Self:
+    def between(cls, first: Self, second: Self) -> Self:
         """Of independent estimates; Welch–Satterthwaite degrees of freedom."""
-        variance = one.error**2 + two.error**2
-        spread = one.error**4 / one.freedom + two.error**4 / two.freedom
+        variance = first.error**2 + second.error**2
+        spread = first.error**4 / first.freedom + second.error**4 / second.freedom
         # Without any spread on either side the smaller sample decides.
-        freedom = variance**2 / spread if spread > 0 else min(one.freedom, two.freedom)
-        return cls(one.estimate - two.estimate, variance**0.5, freedom)
+        freedom = variance**2 / spread if spread > 0 else min(first.freedom, second.freedom)
+        return cls(first.estimate - second.estimate, variance**0.5, freedom)
 
     def interval(self, confidence: float = 0.95) -> Interval:
         reach = t_quantile((1 + confidence) / 2, self.freedom) * self.error
@@ -131,7 +131,7 @@ class Either:
 
 def hull(intervals: Sequence[Interval]) -> Interval:
     """From the lowest end to the highest, with the first one's estimate."""
-    low, high = min(one.low for one in intervals), max(one.high for one in intervals)
+    low, high = min(interval.low for interval in intervals), max(interval.high for interval in intervals)
     return Interval(low, intervals[0].estimate, high)
 
 

@@ -115,8 +115,10 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-            found = value.get("schema") if isinstance(value, dict) else None
-            raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=str(path))
+            version = value.get("schema") if isinstance(value, dict) else None
+            raise SpecError(
+                f"schema {version!r} is not {SCHEMA}, the one this version reads", where=str(path)
+            )
         return value
 
     def write_manifest(self, manifest: Manifest) -> None:
@@ -207,10 +209,10 @@ class RunFolder:
         answers = sorted(self.path.glob("agreement/backends/*.json"))
         if not answers:
             return None, {}
-        found = {
+        by_label = {
             path.stem: self._read_as(f"agreement/backends/{path.name}", AskedBackend) for path in answers
         }
-        return self.read_json("agreement/questions.json"), found
+        return self.read_json("agreement/questions.json"), by_label
 
     def cell_path(self, cell: str) -> Path:
         return self.path / "cells" / cell
@@ -310,15 +312,15 @@ def open_run(name: str, results: Path) -> RunFolder:
     if not name:
         raise SpecError("the name of a run is empty", where="RUN", hint=hint)
     direct = Path(name)
-    found = paths.entry(direct)
-    if found == "folder":
+    entry = paths.entry(direct)
+    if entry == "folder":
         return RunFolder(direct)
     matches = _beginning_with(direct, results)
     if len(matches) == 1:
         return RunFolder(matches[0])
     if matches:
         raise SpecError(f"matches several runs: {', '.join(path.name for path in matches)}", where=name)
-    what = "no such run" if found is None else "is a file, not the folder of a run"
+    what = "no such run" if entry is None else "is a file, not the folder of a run"
     raise SpecError(what, where=name, hint=hint)
 
 

@@ -35,8 +35,8 @@ def _entry(line: str, where: str) -> HistoryEntry:
     except BadDocumentError:
         raise SpecError("not a line of JSON", where=where, hint=_HINT) from None
     if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
-        found = entry.get("schema") if isinstance(entry, dict) else None
-        raise SpecError(f"schema {found!r} is not {SCHEMA}, the one this version reads", where=where)
+        version = entry.get("schema") if isinstance(entry, dict) else None
+        raise SpecError(f"schema {version!r} is not {SCHEMA}, the one this version reads", where=where)
     try:
         return from_json(entry, HistoryEntry)
     except ValueError as error:

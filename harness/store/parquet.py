@@ -170,12 +170,12 @@ class Source:
 
     def distinct(self, name: str) -> list[str]:
         """In the order of their first row."""
-        found = self.connected.execute(
+        rows = self.connected.execute(
             f"select {name}::varchar from read_parquet($1, file_row_number = true) "
             "group by 1 order by min(file_row_number)",
             [str(self.path)],
         )
-        return [row[0] for row in found.fetchall()]
+        return [row[0] for row in rows.fetchall()]
 
 
 @contextmanager

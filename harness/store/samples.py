@@ -39,8 +39,8 @@ def read_telemetry(folder: Path) -> Telemetry:
         }
         frames = list(source.groups(wanted)) if names else []
     codes, at_ns, values = (
-        np.concatenate([np.zeros(0, kind), *found])
-        for kind, found in (
+        np.concatenate([np.zeros(0, kind), *part])
+        for kind, part in (
             (np.int32, [parquet.codes_of(frame["series"]) for frame in frames]),
             (np.int64, [frame["at_ns"].to_numpy(np.int64) for frame in frames]),
             (np.float64, [frame["value"].to_numpy() for frame in frames]),

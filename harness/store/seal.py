@@ -81,9 +81,9 @@ def faults(folder: Path) -> tuple[int, list[Fault]] | None:
     if not (folder / FILE).exists():
         return None
     sums = _read(folder)
-    found = [Fault(name, what) for name in sums if (what := _fault(folder, name, sums, None)) is not None]
-    found += [Fault(name, "was not written by bench") for name in _data_files(folder) if name not in sums]
-    return len(sums), sorted(found, key=lambda fault: fault.path)
+    damage = [Fault(name, what) for name in sums if (what := _fault(folder, name, sums, None)) is not None]
+    damage += [Fault(name, "was not written by bench") for name in _data_files(folder) if name not in sums]
+    return len(sums), sorted(damage, key=lambda fault: fault.path)
 
 
 def sha256_of(data: bytes) -> str:
@@ -126,9 +126,9 @@ def _data_files(folder: Path) -> Iterator[str]:
 
 def _read(folder: Path) -> Sums:
     try:
-        found = read_document((folder / FILE).read_bytes())
-        sums: Sums = found["files"]
-        whole = found["sha256"] == _own_sum(sums) and _is_sums(sums)
+        document = read_document((folder / FILE).read_bytes())
+        sums: Sums = document["files"]
+        whole = document["sha256"] == _own_sum(sums) and _is_sums(sums)
     except (OSError, ValueError, KeyError, TypeError):
         whole = False
     if not whole:
@@ -140,14 +140,14 @@ def _read(folder: Path) -> Sums:
     return sums
 
 
-def _is_sums(found: object) -> bool:
+def _is_sums(document: object) -> bool:
     """And every name is one of a file in the folder: whoever sent it may have made the checksums as well."""
-    return isinstance(found, dict) and all(
+    return isinstance(document, dict) and all(
         isinstance(sums, list)
         and all(isinstance(one, str) for one in sums)
         and not Path(name).is_absolute()
         and ".." not in Path(name).parts
-        for name, sums in found.items()
+        for name, sums in document.items()
     )
 
 

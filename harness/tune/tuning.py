@@ -120,19 +120,19 @@ def _point(load: Load, given: float | None) -> LoadPoint:
 def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
     """Candidates by key, without keys that the command line sets and threads that this machine lacks."""
     ref, fixed = prepared.backends[0], prepared.options.engine_values
-    found = {
+    keys = {
         key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key not in fixed
     }
-    if "threads" in found:
+    if "threads" in keys:
         cpus = len(os.sched_getaffinity(0))
-        found["threads"] = tuple(value for value in found["threads"] if int(value) <= cpus)
-    if not found:
+        keys["threads"] = tuple(value for value in keys["threads"] if int(value) <= cpus)
+    if not keys:
         raise SpecError(
             "declares no [engine.tunable]",
             where=f"backend {ref.label}",
             hint="a table [engine.tunable] in its definition: docs/adding-an-engine.md",
         )
-    return found
+    return keys
 
 
 def _folder(prepared: Prepared) -> Path:
@@ -234,10 +234,10 @@ class _Session:
 
     def _verdict(self, summary: Summary) -> tuple[str, str]:
         """Of tuned against default."""
-        for found in summary.comparison:
-            if found.metric == self._trials.metric:
-                turned = {"faster": "slower", "slower": "faster"}.get(found.verdict, found.verdict)
-                return (turned if found.a == self._ref.label else found.verdict), found.why
+        for finding in summary.comparison:
+            if finding.metric == self._trials.metric:
+                turned = {"faster": "slower", "slower": "faster"}.get(finding.verdict, finding.verdict)
+                return (turned if finding.a == self._ref.label else finding.verdict), finding.why
         return "not comparable", "one of both could not be measured"
 
     def _provenance(self, spent_s: float) -> Provenance:

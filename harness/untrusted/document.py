@@ -19,12 +19,12 @@ class BadDocumentError(ValueError):
 def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
     """`hidden` takes credentials out of every text. A number that no machine word holds is None."""
     try:
-        found = json.loads(data if isinstance(data, str) else data.decode("utf-8-sig"))
+        document = json.loads(data if isinstance(data, str) else data.decode("utf-8-sig"))
     except RecursionError:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels") from None
     except ValueError as error:
         raise BadDocumentError(f"not JSON: {error}") from None
-    return _clean(found, hidden, DEEPEST)
+    return _clean(document, hidden, DEEPEST)
 
 
 def read_tables(text: str) -> dict[str, object]:
@@ -33,11 +33,11 @@ def read_tables(text: str) -> dict[str, object]:
     Raises tomllib.TOMLDecodeError as well.
     """
     try:
-        found = tomllib.loads(text)
+        tables = tomllib.loads(text)
     except RecursionError:
         raise BadDocumentError(f"nested deeper than {DEEPEST} levels") from None
-    _check(found, "", DEEPEST)
-    return found
+    _check(tables, "", DEEPEST)
+    return tables
 
 
 def _check(value: Any, place: str, levels: int) -> None:

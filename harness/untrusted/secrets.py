@@ -13,8 +13,8 @@ class Secrets:
     """Finds the given credentials in any casing and in the usual encodings."""
 
     def __init__(self, credentials: Iterable[str] = ()) -> None:
-        found = {form.lower() for one in credentials if len(one) >= _SHORTEST for form in _spellings(one)}
-        self._forms = tuple(sorted(found, key=len, reverse=True))
+        spellings = {form.lower() for one in credentials if len(one) >= _SHORTEST for form in _spellings(one)}
+        self._forms = tuple(sorted(spellings, key=len, reverse=True))
         self._pattern = re.compile("|".join(map(re.escape, self._forms)), re.IGNORECASE)
 
     def hidden(self, text: str) -> str:

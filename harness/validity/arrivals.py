@@ -48,13 +48,15 @@ def _rate_missed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
-    found = compare_cell(cell.records.requests, cell.load, cell.requested)
-    if found and found.verdict == "differs" and found.limits and found.achieved:
-        names = (known(found.reason) or "").split(", ")
-        limits = ", ".join("{} {:.3g} to {:.3g}".format(TITLES[name], *found.limits[name]) for name in names)
+    comparison = compare_cell(cell.records.requests, cell.load, cell.requested)
+    if comparison and comparison.verdict == "differs" and comparison.limits and comparison.achieved:
+        names = (known(comparison.reason) or "").split(", ")
+        limits = ", ".join(
+            "{} {:.3g} to {:.3g}".format(TITLES[name], *comparison.limits[name]) for name in names
+        )
         yield Violation(
-            ", ".join(f"{TITLES[name]} {found.achieved[name]:.3g}" for name in names),
-            f"{limits} ({found.against})",
+            ", ".join(f"{TITLES[name]} {comparison.achieved[name]:.3g}" for name in names),
+            f"{limits} ({comparison.against})",
         )
 
 

@@ -125,7 +125,9 @@ def of_cell(error: Exception) -> Notice:
 
 def left_out(warnings: Iterable[RunWarning]) -> list[RunWarning]:
     """Those of cells that could not be read, so that figures are of fewer."""
-    return [one for one in warnings if one.code in (IssueCode.CELL_DAMAGED, IssueCode.CELL_UNREADABLE)]
+    return [
+        warning for warning in warnings if warning.code in (IssueCode.CELL_DAMAGED, IssueCode.CELL_UNREADABLE)
+    ]
 
 
 NOTICES: Mapping[IssueCode, Notice] = MappingProxyType(

@@ -69,8 +69,8 @@ def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
         return sure.cause, sure.code
     order: tuple[Cause, ...] = ("client", "machine", "engine")
     for cause in order:
-        if found := next((rule for rule in rules if rule.cause == cause), None):
-            return cause, found.code
+        if matching := next((rule for rule in rules if rule.cause == cause), None):
+            return cause, matching.code
     return ("work", codes[0]) if codes else None
 
 

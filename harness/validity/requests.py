@@ -55,13 +55,13 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
     """Where nothing was answered, `too-few-samples` says all there is to say."""
-    found = amount(cell.records.requests, cell.facts.minimum)
-    if found.is_enough or not found.answers:
+    measured = amount(cell.records.requests, cell.facts.minimum)
+    if measured.is_enough or not measured.answers:
         return
-    needed = found.requests_needed
+    needed = measured.requests_needed
     yield Violation(
-        f"{found.answers} answers in {found.seconds:.1f} s",
-        f"{found.min_answers} answers in {found.min_seconds:g} s",
+        f"{measured.answers} answers in {measured.seconds:.1f} s",
+        f"{measured.min_answers} answers in {measured.min_seconds:g} s",
         f"measure longer: --requests {needed}" if needed else None,
     )
 

@@ -72,11 +72,11 @@ class Rule:
     certain: bool = False
 
     def reasons(self, cell: Evidence) -> Iterator[Reason]:
-        for found in self.find(cell):
+        for violation in self.find(cell):
             yield Reason(
                 self.code,
-                found.verdict or self.verdicts[0],
-                found.measured,
-                found.limit or self.limit,
-                found.hint or self.hint,
+                violation.verdict or self.verdicts[0],
+                violation.measured,
+                violation.limit or self.limit,
+                violation.hint or self.hint,
             )

@@ -23,21 +23,21 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
 
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
     """A burst that the scenario declares is its point, and told as a note."""
-    found, _ = synchrony(cell.records.requests, cell.load)
-    if found is not None and found.in_bursts and cell.load.start_declared != "together":
+    result, _ = synchrony(cell.records.requests, cell.load)
+    if result is not None and result.in_bursts and cell.load.start_declared != "together":
         yield Violation(
-            f"synchrony {found.index:.2f}: sends come in bursts of about {found.burst:g}",
-            f"{found.limit:.2f}",
+            f"synchrony {result.index:.2f}: sends come in bursts of about {result.burst:g}",
+            f"{result.limit:.2f}",
         )
 
 
 def _few_waves(cell: Evidence) -> Iterator[Violation]:
-    found = waves(cell.records.requests, cell.load)
-    if found is not None and found.measured < found.needed:
+    counted = waves(cell.records.requests, cell.load)
+    if counted is not None and counted.measured < counted.needed:
         yield Violation(
-            f"{found.measured:.3g} waves of answers whose times vary by {found.cv:.0%}",
-            f"{found.needed:.3g} waves",
-            f"requests/s may be too high: --requests {found.requests_needed} would do",
+            f"{counted.measured:.3g} waves of answers whose times vary by {counted.cv:.0%}",
+            f"{counted.needed:.3g} waves",
+            f"requests/s may be too high: --requests {counted.requests_needed} would do",
         )
 
 

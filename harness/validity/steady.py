@@ -26,8 +26,8 @@ def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     for cell in cells:
         if cell.steady_state.state == "ramp kept":
             ramps.setdefault(cell.point, []).append(cell)
-    for found in ramps.values():
-        worst = max(found, key=lambda cell: cell.steady_state.ramp_requests or 0)
+    for ramp in ramps.values():
+        worst = max(ramp, key=lambda cell: cell.steady_state.ramp_requests or 0)
         steady = worst.steady_state
         more = steady.ramp_requests
         enough = worst.requests.warmup + more if more else "more"

@@ -25,10 +25,10 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
 
 
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
-    found = tokens_of_first_events(cell.records)
-    if found is None:
+    first = tokens_of_first_events(cell.records)
+    if first is None:
         return
-    tokens, low = found
+    tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
         yield Violation(
             f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {low:.0%} low"

@@ -26,11 +26,11 @@ def _valid(cell: Evidence) -> Iterator[tuple[float, Violation]]:
 
 
 def _ignored(cell: Evidence) -> Iterator[Violation]:
-    return (found for rate, found in _valid(cell) if rate < IGNORED)
+    return (violation for rate, violation in _valid(cell) if rate < IGNORED)
 
 
 def _invalid(cell: Evidence) -> Iterator[Violation]:
-    return (found for rate, found in _valid(cell) if rate >= IGNORED)
+    return (violation for rate, violation in _valid(cell) if rate >= IGNORED)
 
 
 def _cut(cell: Evidence) -> Iterator[Violation]:

@@ -65,15 +65,15 @@ class Container:
     # Docker's own JSON, of which a few keys are used.
     def attributes(self) -> dict[str, Any]:
         """As `docker inspect` has them."""
-        found = self._daemon.inspect(self._find())
-        if found is None:
+        attributes = self._daemon.inspect(self._find())
+        if attributes is None:
             raise SetupError("its container is gone", where=self._project)
-        return found
+        return attributes
 
     def _state(self) -> _State | None:
         container = self._find()
-        found = self._daemon.inspect(container) if container else None
-        return msgspec.convert(found["State"], _State) if found else None
+        attributes = self._daemon.inspect(container) if container else None
+        return msgspec.convert(attributes["State"], _State) if attributes else None
 
     def _find(self) -> str:
         """Its id; "" before Compose has made it."""

@@ -89,8 +89,8 @@ class Daemon:
     def containers(self, *labels: str) -> dict[str, dict[str, str]]:
         """Ids and labels of those that have all `labels` (`NAME` or `NAME=VALUE`), running or not."""
         with _answering(self.host):
-            found = self.client.api.containers(all=True, filters={"label": list(labels)})
-        return {container["Id"]: container["Labels"] for container in found}
+            containers = self.client.api.containers(all=True, filters={"label": list(labels)})
+        return {container["Id"]: container["Labels"] for container in containers}
 
     def inspect(self, container_id: str) -> dict[str, Any] | None:
         """None when there is no such container (any more)."""
@@ -115,10 +115,10 @@ class Daemon:
         """Its containers and network; named volumes are caches and stay. False when there was nothing."""
         import docker
 
-        found = False
+        removed = False
         with _answering(self.host):
             for container in self.containers(f"{PROJECT}={project}"):
-                found = True
+                removed = True
                 try:
                     self.client.api.stop(container, timeout=grace_s)
                     self.client.api.remove_container(container, v=True, force=True)
@@ -128,12 +128,12 @@ class Daemon:
                     if error.status_code != 409:  # its removal is in progress
                         raise
             for network in self.client.networks.list(filters={"label": f"{PROJECT}={project}"}):
-                found = True
+                removed = True
                 try:
                     network.remove()
                 except docker.errors.NotFound:
                     continue
-        return found
+        return removed
 
 
 @contextmanager

@@ -196,9 +196,9 @@ def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
 
     A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie beside each other.
     """
-    if found := _HUB_SNAPSHOT.search(str(weights)):
-        root = Path(str(weights)[: found.end(1)])
-        return f"{MODELS}/{found[1]}/{found[2]}", _bind(root, f"{MODELS}/{found[1]}")
+    if match := _HUB_SNAPSHOT.search(str(weights)):
+        root = Path(str(weights)[: match.end(1)])
+        return f"{MODELS}/{match[1]}/{match[2]}", _bind(root, f"{MODELS}/{match[1]}")
     if _SHARD.search(weights.name):
         return f"{MODELS}/{weights.name}", _bind(weights.parent, MODELS)
     return f"{MODELS}/{weights.name}", _bind(weights, f"{MODELS}/{weights.name}")

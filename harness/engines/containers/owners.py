@@ -38,12 +38,12 @@ class Running:
 
 def running(daemon: Daemon, engine: str = "") -> list[Running]:
     """Containers that this machine's harnesses started: of one engine and its variants, or all."""
-    found = []
+    containers = []
     for container, told in daemon.containers(f"{OURS}host={platform.node()}").items():
         if engine in ("", told[ENGINE], told[ENGINE].partition("@")[0]):
             kept, url = told.get(KEPT) == "yes", _url(daemon, container)
-            found.append(Running(told[ENGINE], container, told.get(PROJECT, ""), kept, url))
-    return found
+            containers.append(Running(told[ENGINE], container, told.get(PROJECT, ""), kept, url))
+    return containers
 
 
 def _url(daemon: Daemon, container_id: str) -> str | None:
@@ -58,19 +58,19 @@ def _url(daemon: Daemon, container_id: str) -> str | None:
 def clear(daemon: Daemon) -> list[str]:
     """Removes what dead harnesses of this machine left; sentences about that, and about live neighbours."""
     remarks = []
-    for found in daemon.containers(ENGINE).values():
-        engine, project = found[ENGINE], found.get(PROJECT, "")
-        if found.get(f"{OURS}host") != platform.node():
+    for container in daemon.containers(ENGINE).values():
+        engine, project = container[ENGINE], container.get(PROJECT, "")
+        if container.get(f"{OURS}host") != platform.node():
             remarks.append(
                 f"{engine} of another machine's bench runs on this Docker: both measurements suffer"
             )
-        elif found.get(KEPT) == "yes":
+        elif container.get(KEPT) == "yes":
             remarks.append(
                 f"{engine}, started with `bench up`, runs on this machine at the same time: "
                 f"its work adds to what is measured (`bench down {engine}` stops it)"
             )
-        elif _alive(found):
-            if (pid := found[f"{OURS}bench"]) != str(os.getpid()):
+        elif _alive(container):
+            if (pid := container[f"{OURS}bench"]) != str(os.getpid()):
                 remarks.append(
                     f"another bench (pid {pid}) runs {engine} on this machine at the same time: "
                     "both measurements suffer"
@@ -80,10 +80,10 @@ def clear(daemon: Daemon) -> list[str]:
     return remarks
 
 
-def _alive(found: dict[str, str]) -> bool:
-    if found.get(f"{OURS}boot") != _boot():
+def _alive(labels: dict[str, str]) -> bool:
+    if labels.get(f"{OURS}boot") != _boot():
         return False
-    return str(born(int(found[f"{OURS}bench"]))) == found[f"{OURS}born"]
+    return str(born(int(labels[f"{OURS}bench"]))) == labels[f"{OURS}born"]
 
 
 def _boot() -> str:

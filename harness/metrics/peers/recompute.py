@@ -48,13 +48,13 @@ def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict
 
 
 def _figures(tool: Tool, answers: Answers) -> Iterator[Figure]:
-    for measure, found in tool.compute(answers).items():
+    for measure, value in tool.compute(answers).items():
         path, unit = HERE[measure]
-        if not isinstance(found, Sample):
-            yield Figure(measure, "", unit, path, found)
+        if not isinstance(value, Sample):
+            yield Figure(measure, "", unit, path, value)
             continue
         for name, share in STATISTICS.items():
-            yield Figure(measure, name, unit, f"{path}.{name}", _statistic(found, share, tool.percentile))
+            yield Figure(measure, name, unit, f"{path}.{name}", _statistic(value, share, tool.percentile))
 
 
 def _statistic(sample: Sample, share: float | None, method: Percentile) -> float | None:

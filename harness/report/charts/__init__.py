@@ -16,7 +16,7 @@ __all__ = ["Axis", "Chart", "Line", "Point", "charts"]
 
 def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
     """`samples` by cell name. Charts without a value are left out."""
-    found, order, values = groups(summary), labels(summary), Values(summary)
-    yield from distributions(found, samples, order)
-    yield from against_load(found, values, order)
-    yield from trade_offs(found, values, order)
+    load_groups, order, values = groups(summary), labels(summary), Values(summary)
+    yield from distributions(load_groups, samples, order)
+    yield from against_load(load_groups, values, order)
+    yield from trade_offs(load_groups, values, order)

@@ -68,8 +68,8 @@ def steps(low: float, high: float) -> tuple[tuple[float, str], ...]:
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * factor for factor in STEPS if size * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
-    found = [(first + count) * step for count in range(int((high - low) / step) + 2)]
-    return tuple((value, f"{value:.10g}") for value in found if value <= high * (1 + 1e-9))
+    values = [(first + count) * step for count in range(int((high - low) / step) + 2)]
+    return tuple((value, f"{value:.10g}") for value in values if value <= high * (1 + 1e-9))
 
 
 def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
@@ -78,9 +78,9 @@ def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
     Decades alone where they are many.
     """
     wide = high / low > WIDE
-    found = [
+    values = [
         factor * 10.0**power
         for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for factor in (DECADE[:1] if wide else DECADE)
     ]
-    return tuple((value, f"{value:g}") for value in found if low <= value <= high)
+    return tuple((value, f"{value:g}") for value in values if low <= value <= high)

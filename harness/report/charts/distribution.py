@@ -32,16 +32,18 @@ def _chart(
     metric: Metric, group: Group, samples: Mapping[str, Samples], order: Sequence[str]
 ) -> Iterator[Chart]:
     """Nothing where nothing valid was measured. Repeats are drawn beside their pool where there is room."""
-    found = {row.label: values for row in group.rows if (values := _values(row, samples, metric.name))}
-    if not found:
+    by_label = {row.label: values for row in group.rows if (values := _values(row, samples, metric.name))}
+    if not by_label:
         return
     charts = DISTRIBUTED[metric.name]
-    pooled = {label: np.sort(np.concatenate(values)) for label, values in found.items()}
+    pooled = {label: np.sort(np.concatenate(values)) for label, values in by_label.items()}
     lines = []
-    for label, repeats in found.items():
+    for label, repeats in by_label.items():
         index = order.index(label)
         if len(repeats) > 1 and len(order) <= WITH_REPEATS:
-            lines += [Line(label, index, _curve(np.sort(one), thin=True), "repeat") for one in repeats]
+            lines += [
+                Line(label, index, _curve(np.sort(latencies), thin=True), "repeat") for latencies in repeats
+            ]
         lines.append(Line(label, index, _curve(pooled[label])))
     yield Chart(
         name=f"{charts.stem}-cdf-{group.point.label}",
@@ -58,10 +60,10 @@ def _chart(
 
 
 def _values(row: Row, samples: Mapping[str, Samples], metric: str) -> list[Floats]:
-    found: list[Floats] = [
+    arrays: list[Floats] = [
         samples[cell.cell].latencies[metric] for cell in row.usable if cell.cell in samples
     ]
-    return [values for values in found if np.isfinite(values).any()]
+    return [values for values in arrays if np.isfinite(values).any()]
 
 
 def _curve(ordered: Floats, *, thin: bool = False) -> tuple[Point, ...]:

@@ -31,37 +31,37 @@ def against_load(groups: Sequence[Group], values: Values, order: Sequence[str]) 
 
 def series(groups: Sequence[Group], values: Values, of: Measure) -> Series:
     """Label → load → value."""
-    found: Series = {}
+    by_label: Series = {}
     for group in groups:
         for row in group.rows:
             if value := values.value(row, of):
-                found.setdefault(row.label, {})[group.point] = value
-    return found
+                by_label.setdefault(row.label, {})[group.point] = value
+    return by_label
 
 
 def _chart(
     of: Measure, kind: str, groups: Sequence[Group], values: Values, order: Sequence[str]
 ) -> Iterator[Chart]:
-    found, charts = series(groups, values, of), of.metric.charts
-    if not found or charts is None:
+    points, charts = series(groups, values, of), of.metric.charts
+    if not points or charts is None:
         return
     best = series(groups, values, measure(of.metric.ideal)) if of.metric.ideal else {}
     single = len(groups) == 1
     where = point_words(groups[0].point) if single else f"against {AXES[kind]}"
-    drawn = _rows(found, best, of, order) if single else _lines(found, best, of, groups, order)
+    drawn = _rows(points, best, of, order) if single else _lines(points, best, of, groups, order)
     x, y, lines = drawn
     yield Chart(
         name=f"{_stem(charts, of.statistic)}-load-{kind}",
         family="load",
         option=of.name,
         title=f"{of.heading}{', ' if single else ' '}{where}",
-        description=_description(found, of),
+        description=_description(points, of),
         x=x,
         y=y,
         lines=tuple(lines),
         reading="y" if single else "x",
         sideways=single,
-        bars=next((value.kind for by in found.values() for value in by.values() if value.kind), ""),
+        bars=next((value.kind for by in points.values() for value in by.values() if value.kind), ""),
         paper=of.statistic in charts.papers,
     )
 
@@ -72,14 +72,14 @@ def _stem(charts: Charts, statistic: str) -> str:
 
 
 def _lines(
-    found: Series, best: Series, of: Measure, groups: Sequence[Group], order: Sequence[str]
+    by_label: Series, best: Series, of: Measure, groups: Sequence[Group], order: Sequence[str]
 ) -> tuple[Axis, Axis, list[Line]]:
     lines = [
         Line(label, order.index(label), tuple(
             Point(point.value, value.middle, point.label, value.text(of), value.low, value.high)
             for point, value in by_load.items()
         ))
-        for label, by_load in found.items()
+        for label, by_load in by_label.items()
     ]  # fmt: skip
     ideal = {point: value for by_load in best.values() for point, value in by_load.items()}
     if ideal:
@@ -88,13 +88,13 @@ def _lines(
         )
         lines.append(Line("ideal", None, tuple(sorted(points, key=lambda point: point.x)), "ideal"))
     points_ = [group.point.value for group in groups]
-    return loads(AXES[groups[0].point.kind], points_), _values_axis(of, found), lines
+    return loads(AXES[groups[0].point.kind], points_), _values_axis(of, by_label), lines
 
 
-def _rows(found: Series, best: Series, of: Measure, order: Sequence[str]) -> tuple[Axis, Axis, list[Line]]:
+def _rows(points: Series, best: Series, of: Measure, order: Sequence[str]) -> tuple[Axis, Axis, list[Line]]:
     """Rows for every backend, those without a value too: an empty row says so."""
     lines = []
-    for label, by_load in found.items():
+    for label, by_load in points.items():
         (value,) = by_load.values()
         place = float(order.index(label))
         point = Point(value.middle, place, label, value.text(of), value.low, value.high)
@@ -105,22 +105,22 @@ def _rows(found: Series, best: Series, of: Measure, order: Sequence[str]) -> tup
         ends = (Point(ideal[0].middle, -0.6), Point(ideal[0].middle, len(order) - 0.4))
         lines.append(Line("ideal", None, ends, "ideal"))
         title += " (dotted: ideal)"
-    return _values_axis(of, found, title), rows([plain(label, 30) for label in order]), lines
+    return _values_axis(of, points, title), rows([plain(label, 30) for label in order]), lines
 
 
-def _values_axis(of: Measure, found: Series, title: str | None = None) -> Axis:
+def _values_axis(of: Measure, points: Series, title: str | None = None) -> Axis:
     title = title or of.title
     if of.metric.family == "share":
         return linear(title, 0, 100)
     return fitted(
-        title, (end for by_load in found.values() for value in by_load.values() for end in value.ends)
+        title, (end for by_load in points.values() for value in by_load.values() for end in value.ends)
     )
 
 
-def _description(found: Series, of: Measure) -> str:
+def _description(points: Series, of: Measure) -> str:
     parts = [
         f"{plain(label, 40)}: "
         + ", ".join(f"{number(value.middle)} at {point.value:g}" for point, value in by_load.items())
-        for label, by_load in found.items()
+        for label, by_load in points.items()
     ]
     return f"{of.title}. {'; '.join(parts)}."

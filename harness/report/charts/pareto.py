@@ -42,9 +42,9 @@ class _Axes:
 
 def trade_offs(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
     for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
-        found = list(same_kind)
-        if len(found) > 1 or len(order) > 1:
-            steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in found]
+        points = list(same_kind)
+        if len(points) > 1 or len(order) > 1:
+            steady = [Group(group.point, tuple(filter(_steady, group.rows))) for group in points]
             rates = series(steady, values, RATE)
             yield from _per_user(kind, steady, values, rates, order)
             for latency in LATENCIES:

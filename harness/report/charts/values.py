@@ -34,7 +34,9 @@ class Values:
     """Of a run: from its estimates where it has them, else from the cells."""
 
     def __init__(self, summary: Summary) -> None:
-        self._estimates = {(one.label, one.load, one.metric): one for one in summary.estimates}
+        self._estimates = {
+            (estimate.label, estimate.load, estimate.metric): estimate for estimate in summary.estimates
+        }
 
     def value(self, row: Row, measure: Measure) -> Value | None:
         """Scaled to the measure's unit; None where no usable repeat has it."""

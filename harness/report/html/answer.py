@@ -19,16 +19,16 @@ from harness.report.view import Group, first_cells, groups, labels, point_words,
 
 def answer(source: Source) -> Html:
     summary = source.summary
-    found = groups(summary)
+    load_groups = groups(summary)
     undecided = notes.no_verdict(summary)
     return section(
         "answer",
         "Results",
         tag("p", _compared(source)),
-        tag("div", tag("div", *_loads(source, found)), *_chart(source), class_="first"),
+        tag("div", tag("div", *_loads(source, load_groups)), *_chart(source), class_="first"),
         *([tag("p", tag("strong", undecided))] if undecided else []),
         tag("h3", "Every figure"),
-        *(_table(source, group) for group in found),
+        *(_table(source, group) for group in load_groups),
         *verdicts.tables(source),
         *verdicts.other_ranks(source),
         *evidence(source),
@@ -40,10 +40,10 @@ def answer(source: Source) -> Html:
     )
 
 
-def _loads(source: Source, found: Sequence[Group]) -> Iterator[Html]:
+def _loads(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     """Of each load its rank line, where anything was decided, and a sentence."""
     ranked = verdicts.ranks(source.summary)
-    for group in found:
+    for group in load_groups:
         load = tag("small", point_words(group.point).capitalize())
         yield tag("p", load, ranked.get(group.point, ""), class_="rank")
         yield tag("p", sentence(source.summary, group))
@@ -55,7 +55,7 @@ def _chart(source: Source) -> Iterator[Html]:
     """What the ranking is about, against the load."""
     drawn = [chart for chart in source.charts if chart.family == "load"]
     wanted = measure(primary(source.summary)).name
-    chart = next((one for one in drawn if one.option == wanted), next(iter(drawn), None))
+    chart = next((drawing for drawing in drawn if drawing.option == wanted), next(iter(drawn), None))
     if chart:
         yield figures.figure(chart)
 
@@ -68,16 +68,16 @@ def _claims(source: Source) -> Iterator[Html]:
 
 def _compared(source: Source) -> str:
     summary = source.summary
-    found = labels(summary)
-    if not found:
+    names = labels(summary)
+    if not names:
         return "No cell of this run was finished: there is nothing to compare."
     work = "requests"
-    if len(found) > 1:
+    if len(names) > 1:
         work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
     where = ", ".join(filter(None, (model(summary), machine(source.host))))
     points = counted(len(groups(summary)), "load point")
     return (
-        f"{listing(found)} {'was' if len(found) == 1 else 'were'} given {work} of the scenario "
+        f"{listing(names)} {'was' if len(names) == 1 else 'were'} given {work} of the scenario "
         f"{summary.scenario}{f' ({where})' if where else ''} at {points}, "
         f"{repeats_words(summary)} each."
     )

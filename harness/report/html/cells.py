@@ -67,9 +67,9 @@ def _verdicts(source: Source) -> Html:
                 where(source, group, row),
                 tag("span", _listed(row.cells), class_=worst.lower()),
                 ", ".join(f"{code} ({count})" for code, count in codes.most_common()) or "every check passed",
-                f"{sum(one.ok for one in requests)} of {sum(one.planned for one in requests)}",
-                str(sum(one.failed for one in requests)),
-                str(sum(one.dropped for one in requests)),
+                f"{sum(counts.ok for counts in requests)} of {sum(counts.planned for counts in requests)}",
+                str(sum(counts.failed for counts in requests)),
+                str(sum(counts.dropped for counts in requests)),
             ]
         )
         owners.append(source.index(row.label))
@@ -104,12 +104,12 @@ def _hint(reason: Reason) -> Html:
 
 
 def _errors(source: Source) -> Html:
-    found = [
+    errors = [
         f"{cell}: {counted(count, 'request')}: {plain(error)}"
         for cell, taken in source.samples.items()
         for error, count in taken.errors.items()
     ]
-    return details("Errors as they were received", items(found)) if found else Html("")
+    return details("Errors as they were received", items(errors)) if errors else Html("")
 
 
 def statistics(source: Source) -> Html:

@@ -49,12 +49,12 @@ def _claim_table(word: str, entries: Sequence[ClaimResult]) -> Html:
         [
             join([tag("span", entry.says), tag("small", _source(entry), class_="range")]),
             items(
-                f"{claim_text.place(found)} {found.about}: {claim_text.stated(found, entry.kind)}"
-                for found in entry.found
+                f"{claim_text.place(finding)} {finding.about}: {claim_text.stated(finding, entry.kind)}"
+                for finding in entry.found
             ),
             items(
-                f"{claim_text.place(found)}: {claim_text.measured(found, entry.kind)}"
-                for found in entry.found
+                f"{claim_text.place(finding)}: {claim_text.measured(finding, entry.kind)}"
+                for finding in entry.found
             ),
             join([tag("span", word, class_=word.split()[0]), tag("small", entry.why, class_="range")]),
             items(claim_text.conditions(entry)),
@@ -73,14 +73,14 @@ def _source(entry: ClaimResult) -> Html:
 
 
 def peers(source: Source) -> Html | None:
-    found = [part for group in groups(source.summary) for part in _peers_of(source, group)]
-    if not found:
+    parts = [part for group in groups(source.summary) for part in _peers_of(source, group)]
+    if not parts:
         return None
     reasons = (
         details(tool.title, items(f"{name}: {why}" for name, why in tool.why.items()))
         for tool in TOOLS.values()
     )
-    return section("peers", "The same records in other tools", tag("p", PEERS_EXPLAINED), *found, *reasons)
+    return section("peers", "The same records in other tools", tag("p", PEERS_EXPLAINED), *parts, *reasons)
 
 
 def _peers_of(source: Source, group: Group) -> list[Html]:
@@ -103,7 +103,7 @@ def _peers_of(source: Source, group: Group) -> list[Html]:
 def agreement(source: Source) -> Html | None:
     """None in runs that asked no questions with known answers."""
     made = [
-        table(one.title, one.head, one.rows, class_="numbers") for one in agreement_tables(source.summary)
+        table(part.title, part.head, part.rows, class_="numbers") for part in agreement_tables(source.summary)
     ]
     if not made:
         return None
@@ -116,30 +116,33 @@ def probe(source: Source) -> Html | None:
     """None in runs that were not probed."""
     if not source.probes:
         return None
-    topics = dict.fromkeys(found.topic for one in source.probes.values() for found in one.findings)
-    by_label = {label: {found.topic: found for found in one.findings} for label, one in source.probes.items()}
-    rows = ([topic, *(_probed(found.get(topic)) for found in by_label.values())] for topic in topics)
+    topics = dict.fromkeys(finding.topic for probed in source.probes.values() for finding in probed.findings)
+    by_label = {
+        label: {finding.topic: finding for finding in probed.findings}
+        for label, probed in source.probes.items()
+    }
+    rows = ([topic, *(_probed(finding.get(topic)) for finding in by_label.values())] for topic in topics)
     made = table("What each backend does", ["", *by_label], rows, class_="facts")
     odd = [
-        _odd(label, found)
+        _odd(label, finding)
         for label, findings in by_label.items()
-        for found in findings.values()
-        if found.holds is False
+        for finding in findings.values()
+        if finding.holds is False
     ]
     said = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
     return section("probe", "Conformance probe", said, details("Everything that was tried", made))
 
 
-def _odd(label: str, found: Finding) -> str:
-    told = f"{label}: {found.topic}: declared {found.declared}, seen {found.seen}."
-    return f"{told} {found.then}".strip()
+def _odd(label: str, finding: Finding) -> str:
+    told = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}."
+    return f"{told} {finding.then}".strip()
 
 
-def _probed(found: Finding | None) -> Html:
-    if found is None:
+def _probed(finding: Finding | None) -> Html:
+    if finding is None:
         return tag("span", NOT_KNOWN, class_="unknown")
-    seen = found.seen or NOT_KNOWN
-    if found.holds is False:
-        declared = tag("small", f"declared: {found.declared}", class_="range")
+    seen = finding.seen or NOT_KNOWN
+    if finding.holds is False:
+        declared = tag("small", f"declared: {finding.declared}", class_="range")
         return join([tag("span", seen, class_="slower"), declared])
     return tag("span", seen)

@@ -39,7 +39,7 @@ THEME = {
 def charts(source: Source) -> Html | None:
     """None where there is nothing to draw."""
     families = [(name, [chart for chart in source.charts if chart.family == name]) for name in FAMILIES]
-    parts = [_family(name, found) for name, found in families if found]
+    parts = [_family(name, family) for name, family in families if family]
     if not parts:
         return None
     return section(
@@ -50,9 +50,9 @@ def charts(source: Source) -> Html | None:
     )
 
 
-def _family(name: str, found: Sequence[Chart]) -> Html:
+def _family(name: str, members: Sequence[Chart]) -> Html:
     title, explained = FAMILIES[name]
-    options = list(dict.fromkeys(chart.option for chart in found))
+    options = list(dict.fromkeys(chart.option for chart in members))
     choice = tag(
         "label",
         "Metric ",
@@ -65,7 +65,7 @@ def _family(name: str, found: Sequence[Chart]) -> Html:
         tag("h3", title),
         tag("p", explained, class_="muted"),
         choice if len(options) > 1 else Html(""),
-        tag("div", *(figure(chart) for chart in found), class_="figures"),
+        tag("div", *(figure(chart) for chart in members), class_="figures"),
         class_="family",
         data_family=name,
     )
@@ -125,7 +125,7 @@ def inline(svg: str, prefix: str, description: str) -> Html:
     return Html(f'{head} xmlns:xlink="http://www.w3.org/1999/xlink" {box[0] if box else ""}>{body.strip()}')
 
 
-def legend(source: Source, found: Iterable[str]) -> Html:
+def legend(source: Source, names: Iterable[str]) -> Html:
     """What the lines mean; with a script also a switch per backend."""
     entries = (
         tag(
@@ -141,6 +141,6 @@ def legend(source: Source, found: Iterable[str]) -> Html:
             sample(source.index(label)),
             tag("span", label),
         )
-        for label in found
+        for label in names
     )
     return tag("fieldset", tag("legend", "Backends"), join(entries), id="show")

@@ -21,20 +21,20 @@ def limits(source: Source) -> Html | None:
 
 def _capacity(source: Source) -> Iterator[Html]:
     """The highest load that kept to the limits, where it was searched for; every load that was tried."""
-    for found in source.summary.capacity or ():
-        yield tag("p", tag("strong", f"Capacity: {capacity.words(found)}"))
+    for result in source.summary.capacity or ():
+        yield tag("p", tag("strong", f"Capacity: {capacity.words(result)}"))
         rows = (
             [
-                number(one.value),
-                f"{one.kept} of {one.runs}",
-                or_unknown(None if one.attainment is None else 100 * one.attainment),
-                or_unknown(one.requests_per_s),
-                ": ".join(filter(None, ("saturated" if one.saturated else "", one.why))),
+                number(load.value),
+                f"{load.kept} of {load.runs}",
+                or_unknown(None if load.attainment is None else 100 * load.attainment),
+                or_unknown(load.requests_per_s),
+                ": ".join(filter(None, ("saturated" if load.saturated else "", load.why))),
             ]
-            for one in found.tested
+            for load in result.tested
         )
-        head = [str(found.kind), "runs that kept them", "good requests, %", "answers per s", "why not"]
-        caption = f"{found.label}: every load that was tried"
+        head = [str(result.kind), "runs that kept them", "good requests, %", "answers per s", "why not"]
+        caption = f"{result.label}: every load that was tried"
         yield details(caption, table(caption, head, rows, class_="numbers"))
 
 

@@ -89,9 +89,9 @@ def _limiters(row: Row) -> str:
 
 
 def _limiter(cell: CellResult) -> str:
-    found = cell.limiter
-    if found:
-        return plain(found.sentence)
+    limiter = cell.limiter
+    if limiter:
+        return plain(limiter.sentence)
     return f"{NOT_KNOWN} ({plain(cell.nulls.get('limiter') or 'not reported')})"
 
 
@@ -104,12 +104,12 @@ def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
 def _scaling(source: Source) -> Html | None:
     """A row per backend and concurrency; the last column says from where on requests queue."""
     rows, owners = [], []
-    for label, found in source.summary.scaling.items():
-        for place, load in enumerate(found.concurrency):
-            memory = found.peak_gpu_memory_bytes[place] or found.peak_process_memory_bytes[place]
-            values = (found.output_tokens_per_s[place], found.speedup[place],
-                      memory and memory * GIB, found.running[place], found.waiting[place],
-                      found.in_flight_before_queueing)  # fmt: skip
+    for label, scaling in source.summary.scaling.items():
+        for place, load in enumerate(scaling.concurrency):
+            memory = scaling.peak_gpu_memory_bytes[place] or scaling.peak_process_memory_bytes[place]
+            values = (scaling.output_tokens_per_s[place], scaling.speedup[place],
+                      memory and memory * GIB, scaling.running[place], scaling.waiting[place],
+                      scaling.in_flight_before_queueing)  # fmt: skip
             rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
     if not rows:

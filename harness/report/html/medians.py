@@ -23,10 +23,10 @@ def of_repeats(source: Source) -> str:
 
 def median(row: Row, path: str, scale: float = 1.0) -> Html:
     """Of the repeats that are not INVALID."""
-    found = row.spread(path)
-    if found is None:
+    spread = row.spread(path)
+    if spread is None:
         return tag("span", NOT_KNOWN, class_="unknown", title=row.why_unknown(path))
-    return tag("span", number(found.median * scale))
+    return tag("span", number(spread.median * scale))
 
 
 def medians(

@@ -39,7 +39,7 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
 def page(source: Source) -> str:
     loud = banner(source.summary)
     warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
-    found = labels(source.summary)
+    names = labels(source.summary)
     made = {key: part for key, (_, make) in SECTIONS.items() if (part := make(source)) is not None}
     links = (tag("a", SECTIONS[key][0], href=f"#{key}") for key in made)
     body = tag(
@@ -47,7 +47,7 @@ def page(source: Source) -> str:
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
         tag("header", tag("h1", _title(source)), tag("p", _subtitle(source), class_="muted"), warned),
         tag("nav", *links, aria_label="Sections"),
-        figures.legend(source, found) if len(found) > 1 else Html(""),
+        figures.legend(source, names) if len(names) > 1 else Html(""),
         tag("main", *made.values()),
         tag("footer", warned),
         tag("script", _script()),

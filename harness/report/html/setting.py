@@ -21,16 +21,16 @@ def unequal(source: Source) -> Html:
     rows = differences(started)
     if rows:
         head, body = ["", *started], ([key, *values] for key, values in rows)
-        found = table("What is not the same for every backend", head, body, class_="facts")
+        shown = table("What is not the same for every backend", head, body, class_="facts")
     else:
         alone = len(started) < 2
-        found = tag("p", "One backend: nothing to tell apart." if alone else "Nothing recorded differs.")
+        shown = tag("p", "One backend: nothing to tell apart." if alone else "Nothing recorded differs.")
     return section(
         "differences",
         "What makes the backends unequal",
         *_findings(source),
         *(tag("p", f"{label} was never started.") for label in backends if label not in started),
-        found,
+        shown,
         *_known(started),
         *(details(label, facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),
     )
@@ -48,10 +48,12 @@ def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
 
 def _findings(source: Source) -> Iterator[Html]:
     """What was found to differ between cells, and whether it forbids a comparison."""
-    found = source.summary.unequal
-    if not found:
+    differences = source.summary.unequal
+    if not differences:
         return
-    told = dict.fromkeys((one.text, one.matters, _metrics(one)) for one in found)
+    told = dict.fromkeys(
+        (difference.text, difference.matters, _metrics(difference)) for difference in differences
+    )
     rows = (
         [text, tag("span", "forbids a comparison", class_="invalid") if matters else "to be kept in mind", of]
         for text, matters, of in told
@@ -59,8 +61,8 @@ def _findings(source: Source) -> Iterator[Html]:
     yield table("What differs between the cells", ["what", "verdict", "of figures"], rows)
 
 
-def _metrics(found: Unequal) -> str:
-    return ", ".join(measure(metric).name for metric in found.metrics) or "all"
+def _metrics(difference: Unequal) -> str:
+    return ", ".join(measure(metric).name for metric in difference.metrics) or "all"
 
 
 def conditions(source: Source) -> Html:
@@ -91,8 +93,8 @@ def _cache_states(source: Source) -> Iterator[Html]:
     for cell in source.summary.cells:
         cache = cell.conditions.cache
         if cache:
-            found = {True: "yes", False: "no", None: "cannot be told"}[cache.holds]
-            told = (cell.label, cache.wanted, cache.means, found)
+            holds = {True: "yes", False: "no", None: "cannot be told"}[cache.holds]
+            told = (cell.label, cache.wanted, cache.means, holds)
             rows.setdefault(tuple(part or NOT_GIVEN for part in told), cache.measured)
     if rows:
         head = ["backend", "state asked", "method", "holds", "example"]

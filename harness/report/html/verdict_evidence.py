@@ -46,8 +46,8 @@ def _runs(summary: Summary, entry: PairVerdict, of: Measure) -> Html:
 
 
 def _cells(summary: Summary, entry: PairVerdict, label: str) -> Mapping[int, CellResult]:
-    found = (cell for cell in summary.cells if cell.label == label)
-    return {cell.repeat: cell for cell in found if cell.point == entry.load}
+    cells = (cell for cell in summary.cells if cell.label == label)
+    return {cell.repeat: cell for cell in cells if cell.point == entry.load}
 
 
 def _value(cell: CellResult | None, of: Measure) -> Html:
@@ -104,9 +104,9 @@ def _tests(entry: PairVerdict, rules: VerdictRules) -> Iterator[str]:
 
 
 def _unequal(summary: Summary, entry: PairVerdict) -> Iterator[str]:
-    for one in summary.unequal:
-        if {entry.a, entry.b} & set(one.labels):
-            yield plain(one.text, 300) + (" (forbids a comparison)" if one.matters else "")
+    for difference in summary.unequal:
+        if {entry.a, entry.b} & set(difference.labels):
+            yield plain(difference.text, 300) + (" (forbids a comparison)" if difference.matters else "")
 
 
 def _interval(ratio: Interval) -> str:

@@ -35,25 +35,25 @@ def other_ranks(source: Source) -> Iterator[Html]:
 def tables(source: Source) -> Iterator[Html]:
     yield from (tag("p", line, class_="muted small") for line in stopping_lines(source.summary))
     points = [group.point for group in groups(source.summary)]
-    found = {point: verdicts.findings(source.summary, point) for point in points}
-    if not any(one.times for mine in found.values() for one in mine):
+    findings = {point: verdicts.findings(source.summary, point) for point in points}
+    if not any(finding.times for mine in findings.values() for finding in mine):
         return  # no pair has enough runs: the sentence that says so is enough
     if len(source.labels) > PAIRWISE:
-        *others, highest = (_matrix(source, point, mine) for point, mine in found.items() if mine)
+        *others, highest = (_matrix(source, point, mine) for point, mine in findings.items() if mine)
         yield highest
         yield details("At the other load points", *others) if others else Html("")
-        yield details("Every pair and figure", _pairs(source, found))
+        yield details("Every pair and figure", _pairs(source, findings))
     else:
-        yield _pairs(source, found)
+        yield _pairs(source, findings)
 
 
-def _pairs(source: Source, found: Mapping[LoadPoint, Sequence[Finding]]) -> Html:
+def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Html:
     metrics = verdicts.metrics(source.summary)
     rows, owners = [], []
-    for point, findings in found.items():
+    for point, findings in by_load.items():
         by_pair: dict[tuple[str, str], dict[str, Finding]] = {}
-        for one in findings:
-            by_pair.setdefault((one.a, one.b), {})[one.metric] = one
+        for finding in findings:
+            by_pair.setdefault((finding.a, finding.b), {})[finding.metric] = finding
         for (a, b), mine in by_pair.items():
             pair = join([source.name(a), " against ", source.name(b)])
             rows.append([pair, _load(point), *(_cell(mine.get(metric)) for metric in metrics)])
@@ -70,24 +70,24 @@ def _load(point: LoadPoint) -> str:
     return f"{point.kind} {point.value:g}"
 
 
-def _cell(found: Finding | None) -> Html:
-    if found is None:
+def _cell(finding: Finding | None) -> Html:
+    if finding is None:
         return Html("")
-    word = tag("span", found.word, class_=found.word.replace(" ", "-"), title=found.why)
-    told = found.times or found.why
+    word = tag("span", finding.word, class_=finding.word.replace(" ", "-"), title=finding.why)
+    told = finding.times or finding.why
     return join([word, tag("small", told, class_="range")])
 
 
-def _matrix(source: Source, point: LoadPoint, found: Sequence[Finding]) -> Html:
+def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:
     """Row against column, of the primary metric."""
     labels = source.labels
-    known = {(one.a, one.b): one for one in found if one.primary}
+    known = {(finding.a, finding.b): finding for finding in findings if finding.primary}
 
     def entry(row: str, column: str) -> Html:
         if row == column:
             return tag("span", "–", class_="muted")
-        if one := known.get((row, column)):
-            return _short(one, one.word)
+        if finding := known.get((row, column)):
+            return _short(finding, finding.word)
         if other := known.get((column, row)):
             return _short(other, {"faster": "slower", "slower": "faster"}.get(other.word, other.word))
         return Html("")
@@ -102,10 +102,10 @@ def _matrix(source: Source, point: LoadPoint, found: Sequence[Finding]) -> Html:
     return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")
 
 
-def _short(found: Finding, word: str) -> Html:
+def _short(finding: Finding, word: str) -> Html:
     """`1.33× faster`: the factor is the same whichever way round it is told."""
-    factor = found.times.partition(" ")[0]
+    factor = finding.times.partition(" ")[0]
     text = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}.get(
         word
     )
-    return tag("span", text or f"{factor} {word}", class_=word.replace(" ", "-"), title=found.why)
+    return tag("span", text or f"{factor} {word}", class_=word.replace(" ", "-"), title=finding.why)

@@ -47,7 +47,10 @@ def _lengths(source: Source) -> list[list[str]]:
         taken = source.samples_of(label)
         lengths = ([samples.prompt_tokens for samples in taken], [samples.output_tokens for samples in taken])
         rows.append(
-            [source.name(label), *(_span(np.concatenate(found)) if found else NOT_KNOWN for found in lengths)]
+            [
+                source.name(label),
+                *(_span(np.concatenate(arrays)) if arrays else NOT_KNOWN for arrays in lengths),
+            ]
         )
     return rows
 
@@ -107,19 +110,19 @@ def _arrivals(source: Source) -> Iterator[Html]:
     """Of open loops: what was sent, compared with the arrival process."""
     rows, owners = [], []
     for cell in source.summary.cells:
-        if found := cell.arrivals:
-            rows.append([cell.cell, *_arrivals_row(found)])
+        if arrivals := cell.arrivals:
+            rows.append([cell.cell, *_arrivals_row(arrivals)])
             owners.append(source.index(cell.label))
     if rows:
         head = ["cell", "tested against", *(f"{TITLES[name]}, asked / sent" for name in ARRIVALS), "verdict"]
         yield table("Arrivals as asked and as sent", head, rows, owners)
 
 
-def _arrivals_row(found: Arrivals) -> Iterator[str]:
-    asked, achieved = found.asked or {}, found.achieved or {}
-    yield found.against or NOT_KNOWN
+def _arrivals_row(arrivals: Arrivals) -> Iterator[str]:
+    asked, achieved = arrivals.asked or {}, arrivals.achieved or {}
+    yield arrivals.against or NOT_KNOWN
     for key in ARRIVALS:
         yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
-    reasons = filter(None, (known(found.reason) or "").split(", "))
+    reasons = filter(None, (known(arrivals.reason) or "").split(", "))
     said = ", ".join(TITLES.get(reason, reason) for reason in reasons)
-    yield f"{found.verdict} ({said})" if said else found.verdict
+    yield f"{arrivals.verdict} ({said})" if said else arrivals.verdict

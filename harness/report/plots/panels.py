@@ -55,14 +55,14 @@ def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Pan
     """Those for which something was sampled."""
     gpus = cell.gpu.engine_gpus if cell.gpu else ()
     cpus = cell.host.cpus if cell.host else None
-    found = (
+    curves = (
         _queue(telemetry, end_s),
         _kv_cache(telemetry, end_s),
         _gpus(telemetry, gpus, end_s),
         _cpus(telemetry, cpus, end_s),
         _power(telemetry, gpus, end_s),
     )
-    return (panel for panel in found if panel is not None)
+    return (panel for panel in curves if panel is not None)
 
 
 def _queue(telemetry: Telemetry, end_s: float) -> Panel | None:
@@ -112,7 +112,9 @@ def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | Non
     if len(busy[0]) < 2:
         return None
     grid = busy[0]
-    own = [np.interp(grid, *found) if len(found[0]) else np.zeros(len(grid)) for found in (engine, client)]
+    own = [
+        np.interp(grid, *samples) if len(samples[0]) else np.zeros(len(grid)) for samples in (engine, client)
+    ]
     others = np.maximum(busy[1] - own[0] - own[1], 0)
     curves = [Curve("load generator", grid, own[1], ORANGE), Curve("other work", grid, others, MUTED)]
     if len(engine[0]):

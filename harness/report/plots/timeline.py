@@ -135,7 +135,7 @@ def _description(bars: NDArray[np.void], end_s: float, below: Sequence[Panel]) -
 
 def chosen(cells: Sequence[CellResult]) -> list[CellResult]:
     """One cell per backend: the first repeat at the highest load, where queueing shows."""
-    found: dict[str, CellResult] = {}
+    by_label: dict[str, CellResult] = {}
     for cell in sorted(cells, key=lambda cell: (-cell.load.value, cell.repeat)):
-        found.setdefault(cell.label, cell)
-    return list(found.values())
+        by_label.setdefault(cell.label, cell)
+    return list(by_label.values())

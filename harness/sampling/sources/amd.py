@@ -117,8 +117,8 @@ class AmdGpus:
         if not engine:
             return
         sizes = {
-            one["pid"]: one["memory_usage"]["vram_mem"]
-            for one in self._smi.amdsmi_get_gpu_process_list(handle)
+            process["pid"]: process["memory_usage"]["vram_mem"]
+            for process in self._smi.amdsmi_get_gpu_process_list(handle)
         }
         ours = sum(size for pid, size in sizes.items() if pid in engine)
         yield "engine_memory_bytes", ours

@@ -23,12 +23,12 @@ class Tree:
 
     def look(self) -> None:
         """Through the kernel's lists of children: a look at every process of a machine costs milliseconds."""
-        found = [self._root]
-        for pid in found:
-            found += (child for child in _children(pid) if child not in self._without)
-        for pid in self.processes.keys() - set(found):
+        pids = [self._root]
+        for pid in pids:
+            pids += (child for child in _children(pid) if child not in self._without)
+        for pid in self.processes.keys() - set(pids):
             del self.processes[pid]
-        for pid in set(found) - self.processes.keys():
+        for pid in set(pids) - self.processes.keys():
             try:
                 self.processes[pid] = psutil.Process(pid)
             except psutil.Error:  # it came and went
@@ -70,8 +70,8 @@ class Tree:
                 continue
             except psutil.Error:
                 return "this user may not see what the process reads and writes"
-        put(f"{name}.read_bytes", sum(one.read_bytes for one in counted))
-        put(f"{name}.written_bytes", sum(one.write_bytes for one in counted))
+        put(f"{name}.read_bytes", sum(counters.read_bytes for counters in counted))
+        put(f"{name}.written_bytes", sum(counters.write_bytes for counters in counted))
         return ""
 
     def names(self) -> Iterable[tuple[str, str]]:
@@ -134,8 +134,12 @@ def listener(port: int) -> int | None:
     A published port of Docker is its proxy's, which does no work of the engine.
     """
     try:
-        found = [one.pid for one in psutil.net_connections("tcp") if _listens(one, port) and one.pid]
-        pids = [pid for pid in found if psutil.Process(pid).name() != "docker-proxy"]
+        listening = [
+            connection.pid
+            for connection in psutil.net_connections("tcp")
+            if _listens(connection, port) and connection.pid
+        ]
+        pids = [pid for pid in listening if psutil.Process(pid).name() != "docker-proxy"]
     except (psutil.Error, OSError):
         return None
     return min(pids, default=None)
@@ -146,10 +150,10 @@ def _listens(connection: Any, port: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_bytes().split())
+            pids += map(int, (task / "children").read_bytes().split())
     except OSError:  # it ended
-        return found
-    return found
+        return pids
+    return pids

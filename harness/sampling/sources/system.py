@@ -28,8 +28,8 @@ class System:
             self.missing["cpu.*.energy_j"] = "the engine runs on another machine"
             return
         # intel-rapl:0 is a package (AMD's are named so too); intel-rapl:0:1 is a part of it.
-        found = sorted(self._powercap.glob("intel-rapl:[0-9]*"))
-        zones = [Package(zone) for zone in found if zone.name.count(":") == 1]
+        packages = sorted(self._powercap.glob("intel-rapl:[0-9]*"))
+        zones = [Package(zone) for zone in packages if zone.name.count(":") == 1]
         self._packages = [zone for zone in zones if zone.name.startswith("package")]
         self.about["cpu_packages"] = [zone.name for zone in self._packages]
         if not self._packages:

@@ -20,10 +20,10 @@ def visible(
         return everything, f"{variable}=all"
     chosen = []
     for word in asked:
-        found = _index(word, uuids, parents)
-        if found is None:  # CUDA ignores what comes after the first that does not exist
+        index = _index(word, uuids, parents)
+        if index is None:  # CUDA ignores what comes after the first that does not exist
             break
-        chosen.append(found)
+        chosen.append(index)
     return sorted(set(chosen)), f"{variable}={env[variable]}"
 
 

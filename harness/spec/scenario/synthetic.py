@@ -44,14 +44,14 @@ class Mix:
     def check(self, where: str) -> None:
         if not self.classes:
             raise SpecError("at least one class is needed", where=f"{where}.classes")
-        for place, one in enumerate(self.classes):
-            at_least(one, f"{where}.classes[{place}]", 1, "input_tokens", "output_tokens")
-            if not one.weight > 0:
+        for place, length_class in enumerate(self.classes):
+            at_least(length_class, f"{where}.classes[{place}]", 1, "input_tokens", "output_tokens")
+            if not length_class.weight > 0:
                 raise SpecError(
-                    f"must be above 0, not {one.weight}", where=f"{where}.classes[{place}].weight"
+                    f"must be above 0, not {length_class.weight}", where=f"{where}.classes[{place}].weight"
                 )
         is_share(self, where, "output_spread")
-        names = [one.name for one in self.classes]
+        names = [length_class.name for length_class in self.classes]
         if len(set(names)) < len(names):
             raise SpecError("duplicate name", where=f"{where}.classes")
 

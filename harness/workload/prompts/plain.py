@@ -25,13 +25,13 @@ def fixed_length(spec: FixedLength, count: int, random: Random, texts: TextMaker
 
 
 def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    weights = list(accumulate(one.weight for one in spec.classes))
+    weights = list(accumulate(length_class.weight for length_class in spec.classes))
     choice = Random(random.random())
     drawn = choice.choices(spec.classes, cum_weights=weights, k=count)
-    lengths = spread((one.output_tokens for one in drawn), spec.output_spread, random)
-    made = texts.stream((one.input_tokens for one in drawn), random)
-    for one, output, text in zip(drawn, lengths, made, strict=True):
-        yield ChatRequest((("user", text),), output, one.input_tokens, kind=one.name)
+    lengths = spread((length_class.output_tokens for length_class in drawn), spec.output_spread, random)
+    made = texts.stream((length_class.input_tokens for length_class in drawn), random)
+    for length_class, output, text in zip(drawn, lengths, made, strict=True):
+        yield ChatRequest((("user", text),), output, length_class.input_tokens, kind=length_class.name)
 
 
 def classification(

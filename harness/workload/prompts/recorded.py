@@ -114,7 +114,7 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
     prompts = list(dataset.prompts)
     if spec.order == "shuffled":
         random.shuffle(prompts)
-    found = 0
+    matches = 0
     names: dict[Message, int] = {}  # of messages that other prompts may begin with as well
     for prompt, lengths, answer_tokens in _counted(prompts, texts):
         given = sum(lengths)
@@ -130,10 +130,10 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
                 for message, tokens in zip(prompt.messages[:-1], lengths, strict=False)
             ),
         )
-        found += 1
-        if found == count:
+        matches += 1
+        if matches == count:
             return
-    if not found:
+    if not matches:
         raise SpecError(
             f"of {len(prompts)} prompts none has {spec.min_input_tokens} to {spec.max_input_tokens} tokens",
             where=dataset.source,

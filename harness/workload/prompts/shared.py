@@ -80,15 +80,15 @@ def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
 
     def messages() -> Iterator[tuple[list[int], str]]:
         for question in texts.stream(repeat(spec.question_tokens, count), random):
-            found = ranks.several(spec.retrieved, choice)
-            yield found, "".join(documents[rank] for rank in found) + question
+            retrieved = ranks.several(spec.retrieved, choice)
+            yield retrieved, "".join(documents[rank] for rank in retrieved) + question
 
     counted = texts.counted(messages(), lambda made: made[1])
-    for output, ((found, message), tokens) in zip(lengths, counted, strict=True):
+    for output, ((retrieved, message), tokens) in zip(lengths, counted, strict=True):
         yield ChatRequest(
             (("system", instruction), ("user", message)),
             output,
             spec.instruction_tokens + tokens,
-            group=found[0],
-            shared=(first, *(parts[rank] for rank in found)),
+            group=retrieved[0],
+            shared=(first, *(parts[rank] for rank in retrieved)),
         )

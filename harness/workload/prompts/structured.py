@@ -67,8 +67,8 @@ def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
 
 
 def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
-    found = list(read_schemas(spec.schemas).items())[: spec.max_schemas]
-    for name, schema in found:
+    schemas = list(read_schemas(spec.schemas).items())[: spec.max_schemas]
+    for name, schema in schemas:
         question = "Answer with JSON."
         if spec.schema_in_prompt:
             question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"

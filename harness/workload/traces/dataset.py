@@ -61,11 +61,11 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
     """
     data, text = read_text(path)
     whole = _whole(text) if named != "jsonl" else None
-    found = named if named != "auto" else "sharegpt" if whole is not None else "jsonl"
-    if found == "sharegpt" and whole is None:
+    kind = named if named != "auto" else "sharegpt" if whole is not None else "jsonl"
+    if kind == "sharegpt" and whole is None:
         raise SpecError("is not a JSON list of conversations", where=str(path))
     entries: Iterator[tuple[int, Any]] = (
-        enumerate(whole or (), start=1) if found == "sharegpt" else json_lines(text)
+        enumerate(whole or (), start=1) if kind == "sharegpt" else json_lines(text)
     )
     prompts: list[Prompt] = []
     skipped: Counter[str] = Counter()
@@ -83,7 +83,7 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
             where=f"{path}:{first_bad[reason]}" if reason in first_bad else str(path),
             hint="docs/traces.md shows the formats",
         )
-    return Dataset(str(path), found, hashlib.sha256(data).hexdigest(), tuple(prompts), dict(skipped))
+    return Dataset(str(path), kind, hashlib.sha256(data).hexdigest(), tuple(prompts), dict(skipped))
 
 
 def _whole(text: str) -> list[Any] | None:

@@ -36,18 +36,18 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
             raise SpecError(f"is a folder, and so not of format '{named}'", where=str(path))
         return read_recorded(path)
     data, text = read_text(path)
-    found = _format(text, str(path)) if named == "auto" else named
+    kind = _format(text, str(path)) if named == "auto" else named
     blocks = 0
-    if found in ("mooncake", "jsonl"):
+    if kind in ("mooncake", "jsonl"):
         lines = list(json_lines(text))
-        if found == "mooncake" or any(isinstance(line, dict) and "blocks" in line for _, line in lines):
-            blocks = MOONCAKE_BLOCK_TOKENS if found == "mooncake" else block_tokens
-        rows = _read_json(lines, _mooncake if found == "mooncake" else _plain)
-    elif found in ("azure", "burstgpt"):
-        rows = _read_csv(text, _azure if found == "azure" else _burstgpt, _NEEDED[found], str(path))
+        if kind == "mooncake" or any(isinstance(line, dict) and "blocks" in line for _, line in lines):
+            blocks = MOONCAKE_BLOCK_TOKENS if kind == "mooncake" else block_tokens
+        rows = _read_json(lines, _mooncake if kind == "mooncake" else _plain)
+    elif kind in ("azure", "burstgpt"):
+        rows = _read_csv(text, _azure if kind == "azure" else _burstgpt, _NEEDED[kind], str(path))
     else:
         raise SpecError("is a file; format 'run' reads the folder of a run", where=str(path))
-    return assemble(Source(str(path), found, hashlib.sha256(data).hexdigest(), blocks), rows)
+    return assemble(Source(str(path), kind, hashlib.sha256(data).hexdigest(), blocks), rows)
 
 
 def read_text(path: Path) -> tuple[bytes, str]:
