@@ -16,7 +16,7 @@ LIMIT_S = 60
 _GONE_S = 8
 MARKS = {
     "load worker": b"-m\0harness.load\0",
-    "sampler": b"-m\0harness.observe\0",
+    "sampler": b"-m\0harness.sampling\0",
     "engine": b"-m\0harness\0truth\0",
     "guard": b"guard.py\0",
 }

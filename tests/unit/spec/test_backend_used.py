@@ -43,9 +43,9 @@ def read():
 
 # Read by name from declared lists, or handed on whole with dataclasses.asdict(): where that is.
 WHOLE = {
-    "Counters": "engines/server.py, observe",
-    "Gauges": "engines/server.py, observe",
-    "Histograms": "observe",
+    "Counters": "engines/server.py, sampling",
+    "Gauges": "engines/server.py, sampling",
+    "Histograms": "sampling",
     "Images": "engines/launch.py",
     "Structured": "engines/dialect.py",
 }
