@@ -11,7 +11,7 @@ from harness.host.helper_process import without_credentials
 from harness.model import GitRevision
 
 DISTRIBUTION = "llm-servebench"
-_COMMIT = Path(__file__).parent / "_commit"  # written by hatch_build.py
+_COMMIT = Path(__file__).parents[1] / "_commit"  # written by hatch_build.py
 
 
 def version_text() -> str:

@@ -11,7 +11,7 @@ from harness.errors import SpecError
 Kind = Literal["workloads", "backends", "compose"]
 Entry = Literal["file", "folder", "other"]
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def shipped(kind: Kind) -> Path:

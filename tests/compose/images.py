@@ -76,7 +76,7 @@ def llamacpp_image() -> str:
 def simulator_image(**habits: str) -> str:
     """The scripted server behind any engine's command line; `habits` is the environment of simulate.py."""
     simulate = HERE / "simulate.py"
-    sources = sorted((paths.CHECKOUT / "harness" / "truth").rglob("*.py"))
+    sources = sorted((paths.CHECKOUT / "harness" / "mockserver").rglob("*.py"))
 
     def fill(context: Path) -> None:
         shutil.copytree(

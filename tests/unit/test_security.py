@@ -130,7 +130,7 @@ def test_no_child_is_handed_the_whole_environment():
 def test_nothing_of_another_is_unpickled_or_evaluated():
     # A spool of requests in a file without a name, and the pipes to our own children, are pickled.
     assert users("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib") == {"prompts/workload.py"}
-    spool = (ROOT / "harness" / "prompts" / "workload.py").read_text(encoding="utf-8")
+    spool = (ROOT / "harness" / "workload" / "prompts" / "workload.py").read_text(encoding="utf-8")
     assert "self._file = tempfile.TemporaryFile()" in spool
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -13,7 +13,7 @@ from harness.spec.backend import Backend
 
 HARNESS = Path(harness.__file__).parent
 # The definition itself, and the scripted server, which has declarations of its own.
-ELSEWHERE = {"spec", "truth"}
+ELSEWHERE = {"spec", "mockserver"}
 
 
 def declared(cls, found):
