@@ -2,11 +2,10 @@
 
 from types import SimpleNamespace
 
-import report_summaries
-
 from harness.load.job import Progress
 from harness.model import LoadPoint
 from harness.plan import Cell
+from tests.factories import summaries
 
 EIGHT = {"kind": "concurrency", "value": 8}
 CELL = Cell("001-llamacpp-c8-r0", 1, LoadPoint(**EIGHT), 0)
@@ -27,9 +26,9 @@ def run(*cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="",
     return SimpleNamespace(prepared=prepared, cells=list(cells), progress=told)
 
 
-SUSPECT = report_summaries.verdict("SUSPECT", "too-short", "1 s", "10 s", "")
+SUSPECT = summaries.verdict("SUSPECT", "too-short", "1 s", "10 s", "")
 MEASURED = (
-    report_summaries.cell("vllm", EIGHT),
-    report_summaries.cell("vllm", EIGHT, validity=SUSPECT),
-    report_summaries.cell("llamacpp", EIGHT),
+    summaries.cell("vllm", EIGHT),
+    summaries.cell("vllm", EIGHT, validity=SUSPECT),
+    summaries.cell("llamacpp", EIGHT),
 )

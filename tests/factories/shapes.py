@@ -418,7 +418,7 @@ _ASKED = [{"expectations": []}, {"max_tokens": 4, "content_tokens": 3, "shared":
 
 
 def _read_asked(run: RunFolder) -> None:
-    found = run.read_request_table(documents.made(CellWorkload, file="workloads/x.jsonl.gz"))
+    found = run.read_requested(documents.made(CellWorkload, file="workloads/x.jsonl.gz"))
     assert found is not None
     list(found.as_json())
 

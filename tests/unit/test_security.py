@@ -118,18 +118,20 @@ def test_every_child_is_told_its_environment():
         and "env" not in {keyword.arg for keyword in node.keywords}
     }
     # A night starts `bench run`; the guard was told its own and hands it on.
-    assert untold == {"night.py", "guard.py"}
+    assert untold == {"run_suite.py", "guard.py"}
 
 
 def test_no_child_is_handed_the_whole_environment():
     whole = re.compile(r"\*\*os\.environ|dict\(os\.environ\)|os\.environ\.copy")
     inherit = {path.name for path in SOURCES if whole.search(path.read_text(encoding="utf-8"))}
-    assert inherit == {"observing.py"}  # takes four variables out of it
+    assert inherit == {"sampling.py"}  # takes four variables out of it
 
 
 def test_nothing_of_another_is_unpickled_or_evaluated():
     # A spool of requests in a file without a name, and the pipes to our own children, are pickled.
-    assert users("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib") == {"prompts/workload.py"}
+    assert users("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib") == {
+        "workload/prompts/workload.py"
+    }
     spool = (ROOT / "harness" / "workload" / "prompts" / "workload.py").read_text(encoding="utf-8")
     assert "self._file = tempfile.TemporaryFile()" in spool
     for path in SOURCES:

@@ -10,13 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import report_summaries
 
 from harness.cli.argument_types import address
 from harness.cli.metrics_port import METRICS, PREFIX, TYPE, exposition, serving
 from harness.cli.progress import State
 from harness.engines.prometheus import totals
 from harness.errors import SetupError
+from tests.factories import summaries
 from tests.factories.progress import CELL, EIGHT, MEASURED, progress, run
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,14 +58,14 @@ def test_what_is_not_known_is_absent():
 
 
 def test_the_figures_of_an_invalid_cell_are_withheld():
-    invalid = report_summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
-    text = exposition(going(report_summaries.cell("vllm", EIGHT, validity=invalid)), 60.0)
+    invalid = summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
+    text = exposition(going(summaries.cell("vllm", EIGHT, validity=invalid)), 60.0)
     assert 'verdict="INVALID"} 1' in text
     assert "bench_measured" not in text
 
 
 def test_a_scripted_server_is_told():
-    assert 'simulated="true"' in exposition(going(report_summaries.cell("vllm", EIGHT, simulated=True)), 60.0)
+    assert 'simulated="true"' in exposition(going(summaries.cell("vllm", EIGHT, simulated=True)), 60.0)
 
 
 def free_port():

@@ -79,7 +79,7 @@ def test_the_stored_document_is_read_back_whole(cache):
 @pytest.fixture
 def sixteen_cores(monkeypatch):
     monkeypatch.setattr("harness.load.sharding._cores", lambda: 16)
-    monkeypatch.setattr(workers.host, "host_facts", lambda: HOST)
+    monkeypatch.setattr(workers.machine, "host_facts", lambda: HOST)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_bursty_trace_is_tested_against_itself():
     found = compare(trace, np.sort(late), None)
     assert found.verdict == "kept"
     assert found.against == "its schedule"
-    assert found.request_table["dispersion"] > 3
+    assert found.asked["dispersion"] > 3
     smoothed = np.linspace(trace[0], trace[-1], len(trace)).astype(np.int64)
     assert compare(trace, smoothed, None).verdict == "differs"
 

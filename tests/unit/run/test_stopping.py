@@ -106,7 +106,7 @@ def test_pairs_without_a_figure_end_a_run_with_another_reason():
 
 
 def test_pairs_that_are_given_up_end_a_run_with_another_reason():
-    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 0, 1)])[1]["reason"] == "unlikely"
+    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 0, 1)])[1].reason == "unlikely"
 
 
 # By the costs: 88 s to the first look (8 cells, 4 pauses), then 24 s a repeat of the one load that is open.
