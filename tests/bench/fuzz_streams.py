@@ -16,9 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
 from harness.load.http1 import Answer, DecodeError
 from harness.load.sse import parse_events
 from harness.records.layout import Outcome

@@ -1,9 +1,7 @@
 """Whole windows against servers that mean harm, on each carrier: every request ends, memory stays bounded."""
 
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +12,6 @@ from harness.load.fallback import FallbackLoop
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.run import run_load
 from harness.records.layout import Outcome
-
-sys.path.append(str(Path(__file__).parents[1] / "unit"))
 from tests.factories.hostile import HARMS, serving
 
 ENDS = {

@@ -19,9 +19,7 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2] / "unit"))
 sys.path.append(str(Path(__file__).parents[2] / "integration"))
-sys.path.append(str(Path(__file__).parents[3]))
 from tests.bench.chaos.flips import flips
 from tests.bench.chaos.parsers import parsers, part
 from tests.bench.chaos.places import places
