@@ -5,7 +5,7 @@ SOAK_MINUTES ?= 120
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos soak studies studies-quick bench package release-check image site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos soak studies studies-quick bench package release-check image pictures site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -92,6 +92,9 @@ bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studie
 
 package: $(VENV)/ready ## sdist, and the wheel built from it
 	$(BIN)/python -m build --outdir dist
+
+pictures: $(VENV)/ready ## the pictures of the documentation, anew; needs Chromium
+	$(BIN)/python -m tests.browser.pictures
 
 site: $(VENV)/ready ## the documentation site, into build/site: links checked, no warning let pass
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'

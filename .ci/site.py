@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-REPORT = "results/published/20261120T124835Z-short-classification-f33b83/report.html"
+REPORT = "results/published/20261122T202156Z-shared-prefix-cd0015/report.html"
 # Page of the site -> file it is made from, besides those of docs/.
 ALSO = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")

@@ -1,5 +1,6 @@
 """A headless Chromium driven over its debugging pipe: no driver program, no port, no extra package."""
 
+import base64
 import json
 import os
 import select
@@ -99,6 +100,10 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
+
+    def picture(self) -> bytes:
+        """What is visible, as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def press_tab(self) -> None:
         for kind in ("keyDown", "keyUp"):

@@ -1,7 +1,7 @@
 """The report as a browser shows it: light, dark, on a phone, without a script, with hostile text."""
 
 import pytest
-from chromium import Page
+from tests.browser.chromium import Page
 
 from harness.report import build
 from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
