@@ -1,9 +1,9 @@
 """The report as a browser shows it: light, dark, on a phone, without a script, with hostile text."""
 
 import pytest
-from tests.browser.chromium import Page
 
 from harness.report import build
+from tests.browser.chromium import Page
 from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
