@@ -99,7 +99,7 @@ def measure(load: Load, served: Served) -> Row:
         workers=load.workers,
     )
     parent = time.process_time()
-    with patch("harness.load.run.choose_carrier", return_value=(load.transport, "")):
+    with patch("harness.load.run.choose_transport", return_value=(load.transport, "")):
         result = run_load(job)
     parent = time.process_time() - parent
     row = _errors(load, result, served)

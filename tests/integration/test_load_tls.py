@@ -24,7 +24,7 @@ _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 @pytest.fixture(params=list(Transport), ids=lambda transport: transport.name)
 def tls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    monkeypatch.setattr("harness.load.run.choose_carrier", lambda job: (request.param, ""))
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda job: (request.param, ""))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_PEM)
     monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))

@@ -52,7 +52,7 @@ def test_two_gpus_are_read_ten_times_a_second(machine):
     machine.set("busy")
     machine.set("processes", f"0 {os.getpid()} {30 * GIB}\n0 1 {2 * GIB}\n")
     telemetry, sources = watch(2.4)
-    assert [device["name"] for device in sources["nvidia"]["about"]["devices"]] == [
+    assert [device["name"] for device in sources["nvidia"].about["devices"]] == [
         "Stub GPU 0",
         "Stub GPU 1",
     ]
@@ -70,7 +70,7 @@ def test_two_gpus_are_read_ten_times_a_second(machine):
     assert set(telemetry.get("gpu.0.dram_active_pct").values) == {50.0}
     for name in ("sm_clock_mhz", "temperature_c", "throttle_bits", "pcie_received_bytes_per_s"):
         assert 2 <= len(telemetry.get(f"gpu.0.{name}").values) <= 5, "read less often"
-    assert sources["nvidia"]["missing"] == sources["nvidia-slow"]["missing"] == {}
+    assert sources["nvidia"].missing == sources["nvidia-slow"].missing == {}
 
 
 def test_a_field_that_one_gpu_lacks_is_missing_there_with_the_reason(machine):
@@ -78,26 +78,26 @@ def test_a_field_that_one_gpu_lacks_is_missing_there_with_the_reason(machine):
     machine.set("no-instant-1")
     machine.set("no-gpm-1")
     telemetry, sources = watch(1.0)
-    assert sources["nvidia"]["missing"] == {"gpu.1.energy_j": "NVML: Not Supported"}
-    assert set(sources["nvidia-slow"]["missing"]) == {
+    assert sources["nvidia"].missing == {"gpu.1.energy_j": "NVML: Not Supported"}
+    assert set(sources["nvidia-slow"].missing) == {
         f"gpu.1.{name}" for name in ("sm_active_pct", "tensor_active_pct", "dram_active_pct")
     }
     assert "gpu.1.energy_j" not in telemetry.series
     assert len(telemetry.get("gpu.0.energy_j").values) >= 8
     assert set(telemetry.get("gpu.1.power_w").values) == {60.0}, "its own average takes the place"
-    assert sources["nvidia"]["failures"] == 0
+    assert sources["nvidia"].failures == 0
 
 
 def test_a_gpu_lost_on_the_way_leaves_the_other(machine):
     telemetry, sources = watch(3.0, halfway=lambda: machine.set("lost-1"))
-    lost = sources["nvidia"]["about"]["lost"]
+    lost = sources["nvidia"].about["lost"]
     assert list(lost) == ["gpu.1"]
     assert lost["gpu.1"]["why"] == "GPU is lost"
-    assert sources["nvidia"]["missing"] == {"gpu.1.*": "NVML: GPU is lost"}
+    assert sources["nvidia"].missing == {"gpu.1.*": "NVML: GPU is lost"}
     kept, gone = telemetry.get("gpu.0.power_w"), telemetry.get("gpu.1.power_w")
     assert kept.at_ns[-1] > 2.7e9
     assert 1.2e9 < gone.at_ns[-1] < 1.8e9
-    assert sources["nvidia"]["failing_since_s"] is None, "the source as a whole went on"
+    assert sources["nvidia"].failing_since_s is None, "the source as a whole went on"
 
 
 def test_all_gpus_lost_is_a_source_that_failed(machine):
@@ -106,19 +106,19 @@ def test_all_gpus_lost_is_a_source_that_failed(machine):
         machine.set("lost-1")
 
     _telemetry, sources = watch(2.0, halfway=lose)
-    assert 0.8 < sources["nvidia"]["failing_since_s"] < 1.6
-    assert "GPU is lost" in sources["nvidia"]["last_failure"]
+    assert 0.8 < sources["nvidia"].failing_since_s < 1.6
+    assert "GPU is lost" in sources["nvidia"].last_failure
 
 
 def test_a_driver_of_another_version_is_a_fault_and_no_library_is_not(machine, monkeypatch):
     machine.set("mismatch")
     _telemetry, sources = watch(0.4)
-    assert "version mismatch" in sources["nvidia"]["unavailable"]
-    assert sources["nvidia"]["about"]["broken"]
+    assert "version mismatch" in sources["nvidia"].unavailable
+    assert sources["nvidia"].about["broken"]
     monkeypatch.delenv("LD_LIBRARY_PATH")
     telemetry, sources = watch(0.4)
-    assert sources["nvidia"]["unavailable"] == "NVML: NVML Shared Library Not Found"
-    assert not sources["nvidia"]["about"]["broken"]
+    assert sources["nvidia"].unavailable == "NVML: NVML Shared Library Not Found"
+    assert not sources["nvidia"].about["broken"]
     assert not any(name.startswith("gpu.") for name in telemetry.series)
     assert len(telemetry.get("host.cpu_busy_s").values) >= 2, "all else is sampled"
 
@@ -135,7 +135,7 @@ def test_a_driver_of_another_version_is_a_fault_and_no_library_is_not(machine, m
 )
 def test_the_gpus_are_those_the_engine_was_given(machine, given, chosen):
     telemetry, sources = watch(0.4, engine_env=given)
-    assert [device["index"] for device in sources["nvidia"]["about"]["devices"]] == chosen
+    assert [device["index"] for device in sources["nvidia"].about["devices"]] == chosen
     assert {name.split(".")[1] for name in telemetry.series if name.startswith("gpu.")} == {
         str(index) for index in chosen
     }
@@ -143,17 +143,17 @@ def test_the_gpus_are_those_the_engine_was_given(machine, given, chosen):
 
 def test_an_engine_without_a_gpu_has_none(machine):
     _telemetry, sources = watch(0.4, engine_env={"CUDA_VISIBLE_DEVICES": ""})
-    assert sources["nvidia"]["unavailable"].startswith("NVML: 0 of 2 GPUs")
+    assert sources["nvidia"].unavailable.startswith("NVML: 0 of 2 GPUs")
 
 
 def test_mig_instances_have_their_memory_and_the_gpu_its_power(machine):
     machine.set("mig-1", "2")
     telemetry, sources = watch(1.0, engine_env={"CUDA_VISIBLE_DEVICES": "MIG-00010001"})
-    (device,) = sources["nvidia"]["about"]["devices"]
+    (device,) = sources["nvidia"].about["devices"]
     assert device["index"] == 1
     assert [instance["number"] for instance in device["mig"]] == [0, 1]
     assert set(telemetry.get("gpu.1.mig.1.memory_used_bytes").values) == {6.0 * GIB}
-    assert sources["nvidia"]["missing"] == {
+    assert sources["nvidia"].missing == {
         "gpu.1.utilisation_pct": "NVML: Not Supported",
         "gpu.1.memory_utilisation_pct": "NVML: Not Supported",
     }
