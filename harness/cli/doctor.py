@@ -11,7 +11,7 @@ from harness.errors import ExitCode
 
 if TYPE_CHECKING:
     from harness.doctor.examine import Examination
-    from harness.model import ErrorSpread, Exactness, MeasuredLoad, OnNode
+    from harness.model import ErrorSpread, MeasuredLoad, OnNode
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -71,7 +71,7 @@ def as_text(examination: "Examination") -> str:
             *_nodes(examination),
             "",
             *_machine(examination),
-            _workers(verdict),
+            _workers(examination),
             "",
             verdict.sentence,
             *(f"limit: {limit}" for limit in verdict.limits),
@@ -136,13 +136,16 @@ def _spread(error_ms: "ErrorSpread") -> str:
     return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
 
 
-def _workers(verdict: "Exactness") -> str:
+def _workers(examination: "Examination") -> str:
+    verdict, heaviest = examination.verdict, examination.measured[-1]
+    there = f"{heaviest.client.workers} on {len(heaviest.nodes)} load nodes; " if heaviest.nodes else ""
+
     def about(figure: int, unit: str) -> str:
         return f"{figure:,} {unit}" if figure else f"n/a {unit}"
 
     streams = about(verdict.streams_per_worker, "streams")
     arrivals = about(verdict.arrivals_per_worker, "arrivals/s")
-    return f"workers  one carries about {streams}, {arrivals} in half a core"
+    return f"workers  {there}one carries about {streams}, {arrivals} in half a core"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -20,6 +20,7 @@ from harness.host.helper_process import without_credentials
 
 _UP_S = 60.0
 _DOWN_S = 20.0
+_STARTED = "Ray runtime started"  # as `ray start` says once the node is one; its port is open long before
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +113,13 @@ def _state() -> Path:
 def _wait(process: "subprocess.Popen[bytes]", head: Head, log: Path) -> None:
     give_up = time.monotonic() + _UP_S
     while time.monotonic() < give_up and process.poll() is None:
-        with suppress(OSError):
-            socket.create_connection((head.host, head.port), 1.0).close()
+        if _STARTED in _said(log):
             return
         time.sleep(0.2)
     down()
-    tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+    tail = "\n".join(_said(log).splitlines()[-15:])
     raise SetupError("the cluster did not come up", where=head.address, below=tail)
+
+
+def _said(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")

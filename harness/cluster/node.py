@@ -20,6 +20,9 @@ from harness.load.spill import FILES
 from harness.load.transport import Transport, choose_transport
 from harness.load.worker import Share
 from harness.load.worker_pool import LocalWorkerPool, Process
+from harness.records.series import Samples, Telemetry
+from harness.sampling.job import Watch
+from harness.sampling.watcher import Watcher
 
 _LISTEN_S = 0.02  # an order from the coordinator waits so long at most
 _REACH_S = 5.0
@@ -97,10 +100,10 @@ class Node:
             return Way(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
         return Way(choose_transport(job)[0])
 
-    def open(self) -> None:
-        """A new window; what was of the one before is gone."""
+    def open(self, sample_hz: float) -> None:
+        """A new window; what was of the one before is gone. Rate 0: this machine is not sampled."""
         self.close()
-        self._window = _Window()
+        self._window = _Window(sample_hz)
 
     def start(self, share: Share, bodies: Sequence[bytes]) -> None:
         self._now().start(share, bodies)
@@ -111,13 +114,17 @@ class Node:
     def stop(self) -> None:
         self._now().stopping.set()
 
-    def hear(self, wait_s: float) -> list[Said]:
-        """What the workers said since the last time; waits for it, not longer than that."""
-        return self._now().hear(wait_s)
+    def hear(self, wait_s: float, gather_s: float) -> list[Said]:
+        """What the workers said since the last time; waits for it, not longer than that, then for more."""
+        return self._now().hear(wait_s, gather_s)
 
     def end(self) -> None:
         """Kills whoever still runs. The records stay until the window is closed."""
         self._now().end()
+
+    def samples(self) -> dict[str, Samples]:
+        """Of this machine while the window was open, on its own clock from t0."""
+        return dict(self._now().telemetry.series)
 
     def read(self, worker: int, name: str, offset: int, most: int) -> bytes:
         """Of one of `FILES` of a worker."""
@@ -135,7 +142,11 @@ class Node:
 
 
 class _Window:
-    def __init__(self) -> None:
+    def __init__(self, sample_hz: float) -> None:
+        self.telemetry = Telemetry()
+        # Neither is the engine here nor its GPUs.
+        watch = Watch(bench_pid=os.getpid(), hz=sample_hz, engine_here=False) if sample_hz else None
+        self._watcher = Watcher(watch)
         self._shares: deque[tuple[Share, Sequence[bytes]]] = deque()
         self.begin_at: int | None = None
         self.stopping, self._ending, self._closing = (threading.Event() for _ in range(3))
@@ -148,10 +159,12 @@ class _Window:
     def start(self, share: Share, bodies: Sequence[bytes]) -> None:
         self._shares.append((share, bodies))
 
-    def hear(self, wait_s: float) -> list[Said]:
+    def hear(self, wait_s: float, gather_s: float) -> list[Said]:
         give_up = time.monotonic() + wait_s
         while not self._worker_pool.said and time.monotonic() < give_up:
             time.sleep(_LISTEN_S)
+        if self._worker_pool.said:
+            time.sleep(gather_s)
         return [self._worker_pool.said.popleft() for _ in range(len(self._worker_pool.said))]
 
     def end(self) -> None:
@@ -174,9 +187,10 @@ class _Window:
         self._thread.join()
 
     def _run(self) -> None:
-        with scratch.folder("load") as self._folder:
+        with scratch.folder("load") as self._folder, self._watcher:
             try:
                 self._lead(self._folder)
+                self.telemetry = self._watcher.stop(self.begin_at or 0)
             finally:
                 self._worker_pool.close()
                 self._ended.set()

@@ -1,11 +1,14 @@
 """Ray: joins a cluster, or starts one of this machine alone, and puts one actor on each load node."""
 
+import atexit
 import logging
 import os
 import secrets
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -26,6 +29,8 @@ from harness.load.transport import choose_transport
 _REACH_S = 5.0
 _PLACE_S = 30.0
 _START_S = 60.0
+_END_S = 10.0
+_HEAD_AWAY_S = "86400"  # without its head for so long Ray ends this process, in the midst of its work
 _THREADS = 4  # of an actor: one hears the workers, the others take orders meanwhile
 
 
@@ -34,6 +39,7 @@ class Cluster:
 
     def __init__(self, asked: ClusterOptions) -> None:
         self.asked = asked
+        self.head = _head(asked.address)
         self._places: list[Place] = []
         self._actors: list[Any] = []
         self._group: Any = None
@@ -45,17 +51,18 @@ class Cluster:
 
         return str(ray.util.get_node_ip_address())
 
-    def worker_pool(self, job: LoadJob) -> ClusterWorkerPool:
+    def worker_pool(self, job: LoadJob, sample_hz: float = 0.0) -> ClusterWorkerPool:
         """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
         if not self._places or any(place.lost for place in self._places):
             self.leave()
+            _reach(self.head, self.asked.address)
             try:
                 self._place()
             except BaseException:
                 self.leave()  # a part of the nodes is not what was asked for
                 raise
         self._try_out(job)
-        return ClusterWorkerPool(self._places)
+        return ClusterWorkerPool(self._places, sample_hz)
 
     def leave(self) -> None:
         """The actors end with their workers."""
@@ -63,38 +70,52 @@ class Cluster:
 
         for place in self._places:
             place.clock.close()
-        for actor in self._actors:
-            with suppress(ray.exceptions.RayError):
-                ray.kill(actor)
-        if self._group is not None:
-            with suppress(ray.exceptions.RayError):
-                ray.util.remove_placement_group(self._group)
+        if self.there():
+            for actor in self._actors:
+                with suppress(ray.exceptions.RayError):
+                    ray.kill(actor)
+            if self._group is not None:
+                with suppress(ray.exceptions.RayError):
+                    ray.util.remove_placement_group(self._group)
         self._places, self._actors, self._group = [], [], None
+
+    def there(self) -> bool:
+        """Whether the head answers. Where it does not, Ray is asked for nothing: it would wait for it."""
+        try:
+            _reach(self.head, self.asked.address)
+        except SetupError:
+            return False
+        return True
 
     def _place(self) -> None:
         import ray
-        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
         bundle = {"CPU": self.asked.workers_per_node}
         self._group = ray.util.placement_group([bundle] * self.asked.nodes, strategy="STRICT_SPREAD")
         if not self._group.wait(_PLACE_S):
             raise cannot_place(self.asked, [node for node in ray.nodes() if node["Alive"]])
-        for index, address in enumerate(self._addresses()):
-            token = secrets.token_bytes(TOKEN_BYTES)
-            where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index)
-            actor = (
-                ray.remote(Node)
-                .options(
-                    num_cpus=self.asked.workers_per_node,
-                    max_concurrency=_THREADS,
-                    scheduling_strategy=where,
-                )
-                .remote(address, token)
-            )
-            self._actors.append(actor)
-            call = _caller(actor)
+        started = [self._start(*bundle) for bundle in enumerate(self._addresses())]  # seconds, all at once
+        for address, token, call in started:
             about = self._about(address, call)
             self._places.append(Place(about, call, Clock(address, about.clock_port, token)))
+
+    def _start(self, index: int, address: str) -> tuple[str, bytes, Call]:
+        import ray
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        token = secrets.token_bytes(TOKEN_BYTES)
+        where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index)
+        actor = (
+            ray.remote(Node)
+            .options(
+                num_cpus=self.asked.workers_per_node,
+                max_concurrency=_THREADS,
+                scheduling_strategy=where,
+            )
+            .remote(address, token)
+        )
+        self._actors.append(actor)
+        return address, token, _caller(actor)
 
     def _addresses(self) -> list[str]:
         """Of the nodes of the bundles, in their order."""
@@ -126,14 +147,15 @@ class Cluster:
         here = self.here
         host = urlsplit(job.url).hostname or ""
         bare = replace(job, bodies=(), sessions=None, schedule=ClosedLoop(1))
-        for place in self._places:
-            if _loopback(host) and place.about.address != here:
-                raise SpecError(
-                    f"is another server on every node: {host}",
-                    where=job.url,
-                    hint="give the address under which all nodes reach the server",
-                )
-            way = _way(place, bare)
+        if _loopback(host) and any(place.about.address != here for place in self._places):
+            raise SpecError(
+                f"is another server on every node: {host}",
+                where=job.url,
+                hint="give the address under which all nodes reach the server",
+            )
+        asked = [(place, place.call("way", bare)) for place in self._places]
+        for place, answer in asked:
+            way = _way(place, answer)
             if way.trouble:
                 raise SetupError(way.trouble, where=place.name, hint="its firewall, or the server's address")
             if way.transport is not choose_transport(job)[0]:
@@ -144,9 +166,9 @@ class Cluster:
                 )
 
 
-def _way(place: Place, job: LoadJob) -> Way:
+def _way(place: Place, answer: "Future[Any]") -> Way:
     try:
-        way: Way = place.call("way", job).result(_START_S)
+        way: Way = answer.result(_START_S)
     except Exception as error:  # whatever a remote call says, the node is not there
         place.lost = reason_of(error)
         raise SetupError(f"was lost: {place.lost}", where=place.name, hint="`ray status` shows it") from error
@@ -178,7 +200,15 @@ def joined(asked: ClusterOptions | None) -> Iterator[Cluster | None]:
         import ray
 
         cluster.leave()
-        ray.shutdown()
+        _end(ray.shutdown)
+
+
+def _end(shutdown: Callable[[], None]) -> None:
+    """Waits for it, not forever: the head may be gone."""
+    atexit.unregister(shutdown)
+    thread = threading.Thread(target=shutdown, daemon=True)
+    thread.start()
+    thread.join(_END_S)
 
 
 def members(address: str) -> list[Mapping[str, Any]]:
@@ -213,6 +243,7 @@ def _join(asked: ClusterOptions) -> None:
 def _init(asked: ClusterOptions) -> None:
     """ "auto" is a cluster that this machine belongs to, else one of its own."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", _HEAD_AWAY_S)
     import ray
 
     quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -242,8 +273,22 @@ def _check_address(address: str) -> None:
         host, port = None, None
     if not host or not port:
         raise SpecError(f"is not auto, HOST:PORT or ray://HOST:PORT: {address}", where="--cluster")
+    _reach(f"{host}:{port}", address)
+
+
+def _head(address: str) -> str:
+    """HOST:PORT, once joined."""
+    if address != "auto":
+        return urlsplit(address if "://" in address else f"//{address}").netloc
+    import ray
+
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def _reach(place: str, address: str) -> None:
+    host, _, port = place.rpartition(":")
     try:
-        socket.create_connection((host, port), _REACH_S).close()
+        socket.create_connection((host, int(port)), _REACH_S).close()
     except OSError as error:
         raise SetupError(
             f"no cluster answers: {error}",

@@ -14,11 +14,16 @@ from harness.load.spill import FILES, move
 from harness.load.worker import Share
 from harness.load.worker_pool import Worker, WorkerPool
 from harness.model import LoadNode
+from harness.records.series import Samples, Telemetry, node_series
 
 _START_AHEAD_NS = 500_000_000  # so that every node and worker hears of t0 before it
+_TELL_NS = 2_000_000  # more for each node
 _PINGS, _PINGS_DURING = 100, 5
+_PINGED_AT_ONCE = 8  # more would wait for each other here, and their round trips with them
 _PING_EVERY_S = 1.0
 _HEAR_S = 0.5
+_GATHER_S = 0.1  # of what the workers of a node say: each answer costs the coordinator a remote call
+_FEW_NODES = 50  # more of them are heard the less often
 _SILENCE_S = 30.0
 _CALL_S = 30.0
 _CHUNK_BYTES = 16 << 20
@@ -59,12 +64,16 @@ class _Part:
 
 
 class ClusterWorkerPool(WorkerPool[Worker]):
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[Place], sample_hz: float = 0.0) -> None:
+        """`sample_hz`: of each node's machine, beside its load; 0: none is sampled."""
         super().__init__()
+        self._samples: dict[str, Samples] = {}
+        self._gather_s = _GATHER_S * max(1.0, len(places) / _FEW_NODES)
         self._parts = [_Part(place) for place in places]
-        self._pinging, self._pinger = threading.Event(), threading.Thread(target=self._ping_on, daemon=True)
+        self._pinging = threading.Event()
+        self._pingers: list[threading.Thread] = []  # one of each node: a frozen one holds up no other
         for part in self._parts:
-            self._ask(part, "open")
+            self._ask(part, "open", sample_hz)
 
     def start(self, share: Share) -> None:
         part = self._parts[share.worker % len(self._parts)]
@@ -78,7 +87,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         self._burst(_PINGS)
         for part in self._alive():
             part.line = fit(part.bursts)
-        t0 = time.monotonic_ns() + _START_AHEAD_NS
+        t0 = time.monotonic_ns() + _START_AHEAD_NS + _TELL_NS * len(self._parts)
         told = []
         for part in self._alive():
             assert part.line is not None
@@ -86,7 +95,9 @@ class ClusterWorkerPool(WorkerPool[Worker]):
             told.append((part, part.place.call("begin", part.t0)))
         for part, call in told:
             self._result(part, call)
-        self._pinger.start()
+        for part in self._alive():
+            self._pingers.append(threading.Thread(target=self._ping_on, args=(part,), daemon=True))
+            self._pingers[-1].start()
         return t0
 
     def stop(self) -> None:
@@ -97,7 +108,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         parts = [part for part in self._parts if part.running()]
         for part in parts:
             if part.hearing is None:
-                part.hearing, part.asked = part.place.call("hear", _HEAR_S), time.monotonic()
+                part.hearing, part.asked = part.place.call("hear", _HEAR_S, self._gather_s), time.monotonic()
         done, _ = wait([part.hearing for part in parts if part.hearing], timeout_s, FIRST_COMPLETED)
         for part in parts:
             if part.hearing in done:
@@ -107,8 +118,8 @@ class ClusterWorkerPool(WorkerPool[Worker]):
 
     def collect(self, t0: int) -> int:
         self._pinging.set()
-        if self._pinger.ident is not None:
-            self._pinger.join()
+        for pinger in self._pingers:
+            pinger.join()
         for part in self._alive():
             self._ask(part, "end")
         self._burst(_PINGS)
@@ -116,6 +127,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         for part in self._alive():
             for worker in part.workers:
                 self._fetch(part, worker, t0, base)
+            self._fetch_samples(part, t0, base)
         return t0 + base
 
     def close(self) -> None:
@@ -128,6 +140,10 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         for worker in self.workers:
             if worker.running():
                 self.lose(worker)
+
+    def telemetry(self) -> Telemetry:
+        """Of the nodes' machines, on the common clock."""
+        return Telemetry(self._samples)
 
     def nodes(self) -> tuple[LoadNode, ...]:
         """What cell.json keeps of each."""
@@ -166,20 +182,18 @@ class ClusterWorkerPool(WorkerPool[Worker]):
             self.lose(worker)
 
     def _burst(self, count: int) -> None:
-        """Of all nodes at once, each in a thread of its own."""
         alive = self._alive()
-        with ThreadPoolExecutor(max(len(alive), 1)) as pool:
+        with ThreadPoolExecutor(_PINGED_AT_ONCE) as pool:
             for part, pings in zip(alive, pool.map(lambda p: p.place.clock.burst(count), alive), strict=True):
                 if pings:
                     part.bursts.append(pings)
                 else:
                     self._lose_part(part, "its clock does not answer")
 
-    def _ping_on(self) -> None:
-        while not self._pinging.wait(_PING_EVERY_S):
-            for part in self._alive():
-                if pings := part.place.clock.burst(_PINGS_DURING):
-                    part.bursts.append(pings)
+    def _ping_on(self, part: _Part) -> None:
+        while not self._pinging.wait(_PING_EVERY_S) and not part.place.lost:
+            if pings := part.place.clock.burst(_PINGS_DURING):
+                part.bursts.append(pings)
 
     def _timed(self, t0: int) -> list[_Part]:
         """Those who started, with what is known of their clocks after the window."""
@@ -205,6 +219,14 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         else:
             move(folder, lambda since_t0: line.shift(t0, part.t0, since_t0) - base)
 
+    def _fetch_samples(self, part: _Part, t0: int, base: int) -> None:
+        if part.line is None:
+            return
+        found: dict[str, Samples] = self._ask(part, "samples") or {}
+        for name, (since_t0, values) in found.items():
+            at_ns = since_t0 + part.line.shift(t0, part.t0, since_t0) - base
+            self._samples[f"{node_series(part.place.about.address)}.{name}"] = Samples(at_ns, values)
+
 
 def _told(part: _Part) -> LoadNode:
     line, about = part.line, part.place.about
@@ -223,6 +245,7 @@ def _told(part: _Part) -> LoadNode:
         pings=line.pings if line else 0,
         path_rtt_ms=_ms(min(connects, default=None)),
         start_skew_ms=_ms(part.skew_ns),
+        longest_stall_ms=_ms(max((w.facts.longest_stall_ns for w in part.workers if w.facts), default=None)),
     )
 
 

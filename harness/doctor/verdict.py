@@ -63,12 +63,12 @@ def _holding(measured: Sequence[MeasuredLoad], tolerance_ms: float) -> list[Meas
 
 
 def _per_worker(good: Sequence[MeasuredLoad]) -> int:
-    """The heaviest good load, as often as one worker would carry it within HALF a core."""
+    """One worker's part of the heaviest good load, as often as it would carry it within HALF a core."""
     if not good:
         return 0
     busy = good[-1].client.busy_share or 0.0
     times = min(HALF / busy, FURTHER) if busy > 0 else FURTHER
-    return max(1, int(good[-1].load.value * times))
+    return max(1, int(good[-1].load.value / good[-1].client.workers * times))
 
 
 def _sentence(reaches: Sequence[Reach], on_time: MeasuredLoad | None) -> str:

@@ -25,6 +25,7 @@ _TIMES = tuple(
     name for name in REQUEST_DTYPE.names or () if name.endswith("_ns") and name != "connect_ns"
 )  # from t0; a wait for a connection is a length
 _FLUSH_BYTES = 1 << 20
+_MOVED_AT_ONCE = 1 << 20  # events: memory does not grow with their number
 
 
 class Spill:
@@ -72,7 +73,11 @@ def move(folder: Path, by: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> 
     whole = int(counts.sum())
     if whole:
         events = np.memmap(folder / "events", EVENT_DTYPE, "r+", shape=(whole,))
-        events["stamp_ns"] += np.repeat(shift, counts)
+        ends = np.cumsum(counts)
+        for start in range(0, whole, _MOVED_AT_ONCE):
+            part = events[start : start + _MOVED_AT_ONCE]
+            owners = np.searchsorted(ends, np.arange(start, start + len(part)), side="right")
+            part["stamp_ns"] += shift[owners]
         events.flush()
     (folder / "rows").write_bytes(rows.tobytes())
 

@@ -94,6 +94,7 @@ class Facts:
     clock_step_ns: int | None
     clamped_stamps: int
     spread_over_ns: int | None  # from t0; None: the loop does not spread its start
+    longest_stall_ns: int  # by which a chore came late: the loop, or the whole process, stood still
     stopped: bool
     notes: tuple[str, ...]
 
@@ -153,10 +154,12 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     finalize: Callable[[Exchange], object] = tally.finalize
     if turns is not None and isinstance(dispatcher, SessionDispatcher):
         finalize = partial(_follow_up, tally, turns, dispatcher)
-    chores = 0
+    chores, chored, longest_stall = 0, time.monotonic_ns(), 0
 
     def chore() -> bool:
-        nonlocal chores
+        nonlocal chores, chored, longest_stall
+        before, chored = chored, time.monotonic_ns()
+        longest_stall = max(longest_stall, chored - before - CHORE_NS)
         chores += 1
         if chores % _PULSE_EVERY == 0:
             spill.flush()
@@ -195,6 +198,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         clock_step_ns=clock.step_ns if clock is not None else None,
         clamped_stamps=tally.clamped,
         spread_over_ns=_since(t0, dispatcher.spread.over_at) if dispatcher.spread is not None else None,
+        longest_stall_ns=longest_stall,
         stopped=stopped,
         notes=tuple(filter(None, notes)),
     )

@@ -6,8 +6,17 @@ from msgspec.structs import replace
 
 from harness.metrics import series
 from harness.metrics.throughput import Window
-from harness.model import BusiestProcess, HistogramIncrease, Host, SampledSource, Server, known
-from harness.records.series import Telemetry
+from harness.model import (
+    BusiestProcess,
+    HistogramIncrease,
+    Host,
+    LoadNode,
+    LoadNodeUse,
+    SampledSource,
+    Server,
+    known,
+)
+from harness.records.series import Telemetry, node_series
 
 _HOST_RATES = ("disk_read", "disk_written", "net_received", "net_sent")
 _ENGINE_GAUGES = ("running", "waiting", "kv_use", "cache_hit_rate")
@@ -32,6 +41,28 @@ def host(telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Win
             f"{name}_bytes_per_s": series.rate(telemetry.get(f"host.{name}_bytes"), window)
             for name in _HOST_RATES
         },
+    )
+
+
+def load_nodes(telemetry: Telemetry, nodes: Sequence[LoadNode], window: Window) -> tuple[LoadNodeUse, ...]:
+    """Each by the samples that it took of itself."""
+    return tuple(_load_node(telemetry.of(node_series(node.address)), node, window) for node in nodes)
+
+
+def _load_node(own: Telemetry, node: LoadNode, window: Window) -> LoadNodeUse:
+    def rate(name: str) -> float | None:
+        return series.rate(own.get(name), window)
+
+    return LoadNodeUse(
+        name=node.name,
+        address=node.address,
+        cpus=node.cpus,
+        busy_cores=rate("host.cpu_busy_s"),
+        client_cores=cores(own, "client", window),
+        stolen_cores=rate("host.cpu_stolen_s"),
+        memory_used_bytes=series.describe(own.get("host.memory_used_bytes"), window),
+        net_received_bytes_per_s=rate("host.net_received_bytes"),
+        net_sent_bytes_per_s=rate("host.net_sent_bytes"),
     )
 
 

@@ -13,11 +13,13 @@ from harness.model import (
     Gpu,
     Host,
     Limiter,
+    LoadNodeUse,
     Sampled,
     Server,
     SourceHealth,
     TelemetryHealth,
     from_json,
+    known,
 )
 from harness.records.series import Telemetry
 
@@ -36,6 +38,7 @@ class Usage(NamedTuple):
     cost_per_million_output_tokens: float | None
     joules_per_output_token: float | None
     telemetry: TelemetryHealth
+    load_nodes: tuple[LoadNodeUse, ...] = ()
 
 
 def describe(
@@ -85,6 +88,7 @@ def describe(
         paid.per_million_output_tokens if paid else None,
         used.joules_per_output_token if used else None,
         health,
+        machine.load_nodes(telemetry, known(facts.nodes) or (), window),
     )
     return usage, {key: reason for key, reason in nulls.items() if getattr(usage, key) is None and reason}
 

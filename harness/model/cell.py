@@ -22,7 +22,7 @@ from harness.model.figures import (
     TemplateTokens,
 )
 from harness.model.load import Load, LoadPoint
-from harness.model.machine import Cost, Energy, Gpu, Host, Limiter, Server, TelemetryHealth
+from harness.model.machine import Cost, Energy, Gpu, Host, Limiter, LoadNodeUse, Server, TelemetryHealth
 from harness.model.metrics import Measured
 from harness.model.record import UNSET, UnsetType, doc
 from harness.model.validity import Validity
@@ -101,6 +101,9 @@ class CellResult(Measured, frozen=True, kw_only=True):
     gpu: Annotated[Gpu | None, doc("Null where the engine was seen on none.")]
     server: Annotated[Server | None, doc("Null where nothing is known of the engine.")]
     host: Annotated[Host | None, doc("Null where nothing was sampled.")]
+    load_nodes: Annotated[
+        tuple[LoadNodeUse, ...], doc("Of a cluster that sent the load; empty: this machine did.")
+    ] = ()
     energy: Annotated[Energy | None, doc("Null without a counter or sensor.")]
     cost: Annotated[Cost | None, doc("Null without a price.")]
     limiter: Annotated[Limiter | None, doc("Null where it cannot be told.")]

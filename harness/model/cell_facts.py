@@ -104,6 +104,9 @@ class LoadNode(Record, frozen=True, kw_only=True):
     pings: Annotated[int, doc("That came back.")]
     path_rtt_ms: Annotated[float | None, doc("Fastest connection to the server; null: it made none.")]
     start_skew_ms: Annotated[float | None, doc("By which it started late; null: it did not start.")]
+    longest_stall_ms: Annotated[
+        float | None, doc("For which a load process of it stood still; null: none came to its end.")
+    ]
 
 
 class SampledSource(Record, frozen=True, kw_only=True):

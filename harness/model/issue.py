@@ -9,6 +9,7 @@ class IssueCode(StrEnum):
 
     # Of cells, in the order in which a cell lists them.
     NODE_LOST = "node-lost"
+    NODE_STALLED = "node-stalled"
     NODE_CLOCK = "node-clock"
     NODE_DIFFERS = "node-differs"
     WORKER_LOST = "worker-lost"

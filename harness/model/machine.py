@@ -127,6 +127,20 @@ class Host(Record, frozen=True, kw_only=True):
     net_sent_bytes_per_s: Annotated[float | None, doc("Of the machine.")]
 
 
+class LoadNodeUse(Record, frozen=True, kw_only=True):
+    """What was used on a machine that sent load; null: too few samples."""
+
+    name: Annotated[str, doc("Of the host.")]
+    address: Annotated[str, doc("Under which the cluster knows it.")]
+    cpus: Annotated[int, doc("That the load could use.")]
+    busy_cores: Annotated[float | None, doc("All that was used.")]
+    client_cores: Annotated[float | None, doc("By the load generator.")]
+    stolen_cores: Annotated[float | None, doc("Taken by a hypervisor.")]
+    memory_used_bytes: Annotated[Range | None, doc("Of the machine.")]
+    net_received_bytes_per_s: Annotated[float | None, doc("Of the machine.")]
+    net_sent_bytes_per_s: Annotated[float | None, doc("Of the machine.")]
+
+
 class Energy(Record, frozen=True, kw_only=True):
     """Joules and watts over the window."""
 

@@ -37,11 +37,23 @@ class Telemetry:
         """Empty for a series that was never read."""
         return self.series.get(name, NOTHING)
 
+    def of(self, prefix: str) -> "Telemetry":
+        """The series below `prefix.`, without it."""
+        below = f"{prefix}."
+        return Telemetry(
+            {name.removeprefix(below): one for name, one in self.series.items() if name.startswith(below)}
+        )
+
     def matching(self, prefix: str, suffix: str) -> Iterator[tuple[str, Samples]]:
         """What stands between `prefix.` and `.suffix` in each name that has both, and its samples."""
         for name, samples in self.series.items():
             if name.startswith(f"{prefix}.") and name.endswith(f".{suffix}"):
                 yield name[len(prefix) + 1 : -len(suffix) - 1], samples
+
+
+def node_series(address: str) -> str:
+    """Before the names of what a load node sampled of itself."""
+    return f"node.{address}"
 
 
 def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -110,12 +110,14 @@ def measure(
         job = replace(job, workers=workers.count)
         before, shapes_before = idle(lambda: _counters(engine)), _histograms(engine)
         watcher.idle()
-        worker_pool = window.cluster.worker_pool(job) if window.cluster else None
+        worker_pool = window.cluster.worker_pool(job, prepared.options.sample_hz) if window.cluster else None
         result = run_load(job, window.progress, window.stop, worker_pool)
         engine.fresh = False
         after = settled(lambda: _counters(engine), COUNTERS)
         shapes_after = _histograms(engine) if after is not None else {}
         telemetry = watcher.stop(result.t0_monotonic_ns)
+        if worker_pool is not None:
+            telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     exited = _exited(engine, suspected=before is not None and after is None)
     counters, restarts = counted(before, after, telemetry, COUNTERS)
     seen = _Seen(

@@ -9,6 +9,7 @@ from harness.model import IssueCode, LoadNode, known
 from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
 from harness.validity.rule import Evidence, Rule, Violation
 
+_MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
 _LEAST_ANSWERS = 30  # of a node, for a median with an interval
 _NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
 
@@ -21,6 +22,16 @@ def _lost(cell: Evidence) -> Iterator[Violation]:
     lost = [f"{node.name} ({node.address}): {node.lost}" for node in _nodes(cell) if node.lost]
     if lost:
         yield Violation("; ".join(lost))
+
+
+def _stalled(cell: Evidence) -> Iterator[Violation]:
+    still = [
+        f"{node.name} ({node.address}): {node.longest_stall_ms / 1e3:.1f} s"
+        for node in _nodes(cell)
+        if node.longest_stall_ms is not None and node.longest_stall_ms > _MOST_STALL_MS
+    ]
+    if still:
+        yield Violation("; ".join(still))
 
 
 def _clock(cell: Evidence) -> Iterator[Violation]:
@@ -70,6 +81,15 @@ RULES = (
         limit="0",
         verdicts=("INVALID",),
         hint="what that node sent is missing; the other nodes' records are kept",
+        cause="client",
+    ),
+    Rule(
+        code=IssueCode.NODE_STALLED,
+        find=_stalled,
+        measures="the longest time for which a load process of a node stood still",
+        limit=f"{_MOST_STALL_MS / 1e3:g} s",
+        verdicts=("INVALID",),
+        hint="that node was frozen, moved or out of memory: what it had to send meanwhile left late",
         cause="client",
     ),
     Rule(

@@ -15,10 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from cable import Cable
 
 BIN = Path(sys.executable).parent
 HEAD, OTHER = "10.201.7.1", "10.201.7.2"
 GCS_PORT, TRUTH_PORT = 6399, 8399
+TTFT_MS, GAP_MS = 50, 10  # known to the server: what a client must find
 AHEAD_S, BEHIND_S = 3000, -7  # of the nodes' clocks against that of the machine
 CLOCKS = {HEAD: AHEAD_S, OTHER: BEHIND_S}
 
@@ -28,11 +30,17 @@ def ip(*arguments):
 
 
 class Machines:
-    """Two namespaces and a cable. `HEAD` also has the server and bench, on the machine's own clock."""
+    """Two namespaces and a cable. `HEAD` also has the server and bench, on the machine's own clock.
 
-    def __init__(self):
+    `rough`: how bad the cable is; None: as good as the kernel's own.
+    """
+
+    def __init__(self, rough=None):
         self.folder = Path(tempfile.mkdtemp(prefix="bc", dir="/tmp"))  # short: Ray puts sockets below it
-        self._spaces = {HEAD: f"bench{os.getpid()}a", OTHER: f"bench{os.getpid()}b"}
+        mark = self.folder.name
+        self._spaces = {HEAD: f"{mark}a", OTHER: f"{mark}b"}
+        self._ends = {HEAD: f"{mark}va", OTHER: f"{mark}vb"}
+        self._rough, self.cable = rough, None
         self._started = []
         token = self.folder / "token"
         token.write_text(secrets.token_hex(32))
@@ -43,24 +51,20 @@ class Machines:
             "RAY_USAGE_STATS_ENABLED": "0",
             "BENCH_CACHE": str(self.folder / "cache"),
         }
-        self.delayed = False
 
     def join(self):
-        ends = {HEAD: "benchva", OTHER: "benchvb"}
         for space in self._spaces.values():
             ip("netns", "add", space)
-        first, second = self._spaces[HEAD], self._spaces[OTHER]
-        ip(
-            *("link", "add", "benchva", "netns", first, "type", "veth"),
-            *("peer", "name", "benchvb", "netns", second),
-        )
+        if self._rough is None:
+            ip("link", "add", self._ends[HEAD], "type", "veth", "peer", "name", self._ends[OTHER])
+        else:
+            self.cable = Cable(self._ends.values(), self._rough)
         for address, space in self._spaces.items():
-            ip("-n", space, "addr", "add", f"{address}/24", "dev", ends[address])
+            end = self._ends[address]
+            ip("link", "set", end, "netns", space)
+            ip("-n", space, "addr", "add", f"{address}/24", "dev", end)
             ip("-n", space, "link", "set", "lo", "up")
-            ip("-n", space, "link", "set", ends[address], "up")
-        delay = ["tc", "-n", second, "qdisc", "add", "dev", "benchvb", "root", "netem", "delay", "2ms"]
-        # Not every kernel has it; then the cable is as fast as it is.
-        self.delayed = subprocess.run(delay, capture_output=True, timeout=10).returncode == 0
+            ip("-n", space, "link", "set", end, "up")
 
     def inside(self, address, *command, clock=0):
         time_space = ["unshare", "-T", "--monotonic", str(clock), "--fork", "--kill-child"] if clock else []
@@ -71,6 +75,7 @@ class Machines:
             process = subprocess.Popen(
                 self.inside(address, *command, clock=clock),
                 env=self.env,
+                cwd=self.folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
@@ -83,7 +88,10 @@ class Machines:
         command = [BIN / "ray", "start", *place, f"--node-ip-address={address}", "--num-cpus=1", "--block"]
         small = ["--object-store-memory=100000000", "--disable-usage-stats", "--include-dashboard=false"]
         head = small if address == HEAD else small[:1]
-        return self.start(f"node-{address}", address, *command, *head, clock=CLOCKS[address])
+        name = f"node-{address}"
+        started = self.start(name, address, *command, *head, clock=CLOCKS[address])
+        self._until(lambda: "Ray runtime started" in (self.folder / f"{name}.log").read_text())
+        return started
 
     def run(self, *command, timeout=120, **env):
         """bench, on the head's machine."""
@@ -95,6 +103,11 @@ class Machines:
             timeout=timeout,
             cwd=self.folder,
         )
+
+    def begin(self, *command):
+        """bench, on the head's machine; what it says goes to bench.log."""
+        self.start("bench", HEAD, BIN / "bench", *command)
+        return self._started[-1]
 
     def ledger(self, reset=False):
         """Of the scripted server."""
@@ -109,17 +122,17 @@ class Machines:
         )
         return json.loads(done.stdout)
 
-    def wait_for(self, port, seconds=60):
+    def wait_for(self, port):
         code = f"import socket; socket.create_connection(('{HEAD}', {port}), 1)"
+        asks = self.inside(HEAD, sys.executable, "-c", code)
+        self._until(lambda: subprocess.run(asks, capture_output=True, timeout=10).returncode == 0)
+
+    def _until(self, true, seconds=60):
         give_up = time.monotonic() + seconds
-        while time.monotonic() < give_up:
-            if (
-                subprocess.run(self.inside(HEAD, sys.executable, "-c", code), capture_output=True).returncode
-                == 0
-            ):
-                return
+        while not true():
+            if time.monotonic() > give_up:
+                raise TimeoutError(self.logs())
             time.sleep(0.3)
-        raise TimeoutError(self.logs())
 
     def logs(self):
         return "\n".join(f"== {path.name}\n{path.read_text()[-2000:]}" for path in self.folder.glob("*.log"))
@@ -142,6 +155,8 @@ class Machines:
             with suppress(psutil.NoSuchProcess):
                 family += self.stop(psutil.Process(process.pid))
             process.wait(10)
+        if self.cable is not None:
+            self.cable.close()
         for space in self._spaces.values():
             subprocess.run(["ip", "netns", "del", space], capture_output=True, timeout=10)
         shutil.rmtree(self.folder, ignore_errors=True)

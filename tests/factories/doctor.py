@@ -5,8 +5,8 @@ from harness.model import ClientErrors, ClientStats, ErrorSpread, MeasuredLoad, 
 from tests.factories import documents
 
 
-def client(lag_ms, busy_share):
-    return documents.made(ClientStats, send_lag_ms={"p99": lag_ms}, busy_share=busy_share)
+def client(lag_ms, busy_share, workers=1):
+    return documents.made(ClientStats, send_lag_ms={"p99": lag_ms}, busy_share=busy_share, workers=workers)
 
 
 def measured(kind, value, error_ms=0.02, *, tokens_per_s=1000.0, lag_ms=0.3, verdict="VALID", **changes):

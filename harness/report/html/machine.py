@@ -51,7 +51,8 @@ COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tok
 
 def machine(source: Source) -> Html | None:
     """None in runs that were neither sampled nor priced."""
-    parts = [part for part in (_used(source), _scaling(source), _costs(source)) if part is not None]
+    every = (_used(source), _load_nodes(source), _scaling(source), _costs(source))
+    parts = [part for part in every if part is not None]
     return section("machine", "What the machine was doing", *parts) if parts else None
 
 
@@ -67,6 +68,27 @@ def _used(source: Source) -> Html | None:
     no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
     every = table("What limited each cell, and what it used", head, rows, owners, class_="used")
     return join([tag("p", EXPLAINED), *no_gpu, _by_backend(source, paths), folded(len(cells), every)])
+
+
+def _load_nodes(source: Source) -> Html | None:
+    rows, owners = [], []
+    cells = [cell for cell in source.summary.cells if cell.load_nodes]
+    for cell in cells:
+        for node in cell.load_nodes:
+            memory = node.memory_used_bytes.max * GIB if node.memory_used_bytes else None
+            traffic = [
+                None if one is None else one / 1e6
+                for one in (node.net_received_bytes_per_s, node.net_sent_bytes_per_s)
+            ]
+            values = (node.busy_cores, node.client_cores, node.stolen_cores, memory, *traffic)
+            place = f"{cell_name(cell)}, {node.name} ({node.address})"
+            rows.append([place, str(node.cpus), *(or_unknown(value) for value in values)])
+            owners.append(source.index(cell.label))
+    if not rows:
+        return None
+    head = ["cell, load node", "CPUs", "busy cores", "load generator, cores", "stolen, cores",
+            "memory, peak GiB", "received, MB/s", "sent, MB/s"]  # fmt: skip
+    return folded(len(cells), table("What the load nodes used", head, rows, owners, "numbers"))
 
 
 def _by_backend(source: Source, paths: Sequence[str]) -> Html:

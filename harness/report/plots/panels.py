@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.model import CellResult
-from harness.records.series import Samples, Telemetry, unbroken
+from harness.model import CellResult, LoadNodeUse
+from harness.records.series import Samples, Telemetry, node_series, unbroken
 from harness.report.plots.style import MUTED, PALETTE
 from harness.report.text import number
 
@@ -42,6 +42,21 @@ _BUSY = (Gauge("utilisation_pct", "busy"), Gauge("dram_active_pct", "memory band
 _POWER = Gauge("power_w", "")
 
 
+class NodeGauge(NamedTuple):
+    """Of each load node: what counts up there, and what its rate is shown in."""
+
+    counters: tuple[str, ...]
+    axis: str
+    unit: str
+    scale: float = 1.0
+
+
+_NODE_CPU = NodeGauge(("host.cpu_busy_s",), "load nodes\ncores", "cores")
+_NODE_NETWORK = NodeGauge(
+    ("host.net_received_bytes", "host.net_sent_bytes"), "load nodes\nMB/s", "MB/s", scale=1e-6
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     axis: str
@@ -60,6 +75,8 @@ def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Pan
         _kv_cache(telemetry, end_s),
         _gpus(telemetry, gpus, end_s),
         _cpus(telemetry, cpus, end_s),
+        _nodes(telemetry, _NODE_CPU, cell.load_nodes, end_s),
+        _nodes(telemetry, _NODE_NETWORK, cell.load_nodes, end_s),
         _power(telemetry, gpus, end_s),
     )
     return (panel for panel in curves if panel is not None)
@@ -121,6 +138,25 @@ def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | Non
         curves.insert(0, Curve("engine", grid, own[0], BLUE))
     panel = _panel("CPU\ncores", curves, "{name} up to {top} cores")
     return replace(panel, top=1.05 * (cpus or 0.0), stacked=True) if panel else None
+
+
+def _nodes(
+    telemetry: Telemetry, gauge: NodeGauge, nodes: Sequence[LoadNodeUse], end_s: float
+) -> Panel | None:
+    """A curve each; of many nodes those of the busiest."""
+    rates = [(node.address, _summed(telemetry.of(node_series(node.address)), gauge, end_s)) for node in nodes]
+    known = sorted((one for one in rates if len(one[1][0])), key=lambda one: -float(one[1][1].max()))
+    shown = [
+        Curve(address, seconds, gauge.scale * values, color)
+        for (address, (seconds, values)), color in zip(known, PALETTE, strict=False)
+    ]
+    return _panel(gauge.axis, shown, f"{{name}} up to {{top}} {gauge.unit}")
+
+
+def _summed(own: Telemetry, gauge: NodeGauge, end_s: float) -> tuple[Floats, Floats]:
+    """The counters of a node are read together."""
+    rates = [_per_second(own.get(name), end_s) for name in gauge.counters]
+    return rates[0][0], np.sum([values for _, values in rates], axis=0)
 
 
 def _power(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:

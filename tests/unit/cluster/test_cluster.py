@@ -108,6 +108,7 @@ def node(**changes):
             "pings": 200,
             "path_rtt_ms": 0.2,
             "start_skew_ms": 0.0,
+            "longest_stall_ms": 3.0,
             **changes,
         }
     )
@@ -140,6 +141,13 @@ def test_a_lost_node_is_named_and_makes_the_cell_invalid():
     assert "b (10.0.0.1)" in found["node-lost"].measured
 
 
+def test_a_node_that_stood_still_is_named_and_makes_the_cell_invalid():
+    found = codes((node(), node(name="b", workers=(1,), longest_stall_ms=5000.0)))
+    assert found.keys() == {"node-stalled"}
+    assert found["node-stalled"].verdict == "INVALID"
+    assert found["node-stalled"].measured == "b (10.0.0.1): 5.0 s"
+
+
 @pytest.mark.parametrize(
     "changes", [{"start_skew_ms": 6.0}, {"clock_uncertainty_ms": 6.0}, {"start_skew_ms": -6.0}]
 )
@@ -154,7 +162,9 @@ def test_a_node_with_other_answers_is_suspect():
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
 
 
-def test_records_move_as_a_whole_and_unknown_stays(tmp_path):
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
+def test_records_move_as_a_whole_and_unknown_stays(tmp_path, monkeypatch, at_once):
+    monkeypatch.setattr("harness.load.spill._MOVED_AT_ONCE", at_once)
     rows = empty_requests(2)
     rows["outcome"] = Outcome.OK
     rows["seq"] = [3, 5]

@@ -53,6 +53,7 @@ def test_nodes_of_a_cluster_have_a_line_each():
     assert "160 requests, 0.020/0.050/0.900 ms; clock +3,000,000.000 ± 0.016 ms" in first
     assert "0 requests, n/a ms" in second
     assert second.endswith("start n/a ms")
+    assert "workers  1 on 2 load nodes; one carries about 16 streams" in shown
 
 
 def test_what_is_not_known_is_not_zero():

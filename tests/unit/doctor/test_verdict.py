@@ -95,5 +95,7 @@ def test_a_worker_carries_its_heaviest_good_load_as_often_as_fits_half_a_core():
     verdict = conclude([streams(256), streams(1024, **quarter), rate(500, **idle)], [], [])
     assert verdict.streams_per_worker == 2048
     assert verdict.arrivals_per_worker == 2000  # no more than four times what was measured
+    several = conclude([streams(1024, client=client(0.3, 0.25, workers=4))], [], [])
+    assert several.streams_per_worker == 512
     nothing = conclude([streams(256, 5.0)], [], [])
     assert (nothing.streams_per_worker, nothing.arrivals_per_worker) == (0, 0)

@@ -14,6 +14,8 @@ from harness.model import (
     Gpu,
     HistogramIncrease,
     Host,
+    LoadNode,
+    LoadNodeUse,
     Price,
     Prices,
     SampledSource,
@@ -24,6 +26,7 @@ from harness.records.series import Samples, Telemetry
 from harness.report.html.machine import machine as machine_section
 from harness.report.html.source import Source
 from harness.report.notes import notes
+from harness.report.plots.panels import panels
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from harness.validity.telemetry import gaps
@@ -108,6 +111,38 @@ def test_a_price_is_of_the_gpus_that_were_used_or_not_known():
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), gpu) == (None, "no price for A; there is one for B")
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), None)[0] is None
     assert cost.price(None, gpu) == (None, cost.NO_PRICE)
+
+
+def test_each_load_node_used_what_it_sampled_of_itself():
+    there = {
+        "host.cpu_busy_s": line(-1, 11, 0, 12),
+        "client.cpu_s": line(-1, 11, 0, 6),
+        "host.memory_used_bytes": line(-1, 11, 2e9, 2e9),
+        "host.net_received_bytes": line(-1, 11, 0, 12e6),
+    }
+    here = {"host.cpu_busy_s": line(-1, 11, 0, 3)}
+    telemetry = Telemetry(here | {f"node.10.0.0.2.{name}": one for name, one in there.items()})
+    nodes = [documents.made(LoadNode, address=f"10.0.0.{number}", cpus=4) for number in (1, 2)]
+    silent, used = machine.load_nodes(telemetry, nodes, WINDOW)
+    assert (silent.address, silent.busy_cores, silent.memory_used_bytes) == ("10.0.0.1", None, None)
+    assert used.busy_cores == pytest.approx(1.0)
+    assert used.client_cores == pytest.approx(0.5)
+    assert used.memory_used_bytes.max == pytest.approx(2e9)
+    assert used.net_received_bytes_per_s == pytest.approx(1e6)
+    assert used.net_sent_bytes_per_s is None
+
+
+def test_load_nodes_are_drawn_on_the_clock_of_the_cell_and_listed():
+    address = "10.0.0.2"
+    telemetry = Telemetry({f"node.{address}.host.cpu_busy_s": line(-1, 11, 0, 12)})
+    use = documents.made(LoadNodeUse, name="b", address=address, cpus=4, busy_cores=1.0)
+    (panel,) = panels(cell(load_nodes=(use,)), telemetry, 10.0)
+    (curve,) = panel.curves
+    assert curve.name == address
+    assert curve.seconds.min() >= 0
+    assert curve.values == pytest.approx(1.0)
+    page = str(machine_section(page_of(summary(cell(load_nodes=(use,))))))
+    assert "b (10.0.0.2)" in page
 
 
 def host(others, cpus=2, stolen=0.0):

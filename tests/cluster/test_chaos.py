@@ -1,0 +1,172 @@
+"""A bad way, a frozen node, and kill -9 of everything there is.
+
+Each is named, nothing is merged in silence, nothing is left running, and `bench resume` goes on.
+"""
+
+import json
+import signal
+import time
+
+import numpy as np
+import psutil
+import pytest
+from cable import Rough
+from conftest import cluster
+from network import CLOCKS, HEAD, OTHER
+from runs import SMALL, TWO, cell_of, measured, wait_until
+
+from harness.store import RunFolder
+
+LOAD = ["--concurrency", "4", "--requests", "300"]  # about ten seconds
+
+
+def begun(machines, out, *options):
+    """A run in the midst of its load."""
+    machines.ledger(reset=True)
+    running = machines.begin("run", *SMALL, *TWO, *LOAD, *options, "--out", out)
+    wait_until(lambda: len(machines.ledger()["records"]) > 60)
+    return running
+
+
+def ended(machines, running):
+    """Its exit code and what it said."""
+    code = running.wait(150)
+    return code, (machines.folder / "bench.log").read_text()
+
+
+def run_of(machines, out):
+    (run,) = (machines.folder / out).iterdir()
+    return RunFolder(run)
+
+
+def aside_of(run):
+    """Of the first cell that was set aside: the nodes by address, and its folder."""
+    place = min(run.path.glob("set-aside/*.1"))
+    facts = json.loads((place / "cell.json").read_text())
+    return {node["address"]: node for node in facts["nodes"]}, place
+
+
+def family_of(process, *names):
+    """It and its children whose name has one of `names`; all of them without any."""
+    found = [process, *process.children(recursive=True)]
+    return [one for one in found if not names or any(name in words_of(one) for name in names)]
+
+
+def words_of(process):
+    try:
+        return f"{process.name()} {' '.join(process.cmdline())}"
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def crew_on(node):
+    """The actor on a node, then its workers."""
+    (actor,) = [one for one in node.children(recursive=True) if "ray::Node" in words_of(one)]
+    return [actor, *actor.children(recursive=True)]
+
+
+def left(processes):
+    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+def resumed(machines, out):
+    done = machines.run("resume", run_of(machines, out).path, "--no-report")
+    assert done.returncode in (0, 4), done.stderr
+    run = run_of(machines, out)
+    assert run.read_manifest().state == "complete"
+    return run
+
+
+@pytest.fixture
+def rough():
+    with cluster(Rough(delay_ms=2, jitter_ms=1, loss=0.05)) as made:
+        yield made
+
+
+def test_a_way_that_is_slow_uneven_and_lossy_is_named_and_the_clocks_stay_known(rough):
+    folder, _ = measured(rough, "--rate", "20", "--requests", "200", *TWO)
+    records, facts = cell_of(folder)
+    rows = records.requests
+    assert rows["seq"].tolist() == list(range(len(rows)))
+    received = np.array([record["received_ns"] for record in rough.ledger()["records"]])
+    assert np.count_nonzero(received > facts.t0_monotonic_ns) == len(rows) >= 200
+    assert rough.cable.lost > 0.03 * rough.cable.carried
+    for node in facts.nodes:
+        apart_ms = abs(node.clock_offset_ms - CLOCKS[node.address] * 1e3)
+        assert apart_ms <= node.clock_uncertainty_ms + 0.1
+    far = next(node for node in facts.nodes if node.address == OTHER)
+    assert far.rtt_ms > 2
+    assert far.clock_uncertainty_ms > 1
+    (cell,) = folder.read_summary().cells
+    assert "packet-loss" in [reason.code for reason in cell.validity.reasons]
+
+
+def test_a_node_that_is_frozen_for_five_seconds_is_named(machines):
+    running = begun(machines, "frozen")
+    frozen = crew_on(machines.other)
+    for one in frozen:
+        one.suspend()
+    time.sleep(5)
+    for one in frozen:
+        one.resume()
+    code, said = ended(machines, running)
+    assert code in (0, 4), said
+    nodes, _ = aside_of(run_of(machines, "frozen"))
+    assert nodes[OTHER]["longest_stall_ms"] > 4000
+    assert nodes[HEAD]["longest_stall_ms"] < 1000
+    assert f"node-stalled, {nodes[OTHER]['name']} ({OTHER}): " in said
+    _, again = cell_of(run_of(machines, "frozen"))
+    assert all(node.longest_stall_ms < 1000 for node in again.nodes)
+
+
+def test_a_node_whose_process_is_killed_is_named_and_the_rest_is_kept(machines):
+    running = begun(machines, "actor")
+    actor, *workers = crew_on(machines.other)
+    actor.send_signal(signal.SIGKILL)
+    code, said = ended(machines, running)
+    assert code in (0, 4), said
+    nodes, place = aside_of(run_of(machines, "actor"))
+    assert nodes[HEAD]["lost"] is None
+    assert nodes[OTHER]["lost"]
+    assert json.loads((place / "cell.json").read_text())["client"]["lost_workers"] == 1
+    assert f"node-lost, {nodes[OTHER]['name']} ({OTHER}): " in said
+    assert workers
+    assert not left(workers)
+    _, again = cell_of(run_of(machines, "actor"))  # measured again, with an actor of its own
+    assert all(node.lost is None for node in again.nodes)
+
+
+def test_a_coordinator_that_is_killed_leaves_no_load_and_its_run_goes_on(machines):
+    running = begun(machines, "coordinator", "--repeats", "2")
+    crews = [*crew_on(machines.head), *crew_on(machines.other)]
+    wait_until(lambda: len(run_of(machines, "coordinator").cells()) == 1)
+    wait_until(lambda: len(machines.ledger()["records"]) > 400)
+    first = run_of(machines, "coordinator")
+    (name,) = first.cells()
+    kept = {path.name: path.read_bytes() for path in (first.path / "cells" / name).iterdir()}
+    running.kill()
+    running.wait(10)
+    wait_until(lambda: not left(crews), 30)
+    assert first.read_manifest().state != "complete"
+    run = resumed(machines, "coordinator")
+    assert len(run.cells()) == 2
+    assert kept == {path.name: path.read_bytes() for path in (run.path / "cells" / name).iterdir()}
+
+
+def test_a_raylet_that_is_killed_takes_its_node_along_and_the_run_goes_on_with_another(machines):
+    running = begun(machines, "raylet")
+    whole = family_of(machines.other)
+    (raylet,) = family_of(machines.other, "raylet/raylet")
+    raylet.send_signal(signal.SIGKILL)
+    code, said = ended(machines, running)
+    assert code == 3, said  # one node is left, and two were asked for
+    assert "Traceback" not in said
+    assert "node-lost" in said
+    nodes, place = aside_of(run_of(machines, "raylet"))
+    assert nodes[HEAD]["lost"] is None
+    assert nodes[OTHER]["lost"]
+    assert (place / "requests.parquet").stat().st_size > 0
+    wait_until(lambda: not left(whole), 30)
+    machines.other = machines.node(OTHER)
+    _, facts = cell_of(resumed(machines, "raylet"))
+    assert all(node.lost is None for node in facts.nodes)
