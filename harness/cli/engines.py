@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     install.add_argument("names", nargs="+", metavar="NAME[==VERSION]")
     install.add_argument("--force", action="store_true", help="reinstall")
     actions.add_parser(
-        "outdated", help="compare pinned versions with the newest packages", allow_abbrev=False
+        "outdated", help="compare pinned versions with what is offered now", allow_abbrev=False
     )
     actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
 
@@ -50,18 +50,16 @@ def _install(names: list[str], force: bool) -> int:
 
 
 def _outdated() -> int:
-    """Images are not looked up: their registries have no common way to ask."""
     from harness.cli.output import progress_display
-    from harness.engines.install import newest
+    from harness.engines.outdated import images, packages
 
     ui = progress_display()
     try:
-        newest_versions = {engine.name: newest(engine, ui.stage) for engine in _installable()}
+        newest_versions = [f"{pin.name:<16} {pin}" for pin in packages(_installable(), ui.stage)]
+        newest_versions += images(_all(), ui.stage)
     finally:
         ui.close()
-    for name, (pinned, latest) in newest_versions.items():
-        newer = "is the newest" if pinned == latest else f"is pinned; try {name}=={latest}"
-        print(f"{name:<12} {pinned} {newer}")
+    print("\n".join(newest_versions))
     return ExitCode.OK
 
 
@@ -75,14 +73,18 @@ def _list() -> int:
             if environment
             else f"not installed (about {size_mb(definition)} MB)"
         )
-        print(f"{definition.name:<12} {state}")
+        print(f"{definition.name:<16} {state}")
     return ExitCode.OK
 
 
 def _installable() -> "list[Backend]":
     from harness.engines.install import needs_install
+
+    return [definition for definition in _all() if needs_install(definition)]
+
+
+def _all() -> "list[Backend]":
     from harness.host import paths
     from harness.spec.backend_refs import load_backend
 
-    names = sorted(set(paths.definitions("backends")) - {"models"})
-    return [definition for definition in map(load_backend, names) if needs_install(definition)]
+    return [load_backend(name) for name in sorted(set(paths.definitions("backends")) - {"models"})]

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.spec.backend import DEVICES, Backend, Metrics
+from harness.spec.backend import DEVICES, Backend, Facts, Metrics
+from harness.spec.versions import pinned
 
 HEAD = """# Engines
 
@@ -21,8 +22,9 @@ _FORMS = {
     "powerinfer": "PowerInfer GGUF",
     "any": "of the engines behind it",
 }
-ALL = """Each is declared, and the scripted server speaks its dialect in a test. The last column says whether
-the project's own tests also run the real server. A front passes requests on to engines.
+ALL = """Each is declared, and the scripted server speaks its dialect in a test. "Measured here" is a system
+that the project's own tests also run for real, with the version that they run. A front passes requests on to
+engines; a library has no server, and runs behind a small one of bench's own, whose cost is measured and told.
 """
 
 
@@ -125,7 +127,12 @@ def _facts(engine: Backend) -> tuple[str, str]:
     facts = engine.facts
     if facts is None:
         return NO, NO
-    return facts.version, f"not run: needs {facts.not_run}" if facts.not_run else "run by the engine tests"
+    return facts.version, f"not run: needs {facts.not_run}" if facts.not_run else _measured(engine, facts)
+
+
+def _measured(engine: Backend, facts: Facts) -> str:
+    install = engine.process.install if engine.process else None
+    return f"measured here: {(install and pinned(install)) or facts.version}"
 
 
 def _launch(engine: Backend) -> str:

@@ -3,9 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cli import options
-from harness.errors import SetupError
+from harness.errors import SetupError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.nightly import Suite
+    from harness.spec.backend import Backend
 
 EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric has
 been at a worse level than its best for three nights or more: one bad night fails nothing. It also fails
@@ -51,7 +58,7 @@ def main(arguments: argparse.Namespace) -> int:
         extra,
         arguments.allow_missing,
     )
-    text = page(night)
+    text = page(replace(night, behind=tuple(_behind(suite))))
     print(text, end="")
     kept = arguments.out / "nightly" / f"{began}-{suite.suite.name}.md"
     try:
@@ -61,6 +68,23 @@ def main(arguments: argparse.Namespace) -> int:
     write_bytes(kept, text.encode())
     _append(arguments.page, text)
     return night.exit_code
+
+
+def _behind(suite: "Suite") -> "Iterator[str]":
+    """Of what bench installs; a version that the suite names itself is no pin."""
+    from harness.engines.install import needs_install
+    from harness.engines.outdated import behind
+    from harness.spec.backend_refs import parse_backend_list
+
+    found: dict[str, Backend] = {}
+    for entry in suite.run:
+        try:
+            refs = parse_backend_list(",".join(entry.backends)) if entry.launch != "simulate" else []
+        except SpecError:  # its run has failed, and the page says so
+            continue
+        pins = [ref.definition for ref in refs if not ref.version and not ref.url]
+        found |= {one.name: one for one in pins if needs_install(one)}
+    return behind(found.values(), lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def _append(page: Path | None, text: str) -> None:

@@ -87,8 +87,9 @@ def newest(definition: Backend, say: Say) -> tuple[str, str]:
     install = _recipe(definition)
     name, _, version = (pinned(install) or install.requirements[0]).partition("==")
     log = _log(f"outdated-{definition.name}")
+    quick = ("--retries", "1", "--timeout", "10")  # a question at the end of a night must not hold it up
     distributions = Pip(Path(sys.executable), log, say, definition.name).resolve(
-        f"asking for the newest {name}", "--no-deps", name
+        f"asking for the newest {name}", *quick, "--no-deps", name
     )
     return version, distributions[0].version
 

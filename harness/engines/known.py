@@ -3,6 +3,7 @@
 from harness.spec.backend import Backend
 
 _KINDS = {
+    "library": "a library behind bench's shim: what that adds per token is measured when it starts",
     "front": "a front: its own hop and the engines behind it are in every figure",
     "hosted": "a hosted service: the way there, its queue and its limits are in every figure",
 }
@@ -13,7 +14,10 @@ _STATES = {
 }
 
 
-def known(definition: Backend) -> list[str]:
-    """One line each, what weighs most first."""
+def known(definition: Backend, shim_us_per_token: float | None = None) -> list[str]:
+    """One line each, what weighs most first. `shim_us_per_token`: of a library, once it was measured."""
     header = definition.backend
-    return [*filter(None, (_KINDS.get(header.kind), _STATES.get(header.status))), *header.bias]
+    kind = _KINDS.get(header.kind)
+    if shim_us_per_token is not None:
+        kind = f"a library behind bench's shim, {shim_us_per_token:+.0f} µs/token"
+    return [*filter(None, (kind, _STATES.get(header.status))), *header.bias]

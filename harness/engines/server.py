@@ -51,6 +51,8 @@ class Server:
     def __init__(self, definition: Backend, base_url: str, served_name: str, key: str = "") -> None:
         self.definition, self.base_url, self.served_name = definition, base_url, served_name
         self.simulated = definition.backend.simulated
+        self.started_here = False  # else its settings are somebody else's
+        self.first_answer_s: float | None = None  # after it said that it was ready; None: not asked yet
         self._headers = {"content-type": "application/json"}
         if key:
             self._headers["authorization"] = f"Bearer {key}"

@@ -20,6 +20,7 @@ from harness.engines.process_launch import start_process
 from harness.engines.ready import failure, wait_ready
 from harness.engines.request import EngineRequest
 from harness.engines.server import Server, api_key
+from harness.engines.shim_cost import shim_us_per_token
 from harness.engines.smoke_test import first_name, hello, named_hello, prepare
 from harness.engines.started import EngineFacts, ProcessHandle
 from harness.engines.watch import tail
@@ -43,7 +44,9 @@ class EngineSession(Server):
     ) -> None:
         super().__init__(definition, base_url, served_name, key)
         self.facts: EngineFacts = {}
-        self.fresh = life is not None  # started here, and nothing measured on it yet
+        self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
+        self.started_here = life is not None
+        self.fresh = self.started_here  # nothing measured on it yet
         self._life, self._log = life, log
 
     def exited(self) -> str | None:
@@ -87,6 +90,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     definition = configured(ref.definition, model if serves_weights else None, request.values)
     remarks = orphans.clear(say)
     port = _port(definition)
+    shim_us = _shim_us_per_token(definition, say, ref.label)
 
     def weights_for(env: EngineEnv | None) -> Weights | None:
         track = track_of(ref, choice, model_name, model)
@@ -100,6 +104,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     asked = time.monotonic()
     with starting as started:
         session = EngineSession(definition, started.base_url, SERVED_NAME, life=started.life, log=log)
+        session.shim_us_per_token = shim_us
         with closing(session):
             generates = partial(named_hello, session, started.weights)
             by_text = definition.server.ready == "generates"
@@ -140,7 +145,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
         "backend": ref.definition.name,
         "variant": ref.variant,
         "about": dataclasses.asdict(ref.definition.backend),
-        "known": known(ref.definition),
+        "known": known(ref.definition, session.shim_us_per_token),
         "simulated": session.simulated,
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,
@@ -149,6 +154,14 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
         "info": session.info(),
         "prefix_cache": dataclasses.asdict(ref.definition.prefix_cache),
     }
+
+
+def _shim_us_per_token(definition: Backend, say: Say, label: str) -> float | None:
+    header = definition.backend
+    if header.kind != "library" or header.simulated:
+        return None
+    say(f"{label}: measuring what bench's shim adds, against bench truth")
+    return shim_us_per_token()
 
 
 def _about_model(name: str, model: Model) -> dict[str, object]:

@@ -41,6 +41,7 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     standing_in = dataclasses.replace(
         definition,
         backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
+        server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
         engine=Engine(args=tuple(args), values=definition.engine.values, tunable=definition.engine.tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
     )

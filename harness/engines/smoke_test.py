@@ -1,5 +1,6 @@
 """From a server that answers to an engine that generates: model brought in, name learned, a first text."""
 
+import time
 from pathlib import Path
 
 from harness.engines.cache import Say
@@ -34,7 +35,10 @@ def named_hello(server: Server, weights: Weights | None) -> None:
 
 def hello(server: Server) -> None:
     """Raises SetupError unless it generates."""
+    asked = time.monotonic()
     server.one_chat(_HELLO, max_tokens=4)
+    if server.first_answer_s is None:
+        server.first_answer_s = time.monotonic() - asked
 
 
 def first_name(server: Server) -> str:

@@ -74,6 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="requests served at once; others wait (default: no limit)",
     )
+    add("--interrupts", action="store_true", help="end running streams when a new request comes")
+    add(
+        "--cut-prompt-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="read only the last N tokens of a longer prompt, and say nothing",
+    )
     add(
         "--prefill-us-per-token",
         type=_number,

@@ -65,6 +65,10 @@ class Connection:
         self._close_after = close
         self._schedule(start_ns)
 
+    def cut(self, data: bytes) -> None:
+        """Ends what is played with `data` after the write that is due next."""
+        self._writes = iter((Write(0, data, then=Then.END),))
+
     def expect(self, record: Record, on_end: Callable[[int], None] | None = None) -> None:
         """Keep this record of the answer to come.
 

@@ -125,8 +125,9 @@ class Engine:
 
     def _script(self, job: Job) -> Script:
         options, ask, record = self.options, job.ask, job.record
-        record.prompt_tokens = len(ask.prompt)
-        record.cached_tokens = 0 if ask.uncached else self.cache.claim(ask.prompt, ask.salt)
+        prompt = ask.prompt[-options.cut_prompt_tokens :] if options.cut_prompt_tokens else ask.prompt
+        record.prompt_tokens = len(prompt)
+        record.cached_tokens = 0 if ask.uncached else self.cache.claim(prompt, ask.salt)
         limit = ask.max_tokens or options.tokens
         if ask.words:  # its constraint ends an answer, whatever else was asked
             record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(ask.words))

@@ -26,6 +26,8 @@ class Options:
     loading_s: float = 0.0
     chars_per_token: int = 4
     max_running: int | None = None
+    interrupts: bool = False  # a new request ends those that run
+    cut_prompt_tokens: int | None = None  # of a longer prompt only the end is read
     model_name: str = "simulated"
     host: str = "127.0.0.1"
     port: int = 0

@@ -20,13 +20,14 @@ from harness.mockserver.ledger import Ledger, Record
 from harness.mockserver.loop import Loop
 from harness.mockserver.options import Options
 from harness.mockserver.routes import Routes, error, no_route
-from harness.mockserver.wire import Request, error_answer, json_answer
+from harness.mockserver.wire import LAST_CHUNK, Request, chunk, error_answer, json_answer
 
 API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
 COMPLETION_PATH = "/v1/completions"
 MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
+_CUT_SHORT = chunk(b"data: [DONE]\n\n") + LAST_CHUNK  # no finish reason, and nothing looks wrong
 START_FAULT_S = 5.0  # how long `loading` and `refused` last when they do not say
 
 
@@ -54,6 +55,7 @@ class Server:
             self.loop.at(started_ns + loading_ns["refused"], self._listen)
         else:
             self._listen()
+        self._playing: dict[Job, Connection] = {}
         self._routes = Routes(options, self.engine)
         self._truth: dict[tuple[str, str], Callable[[], bytes]] = {
             ("GET", "/truth"): lambda: json_answer(200, self.ledger.as_json()),
@@ -171,7 +173,10 @@ class Server:
             gzip="gzip" in request.headers.get("accept-encoding", ""),
             close=not request.keep_alive,
         )
-        connection.expect(record, on_end=partial(self.engine.leave, job))
+        if self.options.interrupts:
+            for running in self._playing.values():
+                running.cut(_CUT_SHORT)
+        connection.expect(record, on_end=partial(self._leave, job))
         begin_ns = max(record.received_ns, self._lazy_ns)
         self.engine.submit(job, begin_ns, partial(self._begin, connection, job))
 
@@ -181,9 +186,14 @@ class Server:
         if status and name is not None and not self._routes.serves(str(name)):
             raise BadAskError(f"The model `{name}` does not exist.", status, "model")
 
+    def _leave(self, job: Job, now_ns: int) -> None:
+        self._playing.pop(job, None)
+        self.engine.leave(job, now_ns)
+
     def _begin(self, connection: Connection, job: Job, admitted_ns: int) -> None:
         habits = self.options.habits
         close = job.close or (job.ask.stream and (habits.hang_up or habits.framing == "close"))
+        self._playing[job] = connection
         connection.play(self.engine.writes(job, int(time.time())), admitted_ns, close=close)
 
     def _reset_truth(self) -> bytes:

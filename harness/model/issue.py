@@ -68,6 +68,7 @@ class IssueCode(StrEnum):
     NOT_AS_DECLARED = "not-as-declared"
     FRONT = "front"
     HOSTED = "hosted"
+    LIBRARY = "library"
     APPROXIMATE_LENGTHS = "approximate-lengths"
     LONGER_THAN_CONTEXT = "longer-than-context"
     FILE_LINES_LEFT_OUT = "file-lines-left-out"

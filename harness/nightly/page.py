@@ -31,6 +31,10 @@ def _lines(night: Night) -> Iterator[str]:
         yield f"- {markdown_escaped(plain(f'missing: {scenario}: {figure.words}', 400))}"
     if night.drifts or night.missing:
         yield ""
+    for line in night.behind:
+        yield f"- {markdown_escaped(plain(line, 400))}"
+    if night.behind:
+        yield ""
     yield "| run | state | minutes | |"
     yield "|---|---|---:|---|"
     yield from map(_row, night.steps)

@@ -48,6 +48,7 @@ class Night:
     drifts: tuple[Drift, ...]  # of tonight's series only
     nights: int  # runs in the history, tonight's included
     interrupted: bool
+    behind: tuple[str, ...] = ()  # of the versions that were measured, those that are not the newest
     missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
 
     @property
@@ -95,7 +96,7 @@ def spend(
         for figure in _missing(step, out)
         if figure.names.isdisjoint(allow_missing)
     )
-    return Night(suite, tuple(steps), drifting, _nights(out), interrupted, gone)
+    return Night(suite, tuple(steps), drifting, _nights(out), interrupted, missing=gone)
 
 
 def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Step:

@@ -1,7 +1,7 @@
 """Requests in the dialect under test, to the server under test."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from harness.engines.dialect import Chat, Message, render_body
@@ -37,3 +37,9 @@ class Asker:
         if added:
             body = json.dumps(json.loads(body) | dict(added)).encode()
         return self.line.ask(body)
+
+    def put_without(self, chat: Chat, names: Collection[str], most_s: float) -> Seen:
+        """Fields that every dialect has left out; given up after `most_s`."""
+        body = json.loads(render_body(self.server.definition, self.server.served_name, chat, FREE))
+        kept = {name: value for name, value in body.items() if name not in names}
+        return self.line.ask(json.dumps(kept).encode(), most_s)

@@ -1,22 +1,20 @@
 """The probe: a few short requests in the declared dialect, side by side, then those on the cache."""
 
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import partial
-from typing import Any
 
 from harness.engines.server import Server
 from harness.model import Finding, Probed
-from harness.probe import cache, endpoints, streaming, structured
+from harness.probe import cache, endpoints, streaming, structured, traps
 from harness.probe.asker import Asker
 from harness.probe.exchange import Line
 from harness.probe.shapes import TRIALS
+from harness.probe.together import side_by_side
 from harness.spec.dialect import Dialect
 
 LIMIT_S = 120.0
-_SIDE_BY_SIDE = 4  # requests in flight: what every engine takes at once, or queues
 
 Check = Callable[[Asker], Iterator[Finding]]
 
@@ -58,6 +56,7 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
     said = [name for name in shapes if getattr(dialect.structured, name)]
     checks: list[Check] = [
         endpoints.version,
+        traps.not_followed,
         streaming.exact_output,
         streaming.unknown_field,
         streaming.thinking,
@@ -73,7 +72,9 @@ def _shape(name: str) -> Check:
 
 def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, int | None]]:
     prompt = cache.LongPrompt.new(asker)
-    stream = _found(streaming.stream, asker)  # alone: a server with more to do may send tokens together
+    alone, stream = streaming.stream(asker)  # a server with more to do may send tokens together
+    for check in (traps.held_back, traps.lazy, traps.interrupted):
+        stream += check(asker, alone)
     first, (counted, prompt_tokens), *answers = side_by_side(
         [
             partial(asker.ask, prompt.text, 1),
@@ -82,37 +83,10 @@ def _run(asker: Asker, checks: list[Check]) -> tuple[list[Finding], dict[str, in
         ]
     )
     findings = [*stream, *(finding for of_check in answers for finding in of_check)]
-    findings += [counted, *endpoints.tokenizer(asker), *cache.findings(prompt, first)]
-    return [*findings, *endpoints.metrics(asker)], prompt_tokens
+    findings += [counted, *endpoints.tokenizer(asker), *traps.cut_prompt(prompt, first)]
+    findings += cache.findings(prompt, first)
+    return [*findings, *endpoints.metrics(asker), *traps.default_length(asker)], prompt_tokens
 
 
 def _found(check: Check, asker: Asker) -> list[Finding]:
     return list(check(asker))
-
-
-def side_by_side(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Their results in order; the first error is raised. Ctrl-C does not wait for those that hang."""
-    results: list[Any] = [None] * len(tasks)
-    errors: list[BaseException] = []
-    waiting = iter(enumerate(tasks))
-    lock = threading.Lock()
-
-    def work() -> None:
-        while True:
-            with lock:
-                number, task = next(waiting, (0, None))
-            if task is None or errors:
-                return
-            try:
-                results[number] = task()
-            except BaseException as error:  # raised again where the results are waited for
-                errors.append(error)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(_SIDE_BY_SIDE)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results

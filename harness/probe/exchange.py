@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from math import inf
 from typing import Any
 
 from harness.client import Answer, Client, Limits
@@ -29,8 +31,7 @@ class Seen:
     documents: tuple[Mapping[str, object], ...] = ()  # of the events that are JSON objects
     error: str = ""
     lead_ms: float = 0.0  # from the first event to the first text
-    ttft_s: float = 0.0  # from asking, connecting included; 0: no text
-    answer_s: float = 0.0  # to the last text
+    text_s: tuple[float, ...] = ()  # when each event with text came, from asking, connecting included
     secrets: Secrets = field(default_factory=Secrets)
 
     @property
@@ -45,6 +46,20 @@ class Seen:
     @property
     def text_events(self) -> int:
         return sum(event.kind in GENERATED for event in self.events)
+
+    @property
+    def ttft_s(self) -> float:
+        """0: no text."""
+        return self.text_s[0] if self.text_s else 0.0
+
+    @property
+    def answer_s(self) -> float:
+        """To the last text."""
+        return self.text_s[-1] if self.text_s else 0.0
+
+    @property
+    def gaps_s(self) -> list[float]:
+        return [later - earlier for earlier, later in pairwise(self.text_s)]
 
     @property
     def tpot_s(self) -> float:
@@ -115,9 +130,9 @@ class Line:
     def close(self) -> None:
         self._client.close()
 
-    def ask(self, body: bytes) -> Seen:
+    def ask(self, body: bytes, most_s: float = inf) -> Seen:
         """Never raises for what the server does: no answer in time is an answer with an error."""
-        left = self.deadline - time.monotonic()
+        left = min(self.deadline - time.monotonic(), most_s)
         if left <= 0:
             return Seen(0, error="not asked: the time for this probe is over")
         with self._lock:
@@ -153,7 +168,8 @@ def _read(
 ) -> Seen:
     events: list[Payload] = []
     documents: list[Mapping[str, object]] = []
-    first = text = last = None
+    first = None
+    texts: list[float] = []
     end = 0
     for block in _BLANK.split(body) if stream else [b"data: " + body.strip()]:
         end += len(block)
@@ -167,13 +183,12 @@ def _read(
         if payload.kind is not EventKind.COMMENT:
             first = first or _arrival(pieces, end)
         if payload.kind in GENERATED:
-            last = _arrival(pieces, end)
-            text = text or last
+            texts.append(_arrival(pieces, end))
     error = next((event.error or event.malformed for event in events if event.error or event.malformed), "")
-    lead_ms = (text - first) * 1e3 if text and first else 0.0
+    lead_ms = (texts[0] - first) * 1e3 if texts and first else 0.0
     error = one_line(secrets.hidden(error), _ERROR_CHARS)
-    ttft_s, answer_s = (text - asked, last - asked) if text and last else (0.0, 0.0)
-    return Seen(status, tuple(events), tuple(documents), error, lead_ms, ttft_s, answer_s, secrets)
+    text_s = tuple(moment - asked for moment in texts)
+    return Seen(status, tuple(events), tuple(documents), error, lead_ms, text_s, secrets)
 
 
 def _arrival(pieces: Sequence[tuple[float, int]], end: int) -> float:

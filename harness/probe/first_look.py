@@ -11,8 +11,8 @@ from harness.client import REFUSALS
 from harness.engines.server import KEY_HINT, Server
 from harness.errors import SetupError
 from harness.probe.asker import FORCED, Asker
-from harness.probe.examine import side_by_side
 from harness.probe.exchange import Line, Seen
+from harness.probe.together import side_by_side
 from harness.workload.prompts.words import NOUNS
 
 SIDE_BY_SIDE = 4

@@ -18,11 +18,16 @@ _FORCED_TOKENS = 32  # more than one word has
 _SEVERAL = 1.1  # a token that ends inside a character waits for the next one
 
 
-def stream(asker: Asker) -> Iterator[Finding]:
-    seen, habits = asker.ask(COUNT, _TOKENS, FORCED), asker.dialect.habits
-    if not seen.ok:
-        yield Finding("chat", "answered", refusal(seen), False, "nothing can be measured", matters=True)
-        return
+def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
+    """An answer that nothing else runs beside, and what it shows."""
+    seen = asker.ask(COUNT, _TOKENS, FORCED)
+    if seen.ok:
+        return seen, list(_shown(seen, asker.dialect.habits))
+    then = "nothing can be measured"
+    return seen, [Finding("chat", "answered", refusal(seen), False, then, matters=True)]
+
+
+def _shown(seen: Seen, habits: Habits) -> Iterator[Finding]:
     yield Finding("chat", "answered", f"{seen.text_events} events with text", True)
     yield from _shape(seen, habits)
     yield from _usage(seen, habits)

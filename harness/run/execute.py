@@ -156,7 +156,7 @@ class Run(Stored):
         """Once per backend. What bench starts is told otherwise; elsewhere an engine's defaults may hold."""
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
         if header.kind != "engine":
-            notice = notices.FRONT if header.kind == "front" else notices.HOSTED
+            notice = notices.OF_KIND[header.kind]
             self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
         if launch == "attach" and label not in self.told:
             self.told.add(label)

@@ -46,7 +46,8 @@ class Header:
     default_track: str = ""  # quantisation track chosen when --model names none; "" = the model's first
     note: str = ""
     # A front passes requests on to engines: its hop and theirs are in every figure.
-    kind: Literal["engine", "front", "hosted"] = "engine"
+    # A library has no server of its own: it runs behind bench's shim, whose cost is measured at each start.
+    kind: Literal["engine", "library", "front", "hosted"] = "engine"
     # Of the project. Dormant: no release for a year or more; finished: its makers say so, or left.
     status: Literal["active", "maintenance", "dormant", "finished"] = "active"
     bias: tuple[
@@ -218,6 +219,8 @@ class Server:
     served_name: str = "{served_name}"
     version: Probe | None = None
     info: tuple[Info, ...] = ()
+    # Keys of [engine.values] -> where among the keys of `info` the server tells what became of them.
+    effective: dict[str, str] = field(default_factory=dict)
     tokenize: Tokenize | None = None
     prepare: tuple[Step, ...] = ()
     failures: tuple[Failure, ...] = ()

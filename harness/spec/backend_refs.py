@@ -100,6 +100,13 @@ def _check_server(definition: Backend, where: str) -> None:
             raise SpecError(
                 f"not a regular expression: {error}", where=f"{where}:server.failures[{index}]"
             ) from None
+    told = {key for info in definition.server.info for key in info.keys}
+    for value, key in definition.server.effective.items():
+        place = f"{where}:server.effective.{value}"
+        if value not in definition.engine.values:
+            raise SpecError("is not a key of [engine.values]", where=place)
+        if key not in told:
+            raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=place)
     _known_only(placeholders(definition.server.served_name), _NAMES, f"{where}:server.served_name")
     for index, step in enumerate(definition.server.prepare):
         names = placeholders([step.path, step.body])

@@ -84,6 +84,12 @@ FRONT = Notice(
 HOSTED = Notice(
     IssueCode.HOSTED, "what was measured is a hosted service", "measure an engine without it beside it"
 )
+LIBRARY = Notice(
+    IssueCode.LIBRARY,
+    "what was measured is a library behind bench's own small server; says what that adds per token",
+    "compare it with servers only where that is small beside the time per token",
+)
+OF_KIND = {"front": FRONT, "hosted": HOSTED, "library": LIBRARY}  # of [backend] kind
 RAMP_KEPT = Notice(
     IssueCode.RAMP_KEPT,
     "the first measured requests of a load point differ from the rest; names the warm-up that would do",

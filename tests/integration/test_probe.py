@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from harness.engines.server import Server
+from harness.engines.smoke_test import hello
 from harness.mockserver import running
 from harness.model import as_json
 from harness.probe import examine
@@ -204,3 +205,77 @@ def test_a_server_that_is_not_the_engine_it_is_called_is_found_out():
     with running(dialect="vllm", ttft_ms=5, gap_ms=1) as server:
         table = bench(f"tgi={server.url}", code=1).stdout
     assert "no  structured: regex" in table
+
+
+# What makes figures unfair, each on a server that does it.
+
+
+def ours(server, made=None, **limits):
+    """As a server that bench started, with the settings of its definition."""
+    with closing(Server(made or definition(), server.url, "simulated")) as asked:
+        asked.started_here = True
+        hello(asked)
+        return examine(asked, shapes=(), tools=False, **limits)
+
+
+def test_no_trap_is_seen_where_there_is_none():
+    made = definition(engine={"values": {"context_tokens": 2048}})
+    with running(ttft_ms=5, gap_ms=10, stop_after_tokens=3) as server:
+        found = ours(server, made)
+    assert found.mismatches == ()
+    for topic in ("events sent", "3 streams at once", "loaded when ready", "context"):
+        assert finding(found, topic).holds, topic
+
+
+def test_output_in_bursts_is_caught():
+    with running(ttft_ms=5, gap_ms=4, events_per_write=5) as server:
+        one = finding(probed(server), "events sent")
+    assert (one.holds, one.matters) == (False, True)
+    assert "gaps are of 0" in one.seen
+
+
+def test_a_new_request_that_ends_the_running_ones_is_caught():
+    with running(ttft_ms=5, gap_ms=4, interrupts=True) as server:
+        one = finding(probed(server, shapes=(), tools=False), "3 streams at once")
+    assert (one.holds, one.matters) == (False, True)
+    assert one.seen.startswith("2 of 3 ended after")
+
+
+def test_a_default_of_max_tokens_is_told():
+    with running(ttft_ms=1, gap_ms=1, tokens=16) as server:
+        one = finding(probed(server), "no max_tokens")
+    assert (one.seen, one.holds) == ("cut off at 16 tokens", None)
+
+
+def test_a_model_that_the_first_request_loads_is_caught():
+    with running(dialect="lmstudio", ttft_ms=5, gap_ms=1, loading_s=1.5) as server:
+        made = definition(server={"ready_path": "/v1/models", "startup_timeout_s": 5})
+        one = finding(ours(server, made), "loaded when ready")
+    assert one.holds is False
+    assert one.seen.startswith("first answer after 1.")
+
+
+def test_a_prompt_that_is_cut_without_a_word_is_caught():
+    made = definition(engine={"values": {"context_tokens": 4096}})
+    with running(ttft_ms=1, gap_ms=1, cut_prompt_tokens=1024) as server:
+        one = finding(ours(server, made), "context")
+    assert (one.holds, one.matters) == (False, True)
+    assert one.seen.endswith("was read as 1024")
+
+
+def test_a_setting_that_is_not_followed_is_caught_where_bench_set_it():
+    told = {"path": "/version", "keys": ["version"]}
+    made = definition(
+        server={
+            "ready_path": "/health",
+            "startup_timeout_s": 5,
+            "info": [told],
+            "effective": {"dtype": "version"},
+        },
+        engine={"values": {"dtype": "bfloat16"}},
+    )
+    with running(ttft_ms=1, gap_ms=1) as server:
+        one = finding(ours(server, made, thorough=False), "setting dtype")
+        assert not [one for one in probed(server, made).findings if one.topic.startswith("setting")]
+    assert (one.declared, one.holds, one.matters) == ("bfloat16", False, True)
+    assert one.seen.endswith("+simulated")

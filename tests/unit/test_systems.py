@@ -76,6 +76,9 @@ def test_what_weighs_most_is_told_first():
     assert known(load_backend("mii"))[0].startswith("dormant")
     assert known(load_backend("vllm")) == list(load_backend("vllm").backend.bias)
     assert known(load_backend("truth")) == []
+    library = load_backend("openvino-genai")
+    assert known(library)[0].startswith("a library behind bench's shim: what that adds")
+    assert known(library, 41.6)[0] == "a library behind bench's shim, +42 µs/token"
 
 
 def bench(*arguments):

@@ -73,6 +73,17 @@ class Daemon:
                 return str(error.explanation or error) if error.status_code in _REFUSED else None
         return None
 
+    def offered(self, name: str) -> str:
+        """The digest that the image's registry has for it now. Raises SetupError with its words."""
+        import docker
+
+        with _answering(self.host):
+            try:
+                found = self.client.api.inspect_distribution(name)
+            except docker.errors.APIError as error:
+                raise SetupError(str(error.explanation or error), where=name) from error
+        return str(found["Descriptor"]["digest"])
+
     def pull(self, name: str) -> Iterator[dict[str, Any]]:
         """Docker's progress events; one with `error` where it fails."""
         from docker.utils import parse_repository_tag

@@ -15,7 +15,10 @@ def main() -> None:
     params = xllamacpp.CommonParams()
     params.model.path = asked.model
     params.model_alias = {asked.alias}
-    params.hostnames = [asked.host]
+    if hasattr(params, "hostnames"):
+        params.hostnames = [asked.host]
+    else:  # before 2026.10
+        params.hostname = asked.host
     params.port = asked.port
     params.n_ctx = asked.ctx_size
     params.n_parallel = asked.parallel

@@ -18,6 +18,7 @@ from harness.mockserver.dialects.local import LLAMACPP, MLX_LM, OLLAMA, TRANSFOR
 from harness.mockserver.dialects.small import (
     HOSTED,
     KOBOLDCPP,
+    LIBRARY,
     LLAMA_CPP_PYTHON,
     LMSTUDIO,
     MISTRALRS,
@@ -62,6 +63,7 @@ DIALECTS = {
         OVMS,
         OMLX,
         HOSTED,
+        LIBRARY,
         RAY_VLLM,
         MISTRALRS,
         MODULAR_MAX,

@@ -107,6 +107,15 @@ OVMS = Dialect(
     series=series("ovms_", gauge={"current_requests": "running"}, counter={"requests_success": "finished"}),
 )
 
+# bench's shim before a library: harness/engines/shims/library_server.py.
+LIBRARY = Dialect(
+    name="library",
+    shape=Shape(role="text", choice={}, cached_tokens=False),
+    version_path="/version",
+    version={"version": "{version}", "server": "bench's shim"},
+    tokenizer=Tokenizer("/tokenize", "content"),
+)
+
 HOSTED = Dialect(
     name="hosted",
     shape=Shape(whole={}, details={"audio_tokens": 0}),

@@ -108,6 +108,11 @@ def test_what_is_missing_is_said(tmp_path):
     )
 
 
+def test_a_pinned_version_that_is_behind_is_said(tmp_path):
+    line = "llamacpp: 2026.9 is pinned; try llamacpp==2026.10"
+    assert f"- {line}" in page(night(tmp_path, ("measured", "", 0), behind=(line,)))
+
+
 def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metrics=("ttft_ms.p50",)):
     load = {"kind": "concurrency", "value": value}
     figures = {metric: {"interval": [1, 1, 1], "runs": 3} for metric in metrics}

@@ -1,0 +1,93 @@
+"""What is said of pins: behind, newest, or why it is not known."""
+
+import pytest
+
+from harness.engines import outdated
+from harness.errors import SetupError
+from harness.spec.backend_refs import load_backend
+
+
+@pytest.fixture
+def newest(monkeypatch):
+    def answer(**versions):
+        def asked(definition, say):
+            found = versions[definition.name]
+            if isinstance(found, SetupError):
+                raise found
+            return found
+
+        monkeypatch.setattr(outdated, "newest", asked)
+        return [load_backend(name) for name in versions]
+
+    return answer
+
+
+def test_a_pin_is_the_newest_or_behind(newest):
+    pins = list(outdated.packages(newest(llamacpp=("1", "2"), vllm=("3", "3")), print))
+    assert [pin.is_behind for pin in pins] == [True, False]
+    assert str(pins[0]) == "1 is pinned; try llamacpp==2"
+    assert str(pins[1]) == "3 is the newest"
+
+
+def test_a_night_hears_only_of_what_is_behind_and_never_fails_for_it(newest):
+    assert list(outdated.behind(newest(llamacpp=("1", "2"), vllm=("3", "3")), print)) == [
+        "llamacpp: 1 is pinned; try llamacpp==2"
+    ]
+    (line,) = outdated.behind(newest(llamacpp=SetupError("no index"), vllm=("3", "4")), print)
+    assert line.endswith("not known: no index")
+
+
+class Registry:
+    """A Docker that knows the digests of `offered`, and has `here`."""
+
+    def __init__(self, offered, here):
+        self._offered, self._here, self.asked = offered, here, []
+
+    def check_here(self):
+        pass
+
+    def offered(self, name):
+        self.asked.append(name)
+        if name not in self._offered:
+            raise SetupError("no way there", where=name)
+        return self._offered[name]
+
+    def image(self, name):
+        return {"RepoDigests": [f"x@{self._here[name]}"]} if name in self._here else None
+
+
+def images(monkeypatch, registry, *names):
+    monkeypatch.setattr(outdated, "Daemon", lambda: registry)
+    return list(outdated.images([load_backend(name) for name in names], lambda _: None))
+
+
+def test_a_tag_that_moved_is_told_from_one_that_did_not(monkeypatch):
+    cuda, rocm, cpu = ("ollama/ollama:0.35.1", "ollama/ollama:0.35.1-rocm", "ollama/ollama:0.35.1")
+    found = images(monkeypatch, Registry({cuda: "sha256:a", rocm: "sha256:b"}, {cuda: "sha256:a"}), "ollama")
+    assert found == [
+        f"ollama (cuda) {cuda} is sha256:a, as on this machine",
+        f"ollama (rocm) {rocm} is sha256:b; not on this machine",
+        f"ollama (cpu) {cpu} is sha256:a, as on this machine",
+    ]
+    (first, *_) = images(monkeypatch, Registry({cuda: "sha256:new"}, {cuda: "sha256:a"}), "ollama")
+    assert first.endswith("is sha256:new now; here is x@sha256:a")
+
+
+def test_a_registry_that_cannot_be_asked_is_one_line_and_is_asked_once(monkeypatch):
+    registry = Registry({}, {})
+    found = images(monkeypatch, registry, "ollama", "vllm", "llamacpp")
+    assert found == [
+        "images of the default registry: not looked up: no way there",
+        "images of ghcr.io: not looked up: no way there",
+    ]
+    assert len(registry.asked) == 2
+
+
+def test_without_docker_it_is_one_line(monkeypatch):
+    def none():
+        raise SetupError("Docker does not answer")
+
+    monkeypatch.setattr(outdated, "Daemon", none)
+    assert list(outdated.images([load_backend("ollama")], print)) == [
+        "images: not looked up: Docker does not answer"
+    ]
