@@ -63,6 +63,7 @@ chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that
 	$(BIN)/python -m tests.bench.chaos places
 	$(BIN)/python -m tests.bench.chaos writes --seconds 7200
 	$(BIN)/python -m tests.bench.chaos processes --seconds 7200
+	$(BIN)/python -m tests.bench.chaos moments --seconds 7200
 
 soak: $(VENV)/ready ## memory and descriptors of every process over SOAK_MINUTES, two hours by default
 	$(BIN)/python -m tests.bench.soak --minutes $(SOAK_MINUTES)

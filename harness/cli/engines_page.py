@@ -138,6 +138,9 @@ def _measured(engine: Backend, facts: Facts) -> str:
 def _launch(engine: Backend) -> str:
     own = engine.process is not None and engine.process.install is not None
     modes = [("process, installed by bench" if own else "process") if engine.process else ""]
+    if engine.process_cuda:
+        untried = engine.process_cuda.not_run
+        modes.append("process on an NVIDIA GPU" + (f" (not run on {untried} yet)" if untried else ""))
     modes += ["compose" if engine.compose else "", "attach", "simulate"]
     return "; ".join(filter(None, modes))
 

@@ -169,12 +169,15 @@ def _metrics(_arguments: argparse.Namespace) -> list[Row]:
 def _start(backend: "Backend") -> str:
     """How it can come to run here, beside being attached to."""
     from harness.engines.install import installed
+    from harness.engines.known import not_run
 
     modes = []
     if backend.process and backend.process.install:
         modes.append("process (installed)" if installed(backend) else "process (installs itself)")
     elif backend.process:
         modes.append("process")
+    if backend.process_cuda:
+        modes.append("process on a GPU" + (" (not run yet)" if not_run(backend.process_cuda) else ""))
     if backend.compose:
         modes.append("compose")
     return ", ".join(modes) or "attach"

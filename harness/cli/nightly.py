@@ -84,7 +84,7 @@ def _behind(suite: "Suite") -> "Iterator[str]":
             continue
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]
         found |= {one.name: one for one in pins if needs_install(one)}
-    return behind(found.values(), lambda text: print(text, file=sys.stderr, flush=True))
+    return behind(found, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def _append(page: Path | None, text: str) -> None:

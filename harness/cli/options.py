@@ -87,8 +87,27 @@ def add_device(parser: argparse._ActionsContainer) -> None:
         "--device",
         choices=("auto", "cuda", "rocm", "cpu"),
         default="auto",
-        help="device of engines in containers (default: what this machine has)",
+        help="device of engines that bench starts (default: what this machine has)",
     )
+
+
+def add_gpus(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gpus",
+        metavar="LIST",
+        help="GPUs for engines, indices or UUIDs (default: those of CUDA_VISIBLE_DEVICES, else from 0 on)",
+    )
+
+
+def gpus(listed: str | None) -> tuple[str, ...]:
+    """As `--gpus` lists them."""
+    if listed is None:
+        return ()
+    names = tuple(name.strip() for name in listed.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        where = f"--gpus {listed}"
+        raise SpecError("needs different GPUs, separated by commas", where=where, hint="such as 0,1")
+    return names
 
 
 def add_gpu_wait(parser: argparse._ActionsContainer) -> None:

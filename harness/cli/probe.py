@@ -75,7 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _engine(
     ref: "BackendRef", arguments: argparse.Namespace, say: "Say"
 ) -> "AbstractContextManager[EngineSession]":
-    from harness.engines.launch import resolve_launch
+    from harness.engines.launch import as_launched, resolve_launch
     from harness.engines.machine import Machine
     from harness.engines.models import find_model
     from harness.engines.preflight import Planned, require
@@ -85,6 +85,7 @@ def _engine(
     from harness.host import paths
 
     choice = resolve_launch(ref, arguments.launch)
+    ref = as_launched(ref, choice)
     if choice.mode == "simulate":
         ref = simulated(ref, ())
     model = find_model(arguments.model)

@@ -80,6 +80,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
     simulate = "; simulate: the scripted server in each engine's dialect"
     options.add_launch(engines, *options.LAUNCHES, note=simulate)
     options.add_device(engines)
+    options.add_gpus(engines)
     options.add_gpu_wait(engines)
     options.add_engine_set(engines)
     engines.add_argument(
@@ -199,6 +200,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         launch=arguments.launch,
         device=arguments.device,
         gpu_wait_s=arguments.gpu_wait,
+        gpus=options.gpus(arguments.gpus),
         simulate_faults=tuple(arguments.simulate_fault),
         overrides=_overrides(arguments),
         engine_values=options.engine_values(arguments.engine_set),

@@ -41,7 +41,12 @@ def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: b
     options = prepared.options
     require(
         prepared.engines,
-        Machine(ui.stage, gpu_wait_s=options.gpu_wait_s, api_key_env=options.api_key_env),
+        Machine(
+            ui.stage,
+            gpu_wait_s=options.gpu_wait_s,
+            gpus=options.gpus,
+            api_key_env=options.api_key_env,
+        ),
     )
     run = begin(ui)
     ui.follow(run)

@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser)
     options.add_launch(parser, *(mode for mode in options.LAUNCHES if mode != "attach"))
     options.add_device(parser)
+    options.add_gpus(parser)
     options.add_scenario_set(parser)
     options.add_engine_set(parser, "engine value to keep fixed")
     options.add_profile(parser)
@@ -68,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         model=arguments.model,
         launch=arguments.launch,
         device=arguments.device,
+        gpus=options.gpus(arguments.gpus),
         overrides=options.scenario_values(arguments.set),
         engine_values=options.engine_values(arguments.engine_set),
         profile=arguments.profile,

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         note="; a process runs until Ctrl-C, a container until `bench down`",
     )
     options.add_device(parser)
+    options.add_gpus(parser)
     options.add_gpu_wait(parser)
     parser.add_argument("--port", type=int, metavar="N", help="port on 127.0.0.1 (default: a free one)")
     options.add_engine_set(parser, "engine value")
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import progress_display
-    from harness.engines.launch import resolve_launch
+    from harness.engines.launch import as_launched, resolve_launch
     from harness.engines.machine import Machine
     from harness.engines.models import find_model
     from harness.engines.preflight import Planned, require
@@ -42,6 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError("one engine without a URL can be started at a time", where="bench up")
     (ref,) = refs
     choice = resolve_launch(ref, arguments.launch, arguments.device)
+    ref = as_launched(ref, choice)
     if choice.mode == "compose":
         _refuse_twice(ref.label)
     values = options.engine_values(arguments.engine_set)
@@ -51,7 +53,8 @@ def main(arguments: argparse.Namespace) -> int:
     ui = progress_display()
     ui.note(choice.why)
     try:
-        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait)
+        gpus = options.gpus(arguments.gpus)
+        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait, gpus=gpus)
         require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
         wanted = EngineRequest(
             ref,
@@ -61,6 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
             log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
             values=values,
             gpu_wait_s=arguments.gpu_wait,
+            gpus=gpus,
             keep=choice.mode == "compose",
         )
         with (

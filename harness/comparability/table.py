@@ -235,7 +235,7 @@ _INTERFACE = (
                    "VLLM_CACHE_ROOT", "LOCALAI_ADDRESS"), several=True),
     Key("shell", "settings of the shell", "ignored", "told", "Every engine that bench starts sees the same.",
         variables=("LANG", "LC_*", "TZ", "XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "*_proxy", "*_PROXY",
-                   "LD_LIBRARY_PATH", "LD_PRELOAD"), several=True),
+                   "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_DEVICE_ORDER"), several=True),
 )  # fmt: skip
 
 _BUILD = (

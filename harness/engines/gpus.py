@@ -2,12 +2,13 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.cache import Say
 from harness.errors import SetupError
+from harness.spec.backend import Backend
 
 # The driver gives memory back some seconds after its process is gone.
 RELEASE_S = 20.0
@@ -31,14 +32,24 @@ class Use:
         return f"GPU {self.gpu}: {name} (pid {self.pid}{memory})"
 
 
-def chosen_gpus(count: int) -> list[str]:
-    """The first `count` of CUDA_VISIBLE_DEVICES, else of all."""
+def gpus_needed(definition: Backend) -> int:
+    """As many as the engine is spread over."""
+    return int(definition.engine.values.get("tensor_parallel", 1))
+
+
+def chosen_gpus(count: int, asked: Sequence[str] = ()) -> list[str]:
+    """The first `count` of those asked for, else of CUDA_VISIBLE_DEVICES, else of all."""
     visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    return (visible or [str(index) for index in range(count)])[:count]
+    return list(asked or visible or [str(index) for index in range(count)])[:count]
+
+
+def environment(gpus: Sequence[str]) -> dict[str, str]:
+    """For an engine that is to see these alone. By itself CUDA counts from the fastest on."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
-    """Returns when no process computes on them; None, or why that could not be seen.
+    """Returns when no process computes on them; None, or that it could not be seen, and why.
 
     Raises SetupError naming the processes when they are still there after `wait_s` seconds, or those that the
     driver takes to release memory.
@@ -48,7 +59,7 @@ def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
     while True:
         uses = gpu_uses(gpus)
         if isinstance(uses, str):
-            return uses
+            return f"whether another process uses the GPU was not seen: {uses}"
         if not uses:
             return None
         if time.monotonic() >= deadline:
@@ -63,7 +74,7 @@ def in_use(gpus: Sequence[str], uses: Sequence[Use]) -> SetupError:
     return SetupError(
         f"another process computes on it: {'; '.join(map(str, uses))}",
         where=f"GPU {', '.join(gpus)}",
-        hint="stop it, wait for it with --gpu-wait S, or choose another with CUDA_VISIBLE_DEVICES",
+        hint="stop it, wait for it with --gpu-wait S, or choose another with --gpus",
     )
 
 
@@ -71,12 +82,25 @@ def gpu_count() -> int | None:
     """NVIDIA GPUs of this machine; None where the driver does not say."""
     import pynvml
 
+    return _told(lambda: int(pynvml.nvmlDeviceGetCount()))
+
+
+def cuda_version() -> int | None:
+    """Major version of CUDA that the driver knows; None where it does not say."""
+    import pynvml
+
+    return _told(lambda: int(pynvml.nvmlSystemGetCudaDriverVersion()) // 1000)
+
+
+def _told(ask: Callable[[], int]) -> int | None:
+    import pynvml
+
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return None
     try:
-        return int(pynvml.nvmlDeviceGetCount())
+        return ask()
     except pynvml.NVMLError:
         return None
     finally:
@@ -101,6 +125,22 @@ def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
         return f"NVML does not tell the processes of GPU {', '.join(gpus)}: {error}"
     finally:
         pynvml.nvmlShutdown()
+
+
+def computing(gpus: Sequence[str], pids: Collection[int]) -> tuple[list[int], str | None]:
+    """Those of `pids` that compute on the GPUs; and where there is none, why, as far as it is known."""
+    uses = gpu_uses(gpus)
+    if isinstance(uses, str):
+        return [], f"whether the engine computes on the GPU was not seen: {uses}"
+    if found := sorted({use.pid for use in uses} & set(pids)):
+        return found, None
+    where = f"on GPU {', '.join(gpus)}"
+    if uses and not all(Path(f"/proc/{use.pid}").exists() for use in uses):
+        return (
+            [],
+            f"the processes {where} have numbers of another namespace: which are the engine's is unknown",
+        )
+    return [], f"NVML sees no process of the engine {where}"
 
 
 def _handle(gpu: str) -> object:

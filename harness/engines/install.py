@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -12,17 +13,19 @@ import zipfile
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from harness.engines.cache import Say, built, completed
+from harness.engines.locks import lock_of, lock_text, read_lock, resolve
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.engines.watch import run_logged, tail
 from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.host.helper_process import without_credentials
-from harness.spec.backend import Backend, Install
+from harness.spec.backend import Backend, CudaProcess, Install
 from harness.spec.files import fingerprint
 from harness.spec.versions import pinned
 
@@ -47,14 +50,23 @@ class EngineEnv:
         return self.python.parent
 
 
+MB = 1_000_000  # as `size_mb` counts
+_INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "UV_INDEX", "UV_DEFAULT_INDEX")
+
+
 def needs_install(definition: Backend) -> bool:
     """False for an engine that runs from programs already on this machine."""
     return definition.process is not None and definition.process.install is not None
 
 
 def size_mb(definition: Backend) -> int:
-    """Of the finished environment, as its definition says."""
-    return _recipe(definition).size_mb
+    """Of the finished environment, as its definition says; else what is to be downloaded for it at least."""
+    install = recipe_of(definition)
+    if install.size_mb or not install.lock:
+        return install.size_mb
+    python = python_of(install)
+    needed = [one for one in read_lock(install, definition.name) if one.needed(python)]
+    return sum(file.size_bytes for one in needed if (file := one.here(python))) // MB
 
 
 def installed(definition: Backend) -> EngineEnv | None:
@@ -67,8 +79,10 @@ def installed(definition: Backend) -> EngineEnv | None:
 
 def install_engine(definition: Backend, say: Say, force: bool = False) -> EngineEnv:
     """The engine's environment, built now where it is absent. Raises SetupError with pip's last words."""
-    install = _recipe(definition)
+    install = recipe_of(definition)
     folder = _folder(definition)
+    if installed(definition) is None or force:
+        check_index(definition)
 
     def build(target: Path) -> _Built:
         say(f"{definition.name}: preparing its environment, about {install.size_mb} MB, in {target}")
@@ -82,34 +96,88 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     )
 
 
+def check_index(definition: Backend) -> None:
+    """Raises SetupError where its wheels are on an index that pip and uv were not told of."""
+    index = recipe_of(definition).index
+    if index and not any(map(os.environ.get, _INDEXES)):
+        raise SetupError(
+            f"its wheels are on {index}, which pip is not told of",
+            where=definition.name,
+            hint="set PIP_EXTRA_INDEX_URL to its address, UV_INDEX for --dry-run; or use --launch compose",
+        )
+
+
+class Planned(NamedTuple):
+    """One file that an installation brings."""
+
+    name: str
+    version: str
+    file: str
+    size_bytes: int
+
+
+def planned(definition: Backend, say: Say) -> list[Planned]:
+    """What an installation would bring here, torch of a CPU build left out. Installs and downloads nothing.
+
+    Raises SetupError where something has no file for this machine.
+    """
+    install, name = recipe_of(definition), definition.name
+    check_index(definition)
+    if install.lock:
+        found = read_lock(install, name)
+    else:
+        pip = Pip(Path(sys.executable), _log(f"dry-run-{name}"), say, name)
+        found = resolve(install, pip, cuda=isinstance(definition.process, CudaProcess))
+    python = python_of(install)
+    files = []
+    for one in found:
+        if not one.needed(python):
+            continue
+        wheel = one.here(python)
+        if wheel is None:
+            raise SetupError(
+                f"{one.name} {one.version} has no file for Python {python[0]}.{python[1]} on this machine",
+                where=name,
+            )
+        files.append(Planned(one.name, one.version, wheel.file, wheel.size_bytes))
+    return files
+
+
+def lock(definition: Backend, command: str, say: Say) -> str:
+    """The text of a lock of what its requirements bring today. Raises SetupError."""
+    install, name = recipe_of(definition), definition.name
+    check_index(definition)
+    pip = Pip(Path(sys.executable), _log(f"lock-{name}"), say, name)
+    found = resolve(install, pip, cuda=isinstance(definition.process, CudaProcess))
+    return lock_text(found, install, command)
+
+
 def newest(definition: Backend, say: Say) -> tuple[str, str]:
-    """The pinned version, and the newest that pip would install here. Raises SetupError where pip fails."""
-    install = _recipe(definition)
+    """The pinned version, and the newest that pip finds here. Raises SetupError where pip fails."""
+    install = recipe_of(definition)
     name, _, version = (pinned(install) or install.requirements[0]).partition("==")
     log = _log(f"outdated-{definition.name}")
-    quick = ("--retries", "1", "--timeout", "10")  # a question at the end of a night must not hold it up
-    distributions = Pip(Path(sys.executable), log, say, definition.name).resolve(
-        f"asking for the newest {name}", *quick, "--no-deps", name
-    )
-    return version, distributions[0].version
+    return version, Pip(Path(sys.executable), log, say, definition.name).newest(_project(name))
 
 
-def _recipe(definition: Backend) -> Install:
+def recipe_of(definition: Backend) -> Install:
+    """Raises SpecError where bench installs nothing for it."""
     if definition.process is None or definition.process.install is None:
         raise SpecError(
             f"backend '{definition.name}' has nothing to install",
-            hint="its definition has no [process.install]",
+            hint="its definition has no requirements",
         )
     return definition.process.install
 
 
 def _folder(definition: Backend) -> Path:
-    recipe = dataclasses.asdict(_recipe(definition))
+    install = recipe_of(definition)
+    recipe = dataclasses.asdict(install)
     recipe["size_mb"] = 0  # a remark, not part of what is built
-    lock = recipe.pop("lock")
-    made_of = [recipe, sys.version_info[:2], platform.machine()]
-    if lock:
-        made_of.append(_read_lock(lock, definition.name))
+    del recipe["lock"], recipe["python"], recipe["index"]
+    made_of = [recipe, python_of(install), platform.machine()]
+    if install.lock:
+        made_of.append(lock_of(install, definition.name))
     return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
 
 
@@ -119,16 +187,18 @@ def _environment(folder: Path, facts: _Built) -> EngineEnv:
 
 def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
     log = _log(f"install-{name}")
-    if run_logged([sys.executable, "-m", "venv", str(folder)], log, say, f"{name}: creating the environment"):
+    create = _creating(install, folder, name)
+    if run_logged(create, log, say, f"{name}: creating the environment"):
         raise SetupError(
-            "python -m venv failed",
+            "its environment cannot be made",
             where=name,
             below=tail(log, 2),
-            hint=f"some systems have it in a separate package (python3-venv); log: {log}",
+            hint=f"some systems have Python's venv in a separate package (python3-venv); log: {log}",
         )
     python = folder / "bin" / "python"
     pip = Pip(python, log, say, name)
-    wheel = _download(pip, folder, install.requirements[0]) if install.without else None
+    whole = install.without and not install.lock
+    wheel = _download(pip, folder, install.requirements[0]) if whole else None
     torch_source = ""
     constraint: tuple[str, ...] = ()
     if install.torch:
@@ -138,10 +208,15 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
         pinned = folder / "constraints.txt"
         pinned.write_text(f"torch=={_packages(python)['torch']}\n", encoding="utf-8")
         constraint = ("--constraint", str(pinned))
+    if install.lock:
+        # All there is to install stands in it, and what is left out (torch) is asked for by others.
+        wanted: tuple[str, ...] = ("--no-deps", "--require-hashes", "--only-binary", ":all:")
+        wanted += ("--requirement", str(paths.lock_file(install.lock)))
+    else:
+        wanted = (*constraint, *install.requirements)
     if wheel:
         _install_without(pip, wheel, install, constraint)
     else:
-        wanted = _locked(install.lock) if install.lock else (*constraint, *install.requirements)
         pip.run(f"installing {', '.join(install.requirements)}", "install", *wanted)
     if install.metadata_alias:
         _alias(python, install.metadata_alias)
@@ -163,16 +238,34 @@ def _log(name: str) -> Path:
     return log
 
 
-def _read_lock(name: str, backend: str) -> str:
-    path = paths.lock_file(name)
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise SpecError(f"cannot be read: {error}", where=f"{backend}: [process.install] lock") from None
+def _creating(install: Install, folder: Path, name: str) -> list[str]:
+    """The command that makes an environment with pip. Raises SetupError where its Python is not to be had."""
+    if python_of(install) == sys.version_info[:2]:
+        return [sys.executable, "-m", "venv", str(folder)]
+    program = f"python{install.python}"
+    if (found := shutil.which(program)) and _runs(found):
+        return [found, "-m", "venv", str(folder)]
+    if uv := shutil.which("uv"):
+        return [uv, "venv", "--seed", "--python", install.python, str(folder)]
+    raise SetupError(
+        f"its wheels are made for Python {install.python}, and there is neither {program} nor uv",
+        where=name,
+        hint=f"install {program} with its venv, or uv, which fetches one",
+    )
 
 
-def _locked(name: str) -> tuple[str, ...]:
-    return ("--require-hashes", "--only-binary", ":all:", "--requirement", str(paths.lock_file(name)))
+def _runs(python: str) -> bool:
+    """Some tools put a program of that name there which only says that it is not installed."""
+    command = [python, "-I", "-c", "import ensurepip, venv"]
+    return subprocess.run(command, capture_output=True, env=without_credentials(os.environ)).returncode == 0
+
+
+def python_of(install: Install) -> tuple[int, int]:
+    """Version of the environment's interpreter."""
+    if not install.python:
+        return sys.version_info[:2]
+    major, minor = install.python.split(".")
+    return int(major), int(minor)
 
 
 def _download(pip: Pip, folder: Path, engine: str) -> Path:

@@ -1,6 +1,6 @@
 """What is known of a system whatever is measured on it: its kind, the state of its project, its own bias."""
 
-from harness.spec.backend import Backend
+from harness.spec.backend import Backend, CudaProcess, Process
 
 _KINDS = {
     "library": "a library behind bench's shim: what that adds per token is measured when it starts",
@@ -20,4 +20,12 @@ def known(definition: Backend, shim_us_per_token: float | None = None) -> list[s
     kind = _KINDS.get(header.kind)
     if shim_us_per_token is not None:
         kind = f"a library behind bench's shim, {shim_us_per_token:+.0f} µs/token"
-    return [*filter(None, (kind, _STATES.get(header.status))), *header.bias]
+    marks = (kind, _STATES.get(header.status), not_run(definition.process))
+    return [*filter(None, marks), *header.bias]
+
+
+def not_run(process: Process | None) -> str:
+    """The mark of packages that were not seen at work on their device; "" where they were."""
+    if not isinstance(process, CudaProcess) or not process.not_run:
+        return ""
+    return f"its packages for CUDA were not run on {process.not_run} yet"

@@ -1,6 +1,8 @@
 """How a backend comes to run: found running, started here as a process, or in a container by Compose."""
 
-from dataclasses import dataclass
+import os
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -12,13 +14,19 @@ Mode = Literal["auto", "compose", "process", "attach", "simulate"]
 Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
+_DOCKER_SOCKET = Path("/var/run/docker.sock")
+
+
+def has_docker() -> bool:
+    """Rented containers and nodes of clusters have a GPU and none of these."""
+    return bool(os.environ.get("DOCKER_HOST") or shutil.which("docker")) or _DOCKER_SOCKET.exists()
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoice:
     mode: Literal["process", "compose", "attach", "simulate"]
     why: str  # one sentence, printed and stored
-    device: str = ""  # of a container: cuda, rocm or cpu
+    device: str = ""  # of a container: cuda, rocm or cpu; of a process: cuda where it is [process_cuda]
 
 
 def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> LaunchChoice:
@@ -45,8 +53,16 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
     if mode == "compose":
         return _compose(ref, device, "because --launch compose was given")
     if mode == "process":
-        return _process(ref, "because --launch process was given")
+        return _process(ref, device, "because --launch process was given")
     return _auto(ref, device)
+
+
+def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
+    """With the process of the device that was chosen as its [process]."""
+    if choice.mode != "process" or choice.device != "cuda":
+        return ref
+    definition = ref.definition
+    return replace(ref, definition=replace(definition, process=definition.process_cuda))
 
 
 def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Model) -> str | None:
@@ -59,9 +75,9 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
 
 
 def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
-    """A GPU is only reached through an image; without one the process is the shorter way."""
+    """On a GPU its image, or without Docker its packages for CUDA. Without a GPU a process is shorter."""
     definition = ref.definition
-    if definition.process is None and definition.compose is None:
+    if definition.process is None and definition.process_cuda is None and definition.compose is None:
         by_hand = definition.attach
         start = f"start it with `{'; '.join(by_hand.start)}`, then " if by_hand else ""
         raise SpecError(
@@ -70,21 +86,37 @@ def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
             hint=f"{start}attach to it with {ref.label}=http://HOST:PORT",
         )
     if definition.compose is None:
-        return _process(ref, "because its definition has [process] and no image")
+        return _process(ref, device, "because its definition has [process] and no image")
+    on = device if device != "auto" else next(iter(_present(definition)), "cpu")
+    if on == "cuda" and definition.process_cuda and not has_docker():
+        return _process(ref, "cuda", "because there is no Docker for its image")
     if definition.process is None:
         return _compose(ref, device, "because its definition has no [process]")
-    on = device if device != "auto" else next(iter(_present(definition)), "cpu")
     if on == "cpu":
-        return _process(ref, "because there is no GPU for an image of it")
+        return _process(ref, "cpu", "because there is no GPU for an image of it")
     return _compose(ref, device, "because its definition has an image for that")
 
 
-def _process(ref: BackendRef, because: str) -> LaunchChoice:
-    if ref.definition.process is None:
+def _process(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
+    """[process_cuda] on an NVIDIA GPU. A definition without it has one process, which finds its device."""
+    definition = ref.definition
+    if definition.process is None and definition.process_cuda is None:
         raise SpecError(
             f"backend '{ref.label}' cannot be started here as a process: its definition has no [process]",
             where="--backends",
             hint=f"use --launch compose, or attach to a running server with {ref.label}=http://HOST:PORT",
+        )
+    if definition.process_cuda is None:
+        return LaunchChoice("process", f"{ref.label} is started as a process {because}")
+    has_gpu = DEVICE_FILES["cuda"].exists()
+    if device == "cuda" or (device == "auto" and (has_gpu or definition.process is None)):
+        return LaunchChoice("process", f"{ref.label} is started as a process on cuda {because}", "cuda")
+    if definition.process is None or device == "rocm":
+        found = ("cpu", "cuda") if definition.process else ("cuda",)
+        raise SpecError(
+            f"backend '{definition.name}' has no packages for {device}",
+            where=f"--device {device}",
+            hint=f"it has some for: {', '.join(found)}",
         )
     return LaunchChoice("process", f"{ref.label} is started as a process {because}")
 

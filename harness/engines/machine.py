@@ -13,7 +13,7 @@ from harness.engines.command import HOST
 from harness.engines.containers.compose_tool import find_compose
 from harness.engines.containers.daemon import Daemon
 from harness.engines.containers.images import check_offered
-from harness.engines.gpus import await_free, gpu_count, gpu_uses, in_use
+from harness.engines.gpus import await_free, chosen_gpus, cuda_version, gpu_count, gpu_uses, in_use
 from harness.engines.install import installed
 from harness.engines.launch import DEVICE_FILES
 from harness.engines.ports import check_port
@@ -29,9 +29,14 @@ class Machine:
     """
 
     def __init__(
-        self, say: Say | None = None, *, gpu_wait_s: float = 0.0, api_key_env: str | None = None
+        self,
+        say: Say | None = None,
+        *,
+        gpu_wait_s: float = 0.0,
+        gpus: Sequence[str] = (),
+        api_key_env: str | None = None,
     ) -> None:
-        self._say, self._gpu_wait_s, self._api_key_env = say, gpu_wait_s, api_key_env
+        self._say, self._gpu_wait_s, self._gpus, self._api_key_env = say, gpu_wait_s, gpus, api_key_env
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -55,9 +60,16 @@ class Machine:
     def has_device(self, device: str) -> bool:
         return DEVICE_FILES[device].exists()
 
+    def chosen_gpus(self, count: int) -> list[str]:
+        return chosen_gpus(count, self._gpus)
+
     def gpu_count(self) -> int | None:
         """NVIDIA GPUs; None: cannot be told."""
         return gpu_count()
+
+    def cuda_version(self) -> int | None:
+        """Major version that the driver knows; None: cannot be told."""
+        return cuda_version()
 
     def check_gpus_free(self, gpus: Sequence[str]) -> None:
         if orphans.stale():  # stopped before the first engine starts

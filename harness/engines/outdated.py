@@ -1,7 +1,7 @@
 """What definitions pin, compared with what is offered now: packages by pip, images by their registries."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.engines.cache import Say
@@ -29,18 +29,18 @@ class Pin:
         return f"{self.pinned} is pinned; try {self.name}=={self.newest}"
 
 
-def packages(definitions: Iterable[Backend], say: Say) -> Iterator[Pin]:
-    """Raises SetupError where pip cannot ask."""
-    for definition in definitions:
-        yield Pin(definition.name, *newest(definition, say))
+def packages(definitions: Mapping[str, Backend], say: Say) -> Iterator[tuple[str, Pin]]:
+    """Under the same names. Raises SetupError where pip cannot ask."""
+    for name, definition in definitions.items():
+        yield name, Pin(definition.name, *newest(definition, say))
 
 
-def behind(definitions: Iterable[Backend], say: Say) -> Iterator[str]:
+def behind(definitions: Mapping[str, Backend], say: Say) -> Iterator[str]:
     """A line for each package that has a newer version, and one where nobody can be asked."""
     try:
-        for pin in packages(definitions, say):
+        for name, pin in packages(definitions, say):
             if pin.is_behind:
-                yield f"{pin.name}: {pin}"
+                yield f"{name}: {pin}"
     except SetupError as error:
         yield f"whether newer versions are out is not known: {error.what}"
 

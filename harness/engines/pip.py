@@ -52,6 +52,10 @@ class Pip:
         """`uv pip install ARGUMENTS` into the same environment, under the same care."""
         self._run(doing, [uv, "pip", "install", "--python", str(self._python), *arguments])
 
+    def compile_uv(self, uv: str, doing: str, *arguments: str) -> None:
+        """`uv pip compile ARGUMENTS`: installs nothing."""
+        self._run(doing, [uv, "pip", "compile", "--quiet", *arguments])
+
     def resolve(self, doing: str, *arguments: str) -> list[Distribution]:
         """What `pip install ARGUMENTS` would bring. Installs nothing."""
         report = self.log.with_suffix(".report.json")
@@ -62,6 +66,18 @@ class Pip:
         ]
         report.unlink()
         return distributions
+
+    def newest(self, project: str) -> str:
+        """Version of it that pip finds for its own Python. Downloads nothing."""
+        start = self.log.stat().st_size if self.log.exists() else 0
+        doing = f"asking for the newest {project}"
+        # At the end of a night the question must not hold it up.
+        quick = ("--no-input", "--retries", "1", "--timeout", "10")
+        self._run(doing, [str(self._python), "-I", "-m", "pip", *quick, "index", "versions", project])
+        found = re.search(r"^\S+ \(([^)]+)\)$", tail(self.log, 400, start), re.MULTILINE)
+        if found is None:
+            raise self._failure(doing, tail(self.log, 400, start))
+        return found[1]
 
     def _run(self, doing: str, command: list[str]) -> None:
         start = self.log.stat().st_size if self.log.exists() else 0

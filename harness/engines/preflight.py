@@ -4,16 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.engines.command import configured
-from harness.engines.gpus import chosen_gpus
-from harness.engines.install import needs_install, size_mb
+from harness.engines.gpus import gpus_needed
+from harness.engines.install import MB, check_index, needs_install, size_mb
 from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.machine import Machine
 from harness.engines.weights import HUB_TOKEN
 from harness.errors import SetupError
-from harness.spec.backend import Backend, BackendRef, Value
+from harness.spec.backend import Backend, BackendRef, CudaProcess, Value
 from harness.spec.models import Model
-
-MB = 1_000_000  # as [process.install] size_mb counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +73,9 @@ def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
         yield from _gpus(definition, engine.choice.device, machine)
     else:
         yield from _process(definition, machine)
+        if engine.choice.device == "cuda":
+            yield from _gpus(definition, engine.choice.device, machine)
+            yield from _driver(definition, machine)
     yield from _weights(engine, machine)
     port = definition.engine.values.get("port")
     if port is not None:
@@ -106,17 +107,26 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
         return
     if device != "cuda":
         return
-    wanted = int(definition.engine.values.get("tensor_parallel", 1))
-    gpus, here = chosen_gpus(wanted), machine.gpu_count()
+    wanted = gpus_needed(definition)
+    gpus, here = machine.chosen_gpus(wanted), machine.gpu_count()
     beyond = [gpu for gpu in gpus if here is not None and gpu.isdigit() and int(gpu) >= here]
     if len(gpus) < wanted or beyond:
-        seen = f"{here} on this machine" if beyond else f"{len(gpus)} in CUDA_VISIBLE_DEVICES"
+        seen = f"{here} on this machine" if beyond else f"{len(gpus)} to choose from"
         yield SetupError(
             f"needs {wanted} GPU(s) ({', '.join(gpus)}), and there are {seen}",
-            hint="lower --engine-set tensor_parallel=N, or change CUDA_VISIBLE_DEVICES",
+            hint="lower --engine-set tensor_parallel=N, or change --gpus or CUDA_VISIBLE_DEVICES",
         )
     else:
         yield from _raised(lambda: machine.check_gpus_free(gpus))
+
+
+def _driver(definition: Backend, machine: Machine) -> Iterator[SetupError]:
+    process, known = definition.process, machine.cuda_version()
+    if isinstance(process, CudaProcess) and known is not None and known < process.cuda:
+        yield SetupError(
+            f"its packages are built for CUDA {process.cuda}, and the driver here knows CUDA {known}",
+            hint=f"update the NVIDIA driver, or take an older version with {definition.name}==VERSION",
+        )
 
 
 def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
@@ -126,6 +136,8 @@ def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
                 "its environment cannot be made: this Python has no venv with pip",
                 hint="install the package python3-venv of this system",
             )
+        if not machine.is_installed(definition):
+            yield from _raised(lambda: check_index(definition))
         return
     assert definition.process is not None
     program = definition.process.program[0]

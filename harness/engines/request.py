@@ -19,5 +19,6 @@ class EngineRequest:
     api_key_env: str | None = None  # of an attached server
     served_name: str | None = None  # what an attached server calls its model; None: the first it lists
     values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
+    gpus: tuple[str, ...] = ()  # it may use; (): $CUDA_VISIBLE_DEVICES, else all
     gpu_wait_s: float = 0.0  # for a GPU in use
     keep: bool = False  # a container stays when the block is left without an error

@@ -96,11 +96,8 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
         track = track_of(ref, choice, model_name, model)
         return ensure_weights(model_name, model, track, env, say) if track else None
 
-    starting = (
-        start_container(request, definition, weights_for, port, say)
-        if choice.mode == "compose"
-        else start_process(ref.label, definition, weights_for, port=port, log=log, say=say)
-    )
+    start = start_container if choice.mode == "compose" else start_process
+    starting = start(request, definition, weights_for, port, say)
     asked = time.monotonic()
     with starting as started:
         session = EngineSession(definition, started.base_url, SERVED_NAME, life=started.life, log=log)

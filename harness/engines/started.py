@@ -65,6 +65,8 @@ class EngineFacts(TypedDict, total=False):
     package_version: str | None
     packages: dict[str, str] | None
     torch_source: str | None
+    gpus: list[str]
+    gpu_pids: list[int]
     container: StartedContainer
     remarks: list[str]
 

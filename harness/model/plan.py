@@ -31,7 +31,9 @@ class Plan(Record, frozen=True, kw_only=True):
 class PlannedLaunch(LaunchChoice, frozen=True, kw_only=True):
     """How a backend would be started, or reached."""
 
-    device: Annotated[str, doc("Of a container: cuda, rocm or cpu; empty otherwise.")]
+    device: Annotated[
+        str, doc("Of a container: cuda, rocm or cpu; of a process: cuda where its packages are; else empty.")
+    ]
 
 
 class PlannedBackend(Record, frozen=True, kw_only=True):

@@ -150,6 +150,7 @@ class Run(Stored):
             served_name=prepared.options.served_name,
             values=prepared.engine_values[block.backend],
             gpu_wait_s=prepared.options.gpu_wait_s,
+            gpus=prepared.options.gpus,
         )
 
     def _tell_known(self, label: str, engine: EngineSession) -> None:

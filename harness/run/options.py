@@ -24,7 +24,8 @@ class RunOptions:
     served_name: str | None = None  # what attached servers call their model
     launch: Mode = "auto"
     simulate_faults: tuple[str, ...] = ()  # BACKEND=FAULT of the scripted servers
-    device: Device = "auto"  # of containers
+    device: Device = "auto"  # of engines that are started
+    gpus: tuple[str, ...] = ()  # that they may use, indices or UUIDs; (): $CUDA_VISIBLE_DEVICES, else all
     gpu_wait_s: float = 0.0  # for a GPU that another process uses
     overrides: Mapping[str, object] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from harness.compare.slo_check import answers_needed
 from harness.engines.command import configured, settable
-from harness.engines.launch import LaunchChoice, resolve_launch, track_of
+from harness.engines.launch import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.engines.models import find_model
 from harness.engines.preflight import Planned
 from harness.engines.server import api_key
@@ -100,6 +100,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = tuple(parse_backend_list(options.backends))
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
+    backends = tuple(map(as_launched, backends, launches))
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
     probe = _probe(options, scenario, backends)

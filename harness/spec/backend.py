@@ -106,8 +106,12 @@ class Install:
     without: tuple[str, ...] = ()  # what the first requirement's wheel asks for and does not get
     metadata_alias: str = ""  # NAME==VERSION under which the engine looks up its own distribution
     version_of: str = ""  # distribution whose version is the engine's
-    lock: str = ""  # in backends/locks: all of it with versions and hashes, and pip installs nothing else
-    size_mb: int = 0  # of the finished environment, measured
+    lock: str = (
+        ""  # in backends/locks: all but `torch` with versions and hashes, and pip installs nothing else
+    )
+    index: str = ""  # whose index has its wheels, where pip's default one lacks them
+    python: str = ""  # that its wheels are made for, such as 3.12; "": any that bench runs on
+    size_mb: int = 0  # of the finished environment, measured; 0: it was not, and its lock tells the downloads
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,14 @@ class Process:
     args: tuple[str, ...] = ()  # after [engine] args
     install: Install | None = None
     env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaProcess(Process):
+    """In place of [process] on an NVIDIA GPU: other packages, often another command line."""
+
+    cuda: int = 0  # major version that the packages are built for: the driver must know it; 0: not known
+    not_run: str = ""  # what it was not run on yet; "": it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +342,7 @@ class Backend:
     facts: Facts | None = None
     engine: Engine = Engine()
     process: Process | None = None
+    process_cuda: CudaProcess | None = None
     image: Images = Images()
     compose: Compose | None = None
     attach: Attach | None = None

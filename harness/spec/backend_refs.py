@@ -8,7 +8,17 @@ from urllib.parse import urlsplit
 
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.backend import DEVICES, PLACEHOLDERS, PROVIDED, Backend, BackendRef, Compose, Range, Value
+from harness.spec.backend import (
+    DEVICES,
+    PLACEHOLDERS,
+    PROVIDED,
+    Backend,
+    BackendRef,
+    Compose,
+    Process,
+    Range,
+    Value,
+)
 from harness.spec.dialect import check_dialect
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
@@ -65,6 +75,7 @@ def candidates(given: tuple[Value, ...] | Range) -> tuple[Value, ...]:
 
 def _check_placeholders(definition: Backend, where: str) -> None:
     engine, process, compose = definition.engine, definition.process, definition.compose
+    cuda = definition.process_cuda
     known = {*PLACEHOLDERS, *engine.values}
     places: list[tuple[str, Iterable[str]]] = [
         ("engine.model_args", (*engine.model_args, *engine.hub_model_args)),
@@ -74,6 +85,9 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         ("process.program", process.program if process else ()),
         ("process.args", process.args if process else ()),
         ("process.env", process.env.values() if process else ()),
+        ("process_cuda.program", cuda.program if cuda else ()),
+        ("process_cuda.args", cuda.args if cuda else ()),
+        ("process_cuda.env", cuda.env.values() if cuda else ()),
         ("compose.program", compose.program if compose else ()),
         ("compose.args", compose.args if compose else ()),
         ("compose.env", compose.env.values() if compose else ()),
@@ -133,19 +147,23 @@ def _check_compose(definition: Backend, where: str) -> None:
 
 def _check_start(definition: Backend, where: str) -> None:
     """What bench starts, it can provide with weights."""
-    startable, form = definition.process or definition.compose, definition.backend.weights
+    startable = definition.process or definition.process_cuda or definition.compose
+    form = definition.backend.weights
     if startable and form not in (*PROVIDED, "none"):
         raise SpecError(
             f"bench has no weights in the form '{form}'",
             where=f"{where}:backend.weights",
-            hint=f"one of {', '.join(PROVIDED)}; or leave out [process] and [compose], to be attached to",
+            hint=f"one of {', '.join(PROVIDED)}; or leave out [process], [process_cuda] and [compose]: "
+            "it is then attached to",
         )
-    install = definition.process and definition.process.install
-    if install and install.version_of and not pinned(install):
-        raise SpecError(
-            f"none of the requirements is '{install.version_of}==…'",
-            where=f"{where}:process.install.version_of",
-        )
+    for table in ("process", "process_cuda"):
+        process: Process | None = getattr(definition, table)
+        install = process and process.install
+        if install and install.version_of and not pinned(install):
+            raise SpecError(
+                f"none of the requirements is '{install.version_of}==…'",
+                where=f"{where}:{table}.install.version_of",
+            )
     if definition.attach and not definition.attach.start:
         raise SpecError("needs a command at least", where=f"{where}:attach.start")
 
@@ -164,9 +182,11 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
     def kept(args: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(arg for arg in args if arg not in change.remove_args)
 
-    process, compose = definition.process, definition.compose
+    process, cuda, compose = definition.process, definition.process_cuda, definition.compose
     if process is not None:
         process = dataclasses.replace(process, args=kept(process.args))
+    if cuda is not None:
+        cuda = dataclasses.replace(cuda, args=kept(cuda.args))
     if compose is not None:
         compose = dataclasses.replace(compose, args=kept(compose.args))
     engine = dataclasses.replace(
@@ -188,6 +208,7 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         ),
         engine=engine,
         process=process,
+        process_cuda=cuda,
         compose=compose,
         dialect=dataclasses.replace(dialect, habits=habits, extra={**dialect.extra, **change.request}),
         prefix_cache=cache,
@@ -197,7 +218,12 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
 def definition_key(definition: Backend) -> str:
     """Fingerprint of what a definition does, not of what it tells: a better sentence changes nothing."""
     told = dataclasses.replace(definition.backend, bias=(), note="", status="active")
-    return files.fingerprint(dataclasses.replace(definition, backend=told, facts=None, attach=None))
+    does = dataclasses.asdict(dataclasses.replace(definition, backend=told, facts=None, attach=None))
+    # Of another device: `as_launched` puts it in the place of [process] where it is what runs.
+    del does["process_cuda"]
+    if does["process"]:
+        does["process"].pop("not_run", None)
+    return files.fingerprint(does)
 
 
 def parse_backend_list(text: str) -> list[BackendRef]:

@@ -2,10 +2,12 @@
 
 import dataclasses
 import re
+from typing import TypeVar
 
 from harness.errors import SpecError
 from harness.spec.backend import DEVICES, Backend, Image, Images, Install, Process
 
+P = TypeVar("P", bound=Process)
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]*")
 _IN_TAG = re.compile(r"\d+(?:\.\d+)+")  # the first such number of an image's tag is the engine's version
 
@@ -16,20 +18,25 @@ def at_version(definition: Backend, version: str) -> Backend:
     if not _VERSION.fullmatch(version):
         raise SpecError(f"'{version}' is not a version", where=where, hint="such as 1.2.3")
     process = _process(definition.process, version)
+    process_cuda = _process(definition.process_cuda, version)
     images = Images(**{device: _image(getattr(definition.image, device), version) for device in DEVICES})
     pinned = any(getattr(images, device) for device in DEVICES)
-    if process is None and not pinned:
+    if process is None and process_cuda is None and not pinned:
         raise SpecError(
             "its definition names no version that could be replaced",
             where=where,
             hint="start that version yourself and attach to it with NAME=URL",
         )
     return dataclasses.replace(
-        definition, process=process, image=images, compose=definition.compose if pinned else None
+        definition,
+        process=process,
+        process_cuda=process_cuda,
+        image=images,
+        compose=definition.compose if pinned else None,
     )
 
 
-def _process(process: Process | None, version: str) -> Process | None:
+def _process(process: P | None, version: str) -> P | None:
     if process is None or process.install is None or not process.install.version_of:
         return None
     return dataclasses.replace(process, install=_install(process.install, version))

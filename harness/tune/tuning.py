@@ -68,7 +68,13 @@ def tune(settings: Settings, ui: Ui) -> Result:
     ui.stage("checking what the backend needs")
     options = prepared.options
     require(
-        prepared.engines, Machine(ui.stage, gpu_wait_s=options.gpu_wait_s, api_key_env=options.api_key_env)
+        prepared.engines,
+        Machine(
+            ui.stage,
+            gpu_wait_s=options.gpu_wait_s,
+            gpus=options.gpus,
+            api_key_env=options.api_key_env,
+        ),
     )
     session = _Session(settings, prepared, point, metric, _folder(prepared), ui)
     with Interrupts():

@@ -14,6 +14,13 @@ from harness.store import RunFolder, seal
 
 LIMIT_S = 60
 _GONE_S = 8
+# What names a dead one, in the summary or in what bench prints.
+_NAMED = {
+    "load worker": ("worker-lost",),
+    "sampler": ("the sampler was killed",),
+    "engine": ("killed by SIG", "ended", "exit code"),
+    "guard": ("guard process was killed",),
+}
 MARKS = {
     "load worker": b"-m\0harness.load\0",
     "sampler": b"-m\0harness.sampling\0",
@@ -101,6 +108,11 @@ class Attacked:
 
     def summary(self) -> dict[str, object]:
         return json.loads((self.run().path / "summary.json").read_text())
+
+    def named(self, who: str) -> bool:
+        told = self.said + json.dumps(self.summary())
+        told += "".join(path.read_text() for path in self.run().path.glob("**/cell.json"))
+        return any(words in told for words in _NAMED.get(who, ()))
 
     def cells(self, place: int) -> list[Path]:
         return list((self.room / "results").glob(f"2*/cells/{place:03d}-*/cell.json"))

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from harness.engines.launch import resolve_launch
+from harness.engines.launch import Device, as_launched, resolve_launch
 from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.spec.backend import (
@@ -122,10 +122,19 @@ def fake_backend(folder: Path, *habits: str, timeout_s: float = 20.0, program: s
     )
 
 
-def opened(folder: Path, definition: Backend, *, url: str | None = None, say=lambda line: None, **options):
+def opened(
+    folder: Path,
+    definition: Backend,
+    *,
+    url: str | None = None,
+    device: Device = "auto",
+    say=lambda line: None,
+    **options,
+):
     """`open_engine` with everything a test does not care about."""
     ref = BackendRef(definition, None, url)
-    choice = resolve_launch(ref, "auto")
+    choice = resolve_launch(ref, "auto", device)
+    ref = as_launched(ref, choice)
     return open_engine(EngineRequest(ref, choice, "m", MODEL, folder / "engine.log", **options), say)
 
 

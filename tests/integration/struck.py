@@ -1,7 +1,7 @@
 """A run on simulated engines of which one process is struck by a signal, and what must hold afterwards."""
 
-import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -16,13 +16,6 @@ _MASTERS = ("bench", "nightly")
 STAGES = ("setup", "warm-up", "load", "after")
 SIGNALS = {name: signal.Signals[f"SIG{name}"] for name in ("KILL", "TERM", "HUP", "STOP")}
 _STOPPED_S = 1.5  # then it goes on
-# What names the dead one, in the summary or in what bench prints.
-_NAMED = {
-    "load worker": ("worker-lost",),
-    "sampler": ("the sampler was killed",),
-    "engine": ("killed by SIG", "ended", "exit code"),
-    "guard": ("guard process was killed",),
-}
 _RUN = (
     *("run", "--scenario", "fixed-length", "--backends", "first,second", "--repeats", "1"),
     *("--concurrency", "4", "--requests", "24", "--output-tokens", "8", "--no-probe", "--no-report"),
@@ -55,6 +48,28 @@ class Strike:
         return f"{self.signal} {self.who} in {self.stage}"
 
 
+@dataclass(frozen=True)
+class Moment:
+    """A strike at any time of a run, or of a night, against whoever is there then."""
+
+    share: float  # of the time that it takes when nothing befalls it
+    signal: str
+    night: bool
+    pick: float  # 0 to 1: who of those that are there
+
+    def __str__(self) -> str:
+        return f"{self.signal} at {self.share:.3f} of {'a night' if self.night else 'a run'}, {self.pick:.3f}"
+
+
+def moments(count: int, seed: int) -> list[Moment]:
+    """A quarter of them in nights."""
+    rng = random.Random(seed)
+    return [
+        Moment(rng.random(), rng.choice(list(SIGNALS)), rng.random() < 0.25, rng.random())
+        for _ in range(count)
+    ]
+
+
 def strikes() -> list[Strike]:
     """Every one there can be: a load has its worker and its sampler, and nothing else has."""
     return [
@@ -69,6 +84,94 @@ def strikes() -> list[Strike]:
 def broken(room: Path, strike: Strike) -> list[str]:
     """Promises that did not hold. `room` is an empty working directory, and the present one."""
     return _Case(room, strike).broken()
+
+
+def broken_at(room: Path, moment: Moment, whole_s: float) -> tuple[str, list[str]]:
+    """Who was struck ("": it had ended by then), and the promises that did not hold."""
+    return _AnyTime(room, moment).broken(whole_s)
+
+
+def whole_s(room: Path, *, night: bool) -> float:
+    """Seconds that it takes when nothing befalls it."""
+    case = _AnyTime(room, Moment(0, "KILL", night, 0))
+    began = time.monotonic()
+    assert case.finish(case.begin(*case.words())) in (0, 4), case.said
+    return time.monotonic() - began
+
+
+class _AnyTime(Attacked):
+    def __init__(self, room: Path, moment: Moment) -> None:
+        super().__init__(room)
+        self.moment = moment
+
+    def words(self) -> tuple[str, ...]:
+        if not self.moment.night:
+            return (*_RUN, "--no-agreement")
+        (self.room / "struck.toml").write_text(_SUITE)
+        return ("nightly", "struck.toml")
+
+    def broken(self, whole_s: float) -> tuple[str, list[str]]:
+        bench = self.begin(*self.words())
+        try:
+            time.sleep(self.moment.share * whole_s)
+            before = self._sealed()
+            who = self._hit(bench)
+        except BaseException:
+            bench.kill()
+            raise
+        if not who:
+            self.finish(bench)
+            return "", []
+        if self.finish(bench) is None:
+            return who, [f"no end within {LIMIT_S} s"]
+        return who, [*self.left_running(), *self._rest(who), *self.tracebacks(), *self._changed(before)]
+
+    def _hit(self, bench: "subprocess.Popen[str]") -> str:
+        there = {
+            "nightly" if self.moment.night else "bench": [bench.pid],
+            **{who: self.processes(who) for who in WHO if who not in _MASTERS},
+        }
+        names = [who for who in WHO if there.get(who)]
+        if bench.poll() is not None:
+            return ""
+        who = names[int(self.moment.pick * len(names))]
+        try:
+            os.kill(there[who][-1], SIGNALS[self.moment.signal])
+            if self.moment.signal == "STOP":
+                time.sleep(_STOPPED_S)
+                os.kill(there[who][-1], signal.SIGCONT)
+        except ProcessLookupError:  # it ended by itself in between
+            return ""
+        return who
+
+    def _rest(self, who: str) -> Iterator[str]:
+        """Of a run that had begun: it was told as it went, and goes on to a whole one."""
+        if not list((self.room / "results").glob("2*/manifest.json")):
+            yield from (f"left: {path.name}" for path in self.tmp.iterdir() if who not in _MASTERS)
+            return
+        whole = self.state() == "complete" and self.cells(1)
+        asked = [cell["requests"] for cell in self.summary()["cells"]] if whole else []
+        if whole and who in _MASTERS:  # what a killed one leaves, the next clears
+            self.finish(self.begin("resume", str(self.run().path), "--no-report"))
+        yield from self.resumed()
+        yield from self.left_behind()
+        if cancelled := sum(cell["requests"]["cancelled"] for cell in self.summary()["cells"]):
+            yield f"{cancelled} requests count as cancelled, and nobody stopped the run"
+        unhurt = whole and all(one["planned"] == one["ok"] for one in asked)
+        if self.moment.signal != "STOP" and who not in _MASTERS and not unhurt and not self.named(who):
+            yield f"nothing names the {who}"
+
+    def _sealed(self) -> dict[Path, bytes]:
+        """Files of cells that were whole then."""
+        sealed = "".join(path.read_text() for path in (self.room / "results").glob("2*/checksums.json"))
+        cells = [path.parent for place in (0, 1) for path in self.cells(place)]
+        whole = [cell for cell in cells if f"{cell.name}/cell.json" in sealed]
+        return {path: path.read_bytes() for cell in whole for path in cell.iterdir()}
+
+    def _changed(self, before: dict[Path, bytes]) -> Iterator[str]:
+        for path, data in before.items():
+            if not path.exists() or path.read_bytes() != data:
+                yield f"{path.parent.name}/{path.name} is not as it was measured"
 
 
 class _Case(Attacked):
@@ -134,14 +237,13 @@ class _Case(Attacked):
         cancelled = sum(cell["requests"]["cancelled"] for cell in self.summary()["cells"])
         if cancelled:
             yield f"{cancelled} requests count as cancelled, and nobody stopped the run"
-        if self.strike.signal != "STOP" and self.strike.who not in _MASTERS and not self._named():
+        if (
+            self.strike.signal != "STOP"
+            and self.strike.who not in _MASTERS
+            and not self.named(self.strike.who)
+        ):
             yield f"nothing names the {self.strike.who}"
 
     def _measured(self) -> dict[str, bytes]:
         """Of the first cell, which was whole before."""
         return {path.name: path.read_bytes() for path in self.cells(0)[0].parent.iterdir()}
-
-    def _named(self) -> bool:
-        told = self.said + json.dumps(self.summary())
-        told += "".join(path.read_text() for path in self.run().path.glob("**/cell.json"))
-        return any(words in told for words in _NAMED.get(self.strike.who, ()))

@@ -32,7 +32,7 @@ from harness.engines.containers.service import (
 )
 from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.engine_files import write_files
-from harness.engines.gpus import await_free, chosen_gpus
+from harness.engines.gpus import await_free, chosen_gpus, gpus_needed
 from harness.engines.install import EngineEnv
 from harness.engines.process import EngineProcess
 from harness.engines.request import EngineRequest
@@ -64,9 +64,9 @@ def start_container(
         say(remark)
     image = ensure_image(daemon, definition, device, say)
     weights = weights_for(None)
-    gpus = chosen_gpus(int(definition.engine.values.get("tensor_parallel", 1))) if device == "cuda" else []
+    gpus = chosen_gpus(gpus_needed(definition), request.gpus) if device == "cuda" else []
     if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
-        remarks.append(f"whether another process uses the GPU was not seen: {unseen}")
+        remarks.append(unseen)
     project = f"bench-{definition.name}-{secrets.token_hex(4)}"
     with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)

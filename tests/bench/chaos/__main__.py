@@ -2,13 +2,15 @@
 
     python -m tests.bench.chaos parsers [--count 100000] [--seed 0] [--part 1/4]
     python -m tests.bench.chaos processes
+    python -m tests.bench.chaos moments [--count 200] [--seed 0] [--log FILE]
     python -m tests.bench.chaos flips [--count 50] [--seed 0]
     python -m tests.bench.chaos writes
     python -m tests.bench.chaos places
 
 parsers: foreign data of drawn shapes through every parser. processes: processes of a run struck by signals at
-every stage. flips: flipped bits in every file of a run folder. writes: a full disk at each kind of write of a
-run. places: folders, streams, locales and limits that lack something.
+every stage. moments: the same at any time of a run or a night. flips: flipped bits in every file of a run
+folder. writes: a full disk at each kind of write of a run. places: folders, streams, locales and limits that
+lack something.
 
 Each takes [--seconds 1200] [--only NAME] and prints a Markdown table; with --page it goes into
 docs/reliability.md, where what was not tried now stays. Exits 1 where anything failed: a traceback, with the
@@ -21,12 +23,13 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[2] / "integration"))
 from tests.bench.chaos.flips import flips
+from tests.bench.chaos.moments import moments
 from tests.bench.chaos.parsers import parsers, part
 from tests.bench.chaos.places import places
 from tests.bench.chaos.processes import processes
 from tests.bench.chaos.writes import writes
 
-_COUNTS = {parsers: 100_000, flips: 50}
+_COUNTS = {parsers: 100_000, flips: 50, moments: 200}
 
 
 def main() -> int:
@@ -34,7 +37,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     kinds = parser.add_subparsers(required=True)
-    for work in (parsers, processes, flips, writes, places):
+    for work in (parsers, processes, moments, flips, writes, places):
         one = kinds.add_parser(work.__name__)
         one.set_defaults(work=work)
         one.add_argument("--seconds", type=float, default=1200)
@@ -43,6 +46,8 @@ def main() -> int:
         if work in _COUNTS:
             one.add_argument("--count", type=int, default=_COUNTS[work])
             one.add_argument("--seed", type=int, default=0)
+        if work is moments:
+            one.add_argument("--log", type=Path, metavar="FILE", help="of outcomes: go on where it ends")
         if work is parsers:
             one.add_argument(
                 "--part", type=part, default=(1, 1), metavar="K/N", help="every Nth parser from K on"

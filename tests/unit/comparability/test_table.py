@@ -277,8 +277,9 @@ def test_all_that_the_shipped_definitions_set_is_classified(name):
         made = apply_variant(definition, variant)
         images = [getattr(made.image, device) for device in DEVICES if getattr(made.image, device)]
         words = [*made.engine.model_args, *made.engine.hub_model_args, *made.engine.args]
-        words += [word for place in (made.process, *images) if place for word in place.args]
-        tables = [made.engine.env, *(place.env for place in (made.process, *images) if place)]
+        places = [place for place in (made.process, made.process_cuda, *images) if place]
+        words += [word for place in places for word in place.args]
+        tables = [made.engine.env, *(place.env for place in places)]
         found = [("flag", word.partition("=")[0]) for word in words if re.match(r"--?[a-zA-Z]", word)]
         found += [("variable", key) for table in tables for key in table]
         found += [("value", key) for key in made.engine.values]

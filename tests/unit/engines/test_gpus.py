@@ -100,3 +100,31 @@ def test_as_many_as_the_engine_is_spread_over(monkeypatch):
     assert gpus.chosen_gpus(2) == ["0", "1"]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-abc,5")
     assert gpus.chosen_gpus(2) == ["3", "GPU-abc"]
+    assert gpus.chosen_gpus(1, ("7", "8")) == ["7"]
+    assert gpus.environment(["7", "8"])["CUDA_VISIBLE_DEVICES"] == "7,8"
+
+
+def test_the_engine_is_found_among_those_that_compute(nvml):
+    own, other, elsewhere = os.getpid(), os.getppid(), 2**22 + 1
+    nvml.on["0"], nvml.on["1"] = [(own, 1), (other, 1)], [(own, 1)]
+    assert gpus.computing(["0", "1"], [own]) == ([own], None)
+    nvml.on["0"] = [(other, 1)]
+    found, why = gpus.computing(["0"], [own])
+    assert found == []
+    assert "no process of the engine" in why
+    nvml.on["0"] = [(elsewhere, None)]
+    found, why = gpus.computing(["0"], [own])
+    assert found == []
+    assert "another namespace" in why
+    assert "was not seen" in gpus.computing(["9"], [own])[1]
+
+
+def test_the_driver_says_which_cuda_it_knows(nvml):
+    nvml.nvmlSystemGetCudaDriverVersion = lambda: 12080
+    assert gpus.cuda_version() == 12
+
+    def broken():
+        raise NVMLError("Driver Not Loaded")
+
+    nvml.nvmlInit = broken
+    assert gpus.cuda_version() is None

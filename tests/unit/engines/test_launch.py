@@ -1,7 +1,7 @@
 import pytest
 
 from harness.engines import launch
-from harness.engines.launch import resolve_launch
+from harness.engines.launch import as_launched, resolve_launch
 from harness.errors import SpecError
 from harness.spec.backend_refs import parse_backend_list
 
@@ -16,6 +16,7 @@ def devices(monkeypatch, tmp_path):
     """A machine without GPUs; what the function names appears."""
     files = {device: tmp_path / device for device in ("cuda", "rocm")}
     monkeypatch.setattr(launch, "DEVICE_FILES", files)
+    monkeypatch.setattr(launch, "has_docker", lambda: True)
     return lambda device: files[device].touch()
 
 
@@ -50,6 +51,7 @@ def test_the_choice_says_what_and_why(entry, mode, chosen):
         ("llamacpp=http://h:1", "simulate", "given with a URL"),
         ("openai", "auto", "cannot be started here"),
         ("openai", "process", "cannot be started here"),
+        ("tgi", "process", "cannot be started here"),
     ],
 )
 def test_contradictions_are_refused_with_a_way_out(entry, mode, message):
@@ -82,3 +84,76 @@ def test_a_device_without_an_image_is_refused_with_those_there_are():
         resolve("lmdeploy", "compose", "cpu")
     assert "no image for cpu" in str(caught.value)
     assert "cuda" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("entry", "present", "asked", "mode", "device"),
+    [
+        ("sglang", ["cuda"], "auto", "process", "cuda"),
+        ("vllm", ["cuda"], "auto", "process", "cuda"),
+        ("vllm", ["cuda"], "cpu", "process", ""),
+        ("vllm", [], "auto", "process", ""),
+        ("vllm", ["rocm"], "auto", "compose", "rocm"),  # its packages for it are in the image alone
+        (
+            "llamacpp",
+            ["cuda"],
+            "auto",
+            "compose",
+            "cuda",
+        ),  # no packages for CUDA: the start says what is missing
+        ("sglang", [], "cuda", "process", "cuda"),
+        ("sglang", [], "auto", "compose", "cpu"),
+    ],
+)
+def test_without_docker_a_gpu_is_reached_by_packages_for_it(
+    devices, monkeypatch, entry, present, asked, mode, device
+):
+    monkeypatch.setattr(launch, "has_docker", lambda: False)
+    for name in present:
+        devices(name)
+    choice = resolve(entry, "auto", asked)
+    assert (choice.mode, choice.device) == (mode, device)
+
+
+@pytest.mark.parametrize(
+    ("entry", "present", "asked", "device"),
+    [
+        ("vllm", ["cuda"], "auto", "cuda"),
+        ("vllm", ["cuda"], "cpu", ""),
+        ("vllm", [], "auto", ""),
+        ("vllm", [], "cuda", "cuda"),
+        ("lmdeploy", [], "auto", "cuda"),
+        ("ollama", ["cuda"], "cuda", ""),  # one program, which finds the GPU itself
+    ],
+)
+def test_a_process_takes_the_packages_of_its_device(devices, entry, present, asked, device):
+    for name in present:
+        devices(name)
+    (ref,) = parse_backend_list(entry)
+    choice = resolve_launch(ref, "process", asked)
+    assert (choice.mode, choice.device) == ("process", device)
+    started = as_launched(ref, choice).definition
+    assert started.process == (ref.definition.process_cuda if device else ref.definition.process)
+    assert ("on cuda" in choice.why) is bool(device)
+
+
+@pytest.mark.parametrize(
+    ("entry", "asked", "has"), [("sglang", "cpu", "cuda"), ("vllm", "rocm", "cpu, cuda")]
+)
+def test_a_device_without_packages_is_refused_with_those_there_are(entry, asked, has):
+    with pytest.raises(SpecError, match=f"no packages for {asked}") as caught:
+        resolve(entry, "process", asked)
+    assert caught.value.hint.endswith(has)
+
+
+def test_docker_is_there_with_a_socket_a_program_or_a_setting(monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(launch, "_DOCKER_SOCKET", tmp_path / "docker.sock")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    assert not launch.has_docker()
+    (tmp_path / "docker.sock").touch()
+    assert launch.has_docker()
+    (tmp_path / "docker.sock").unlink()
+    monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere.sock")
+    assert launch.has_docker()

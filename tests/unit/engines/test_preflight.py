@@ -11,7 +11,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.engines import machine as asked
-from harness.engines.launch import resolve_launch
+from harness.engines.launch import as_launched, resolve_launch
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, Planned, lacks, require
 from harness.errors import ExitCode, SetupError
@@ -50,6 +50,9 @@ class Complete(Machine):
     def gpu_count(self):
         return self.missing.get("gpus", 8)
 
+    def cuda_version(self):
+        return self.missing.get("driver", 13)
+
     def check_gpus_free(self, gpus):
         self._refuse("free gpu")
 
@@ -85,8 +88,9 @@ def no_devices(monkeypatch, tmp_path):
 def planned(backends, mode="auto", device="auto", model=None, **values):
     name, known = choose_model(None)
     return [
-        Planned(ref, ref.label, resolve_launch(ref, mode, device), name, model or known, values)
+        Planned(as_launched(ref, choice), ref.label, choice, name, model or known, values)
         for ref in parse_backend_list(backends)
+        for choice in [resolve_launch(ref, mode, device)]
     ]
 
 
@@ -146,7 +150,7 @@ def test_a_container_needs_docker_its_image_its_gpu_and_its_port(missing, line):
     ("visible", "there", "said"),
     [
         (None, 1, "needs 2 GPU(s) (0, 1), and there are 1 on this machine"),
-        ("3", 8, "needs 2 GPU(s) (3), and there are 1 in CUDA_VISIBLE_DEVICES"),
+        ("3", 8, "needs 2 GPU(s) (3), and there are 1 to choose from"),
         ("0,9", 8, "needs 2 GPU(s) (0, 9), and there are 8 on this machine"),
         ("GPU-a,GPU-b", 8, None),
         ("2,3", 8, None),
@@ -158,6 +162,23 @@ def test_as_many_gpus_are_needed_as_it_is_told_to_use(monkeypatch, visible, ther
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     lines = told(planned("sglang", "compose", "cuda", tensor_parallel="2"), gpus=there)
     assert [said in line for line in lines] == ([True] if said else [])
+
+
+def test_packages_for_cuda_need_a_gpu_a_driver_and_no_docker():
+    plan = planned("vllm,lmdeploy", "process", "cuda")
+    assert told(plan, docker="no daemon", compose="no compose") == []
+    assert told(plan, driver=None) == []  # it cannot be told: the start will
+    assert [line.partition(" →")[0] for line in told(plan, driver=12)] == [
+        f"{name}: its packages are built for CUDA 13, and the driver here knows CUDA 12"
+        for name in ("vllm", "lmdeploy")
+    ]
+    (line,) = told(plan, **{"free gpu": "python computes on it"})
+    assert line == "vllm, lmdeploy: python computes on it → get free gpu"
+    lines = told(plan, cuda=True)
+    assert [line.partition(" (cuda)")[0] for line in lines] == [
+        "vllm: needs an NVIDIA GPU",
+        "lmdeploy: needs an NVIDIA GPU",
+    ]
 
 
 def test_an_environment_needs_venv_unless_it_is_there():
