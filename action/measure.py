@@ -94,7 +94,8 @@ def _define(folder: Path, side: str, commit: str) -> None:
     declared = tomllib.loads(paths.definitions("backends")[engine].read_text(encoding="utf-8"))
     header = {"name": side, "title": f"{side} {commit[:12]}", "licence": "unknown", "homepage": ""}
     simulated = declared["backend"].get("simulated", False)
-    server = {key: value for key, value in declared["server"].items() if key != "prepare"}
+    own = ("prepare", "effective")  # of an engine that bench starts with settings of its own
+    server = {key: value for key, value in declared["server"].items() if key not in own}
     kept = {key: declared[key] for key in KEPT if key in declared}
     cache = kept.get("prefix_cache", {})
     if "{slot}" in cache.get("reset", {}).get("path", ""):

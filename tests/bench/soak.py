@@ -18,8 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.append(str(Path(__file__).parents[1] / "integration"))
-from attacked import MARKS, Attacked
+from tests.integration.attacked import MARKS, Attacked
 
 WARM_UP_S = 120.0
 MOST_MB_PER_MINUTE = 1.0

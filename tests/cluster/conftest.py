@@ -3,7 +3,8 @@ import shutil
 from contextlib import contextmanager
 
 import pytest
-from network import BIN, GAP_MS, HEAD, OTHER, TRUTH_PORT, TTFT_MS, Machines
+
+from tests.cluster.network import BIN, GAP_MS, HEAD, OTHER, TRUTH_PORT, TTFT_MS, Machines
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from cable import Cable
+
+from tests.cluster.cable import Cable
 
 BIN = Path(sys.executable).parent
 HEAD, OTHER = "10.201.7.1", "10.201.7.2"

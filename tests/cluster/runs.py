@@ -2,9 +2,8 @@
 
 import time
 
-from network import GCS_PORT, HEAD, TRUTH_PORT
-
 from harness.store import RunFolder
+from tests.cluster.network import GCS_PORT, HEAD, TRUTH_PORT
 
 URL = f"http://{HEAD}:{TRUTH_PORT}"
 SMALL = ["--scenario", "fixed-length", "--no-probe", "--no-agreement", "--no-report", "--profile", "cpu"]

@@ -10,12 +10,12 @@ import time
 import numpy as np
 import psutil
 import pytest
-from cable import Rough
 from conftest import cluster
-from network import CLOCKS, HEAD, OTHER
-from runs import SMALL, TWO, cell_of, measured, wait_until
 
 from harness.store import RunFolder
+from tests.cluster.cable import Rough
+from tests.cluster.network import CLOCKS, HEAD, OTHER
+from tests.cluster.runs import SMALL, TWO, cell_of, measured, wait_until
 
 LOAD = ["--concurrency", "4", "--requests", "300"]  # about ten seconds
 

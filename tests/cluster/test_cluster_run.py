@@ -5,8 +5,9 @@ import json
 import numpy as np
 import psutil
 import pytest
-from network import CLOCKS, HEAD, TTFT_MS
-from runs import SMALL, TWO, cell_of, measured
+
+from tests.cluster.network import CLOCKS, HEAD, TTFT_MS
+from tests.cluster.runs import SMALL, TWO, cell_of, measured
 
 
 @pytest.mark.parametrize("load", [["--rate", "20"], ["--concurrency", "4"]], ids=["open", "closed"])

@@ -8,13 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-import images
 import pytest
 
 from harness.engines.containers import compose_tool
 from harness.engines.containers.files import MAIN
 from harness.engines.containers.service import VOLUME_PREFIX
 from harness.host import paths
+from tests.compose import images
 
 HERE = Path(__file__).parent
 # One thread: on two cores shared with a simulator, engines that spin at their barriers crawl with more.

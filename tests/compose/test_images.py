@@ -2,12 +2,12 @@
 
 import pytest
 from conftest import docker
-from registry import serving
 
 from harness.engines.containers.daemon import Daemon
 from harness.engines.containers.images import ensure_image
 from harness.errors import SetupError
 from harness.spec.backend_refs import load_backend
+from tests.compose.registry import serving
 
 
 def test_a_pull_shows_its_progress_and_is_recorded_by_digest(monkeypatch):

@@ -7,12 +7,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import images
 import pytest
 from conftest import docker
 
 from harness.host import paths
 from harness.mockserver import running
+from tests.compose import images
 
 SIZE_MB = 500  # without the base: what the base install may weigh, and a little
 

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from runs import VLLM, bench_run
 
 from harness.records.layout import Outcome, Phase
+from tests.engines.runs import VLLM, bench_run
 
 UNCACHED = "llamacpp@no-prefix-cache"
 BACKENDS = (VLLM, "llamacpp")

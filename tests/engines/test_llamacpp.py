@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
-from answers import cached
 
 from harness.engines.install import installed
 from harness.engines.launch import resolve_launch
@@ -16,6 +15,7 @@ from harness.errors import SetupError
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import choose_model
+from tests.engines.answers import cached
 from tests.engines.capture import of, shapes, stored
 
 pytestmark = pytest.mark.engine

@@ -3,11 +3,11 @@
 import dataclasses
 
 import pytest
-from runs import VLLM
 
 from harness.model import Probed
 from harness.probe import examine
 from harness.spec.dialect import Structured
+from tests.engines.runs import VLLM
 
 pytestmark = pytest.mark.engine
 

@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from runs import VLLM, bench_run
 
 from harness.metrics.throughput import measured_window
 from harness.records.layout import Outcome
+from tests.engines.runs import VLLM, bench_run
 
 BACKENDS = (VLLM, "llamacpp")
 

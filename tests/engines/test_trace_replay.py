@@ -3,10 +3,10 @@
 import itertools
 
 import numpy as np
-from runs import bench_run
 
 from harness.metrics.prefix import reusable
 from harness.records.layout import Outcome
+from tests.engines.runs import bench_run
 
 
 def test_the_example_trace_is_replayed_to_the_token(tmp_path):

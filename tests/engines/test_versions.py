@@ -1,7 +1,8 @@
 """The question of every maintainer: is the new version slower? One engine at two versions, really run."""
 
 import pytest
-from runs import bench_run
+
+from tests.engines.runs import bench_run
 
 pytestmark = pytest.mark.engine
 

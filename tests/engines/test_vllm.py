@@ -5,12 +5,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from answers import cached
 
 from harness.engines.command import build_command, configured
 from harness.engines.install import installed
 from harness.engines.weights import Weights
 from harness.spec.backend_refs import apply_variant, load_backend
+from tests.engines.answers import cached
 from tests.engines.capture import of, shapes, stored
 
 pytestmark = pytest.mark.engine

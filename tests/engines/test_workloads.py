@@ -1,9 +1,9 @@
 """Chats in turns on the real engines: what is carried on and reused."""
 
 import pytest
-from runs import VLLM, assert_computed_again, cells_of
 
 from harness.records.layout import Outcome
+from tests.engines.runs import VLLM, assert_computed_again, cells_of
 
 ENGINES = ("llamacpp", VLLM)
 

@@ -8,9 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scripted import command, define
-
 from harness.store import RunFolder, seal
+from tests.integration.scripted import command, define
 
 LIMIT_S = 60
 _GONE_S = 8

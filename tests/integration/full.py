@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from attacked import LIMIT_S, Attacked
-
 from harness.errors import ExitCode
+from tests.integration.attacked import LIMIT_S, Attacked
 
 SOURCE = Path(__file__).with_name("full.c")
 RUN = (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from attacked import LIMIT_S, Attacked
+from tests.integration.attacked import LIMIT_S, Attacked
 
 WHO = ("load worker", "sampler", "engine", "guard", "bench", "nightly")
 _MASTERS = ("bench", "nightly")

@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
 from harness.agreement import compare, load_questions
 from harness.engines.launch import resolve_launch
@@ -17,6 +16,7 @@ from harness.mockserver import running
 from harness.run.agreement import ask_all
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
+from tests.integration.scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from scripted import bench, define
-
 from harness.mockserver import running
+from tests.integration.scripted import bench, define
 
 RESET = 'reset = { path = "/reset_prefix_cache" }'
 LYING = 'reset = { path = "/health", method = "GET" }'

@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from scripted import bench, define, run_folder, summary
+
+from tests.integration.scripted import bench, define, run_folder, summary
 
 
 def test_the_capacity_of_a_server_of_two_slots_is_two(here):

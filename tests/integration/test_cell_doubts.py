@@ -4,8 +4,6 @@ import json
 import time
 
 import pytest
-from load_server import serve
-from scripted import bench, define, run_folder, summary
 
 from harness.load import run_load
 from harness.load.client_stats import client_stats
@@ -15,6 +13,8 @@ from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
 from tests.factories import documents
+from tests.integration.load_server import serve
+from tests.integration.scripted import bench, define, run_folder, summary
 
 EIGHT = ("--no-probe", "--no-report", "--requests", "32", "--concurrency", "8", "--output-tokens", "8")
 NOT_WARMED_UP = ("--set", "load.warmup_requests=0")  # so the slots begin together

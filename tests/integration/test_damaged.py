@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-from scripted import SMALL, bench, define, run_folder
-
 from harness.errors import ExitCode
 from harness.store import RunFolder
+from tests.integration.scripted import SMALL, bench, define, run_folder
 
 
 def test_a_damaged_cell_of_a_whole_run_is_measured_again(tmp_path, monkeypatch):

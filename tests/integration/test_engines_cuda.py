@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from engine_fakes import fake_backend, opened
 
 from harness.errors import SetupError
 from harness.run.sampling import gpu_env
 from harness.spec.backend import CudaProcess
+from tests.integration.engine_fakes import fake_backend, opened
 
 GIB = 2**30
 

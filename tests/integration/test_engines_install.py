@@ -3,12 +3,12 @@
 import subprocess
 
 import pytest
-from wheels import make_wheel, no_network, only_these, sha256
 
 from harness.engines.install import install_engine, installed
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Header, Install, Process, Server
 from harness.spec.backend_refs import load_backend
+from tests.integration.wheels import make_wheel, no_network, only_these, sha256
 
 
 @pytest.fixture(autouse=True)

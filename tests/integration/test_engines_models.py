@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from wheels import make_wheel, no_network, only_these, sha256
 
 from harness.engines.install import EngineEnv
 from harness.engines.models import ensure_weights, local_model
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.models import Model, Track
+from tests.integration.wheels import make_wheel, no_network, only_these, sha256
 
 GGUF = b"GGUF" + bytes(range(200))
 

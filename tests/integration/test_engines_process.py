@@ -4,10 +4,10 @@ import os
 import sys
 
 import pytest
-from engine_fakes import alive
 
 from harness.engines.process import EngineProcess
 from harness.errors import SetupError
+from tests.integration.engine_fakes import alive
 
 READY = "import sys, signal, time; {}; print('up', flush=True); time.sleep(60)"
 

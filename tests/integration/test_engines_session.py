@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from engine_fakes import alive, fake_backend, opened
 
 from harness.engines import orphans
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
+from tests.integration.engine_fakes import alive, fake_backend, opened
 
 
 @pytest.fixture(autouse=True)
@@ -185,7 +185,7 @@ def test_a_child_in_a_session_of_its_own_is_taken_down_too(tmp_path):
 MASTER = """
 import sys, time
 from pathlib import Path
-from engine_fakes import fake_backend, opened
+from tests.integration.engine_fakes import fake_backend, opened
 folder = Path(sys.argv[1])
 with opened(folder, fake_backend(folder, "child", "deaf")) as engine:
     print(engine.facts["pid"], flush=True)

@@ -1,7 +1,8 @@
 """A disk that gets full in a run: an error in words, nothing half-written, and `bench resume` goes on."""
 
 import pytest
-from full import Full, has_compiler
+
+from tests.integration.full import Full, has_compiler
 
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C compiler")

@@ -1,7 +1,6 @@
 """HTTP/2, where it is asked for: through httpx, and nothing else is spoken instead."""
 
 import pytest
-from h2_server import TOKENS, running_h2
 
 from harness.errors import SetupError
 from harness.load import run_load
@@ -10,6 +9,7 @@ from harness.mockserver import running
 from harness.records.layout import Outcome
 from harness.run import prepare
 from harness.run.options import RunOptions
+from tests.integration.h2_server import TOKENS, running_h2
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
 

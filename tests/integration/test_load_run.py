@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from load_server import Peer, Server, serve
 
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
 from harness.mockserver import running
 from harness.records.layout import UNKNOWN, Outcome, Phase
+from tests.integration.load_server import Peer, Server, serve
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"

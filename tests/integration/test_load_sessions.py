@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from load_server import Peer, serve
 
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.transport import Transport
 from harness.load.turns import ANSWER, TOOL
 from harness.records.layout import Outcome
+from tests.integration.load_server import Peer, serve
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from load_server import Peer, Server, serve
 
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.route import proxy_for
 from harness.load.transport import Transport, choose_transport
 from harness.records.layout import Outcome
+from tests.integration.load_server import Peer, Server, serve
 
 _PEM = Path(__file__).with_name("load_tls.pem")  # self-signed for 127.0.0.1, for these tests only
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -12,10 +12,10 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
 from harness.mockserver import running
 from harness.store import RunFolder
+from tests.integration.scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
 
 
 @pytest.fixture

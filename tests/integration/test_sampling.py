@@ -12,7 +12,6 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from scripted import bench, define, summary
 
 from harness.metrics import machine
 from harness.metrics.throughput import Window
@@ -24,6 +23,7 @@ from harness.sampling.sources.amd import AmdGpus
 from harness.sampling.sources.processes import listener
 from harness.sampling.sources.system import System
 from harness.sampling.watcher import Watcher
+from tests.integration.scripted import bench, define, summary
 
 SPIN = "import time\nend = time.monotonic() + {s}\nwhile time.monotonic() < end: pass"
 

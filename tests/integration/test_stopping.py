@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted import bench, command, define, run_folder, summary
 
 from harness.store import RunFolder
+from tests.integration.scripted import bench, command, define, run_folder, summary
 
 SMALL = (
     *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "4"),

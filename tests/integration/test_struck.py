@@ -1,7 +1,8 @@
 """One process of a run is killed: nothing stays behind, the dead one is named, what was measured is kept."""
 
 import pytest
-from struck import Strike, broken
+
+from tests.integration.struck import Strike, broken
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripted import bench, define, run_folder, summary
 
 from harness.records.layout import Outcome
 from harness.store import RunFolder
+from tests.integration.scripted import bench, define, run_folder, summary
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted import bench, command, define
 
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned
 from harness.store import RunFolder
+from tests.integration.scripted import bench, command, define
 from tests.schemas import fault
 
 WORK = (

@@ -5,9 +5,8 @@ import shlex
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from scripted import bench, run_folder, summary
-
 from harness.mockserver import running
+from tests.integration.scripted import bench, run_folder, summary
 
 PEM = Path(__file__).with_name("load_tls.pem")
 QUICK = {"ttft_ms": 60, "gap_ms": 1}

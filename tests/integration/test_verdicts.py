@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scripted import bench, define, run_folder, summary
 
 from harness.store import RunFolder
+from tests.integration.scripted import bench, define, run_folder, summary
 
 # 16 answers of 8 tokens a cell; everything that decides about verdicts stays at its default.
 SMALL = (

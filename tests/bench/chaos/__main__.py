@@ -21,7 +21,6 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[2] / "integration"))
 from tests.bench.chaos.flips import flips
 from tests.bench.chaos.moments import moments
 from tests.bench.chaos.parsers import parsers, part

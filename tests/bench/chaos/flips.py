@@ -18,7 +18,6 @@ from types import MappingProxyType
 from unittest.mock import patch
 
 from msgspec import structs
-from scripted import bench, define
 
 from harness.cli.main import main
 from harness.cli.output import PlainLines
@@ -29,6 +28,7 @@ from harness.run.prepare import Prepared
 from harness.store import RunFolder, seal
 from tests.bench.chaos.cheaper import cheaper
 from tests.bench.chaos.page import Table
+from tests.integration.scripted import bench, define
 
 COMMANDS = ("report", "compare", "claims", "history", "resume", "verify")
 _KINDS = (  # a row each: what is in the folder, by the pattern of its path

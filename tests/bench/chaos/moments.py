@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from struck import SIGNALS, WHO, Moment, broken_at, whole_s
-from struck import moments as drawn
-
 from tests.bench.chaos.page import Table
+from tests.integration.struck import SIGNALS, WHO, Moment, broken_at, whole_s
+from tests.integration.struck import moments as drawn
 
 T = TypeVar("T")
 _LINE_CHARS = 300

@@ -10,11 +10,10 @@ from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attacked import LIMIT_S
-from full import Full
-
 from harness.errors import ExitCode
 from tests.bench.chaos.page import Table
+from tests.integration.attacked import LIMIT_S
+from tests.integration.full import Full
 
 MEASURED = (ExitCode.OK, ExitCode.INVALID)
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from contextlib import chdir
 from pathlib import Path
 
-from struck import SIGNALS, STAGES, WHO, Strike, broken, strikes
-
 from tests.bench.chaos.page import Table
+from tests.integration.struck import SIGNALS, STAGES, WHO, Strike, broken, strikes
 
 _LINE_CHARS = 300
 

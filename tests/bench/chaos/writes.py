@@ -7,9 +7,8 @@ import time
 from contextlib import chdir
 from pathlib import Path
 
-from full import STEPS, Full
-
 from tests.bench.chaos.page import Table
+from tests.integration.full import STEPS, Full
 
 Steps = dict[tuple[str, str], list[int]]  # by file and what is done to it
 

@@ -1,6 +1,6 @@
 """The agreement questions put to real engines of different weights: minutes each on a small machine."""
 
-from runs import VLLM, bench_run
+from tests.engines.runs import VLLM, bench_run
 
 BACKENDS = (VLLM, "llamacpp")
 

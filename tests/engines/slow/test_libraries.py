@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from runs import cells_of
 
 from harness.probe import examine
+from tests.engines.runs import cells_of
 
 pytestmark = pytest.mark.engine
 

@@ -1,7 +1,8 @@
 """Engines that are one TOML file and nothing else: transformers serve and mlx-lm, really run."""
 
 import pytest
-from runs import bench_run
+
+from tests.engines.runs import bench_run
 
 pytestmark = pytest.mark.engine
 

@@ -1,7 +1,8 @@
 """Structured output on the real engines: what they obey."""
 
 import pytest
-from runs import VLLM, assert_computed_again, cells_of
+
+from tests.engines.runs import VLLM, assert_computed_again, cells_of
 
 ENGINES = ("llamacpp", VLLM)
 

@@ -17,13 +17,13 @@ def newest(monkeypatch):
             return found
 
         monkeypatch.setattr(outdated, "newest", asked)
-        return [load_backend(name) for name in versions]
+        return {name: load_backend(name) for name in versions}
 
     return answer
 
 
 def test_a_pin_is_the_newest_or_behind(newest):
-    pins = list(outdated.packages(newest(llamacpp=("1", "2"), vllm=("3", "3")), print))
+    pins = [pin for _, pin in outdated.packages(newest(llamacpp=("1", "2"), vllm=("3", "3")), print)]
     assert [pin.is_behind for pin in pins] == [True, False]
     assert str(pins[0]) == "1 is pinned; try llamacpp==2"
     assert str(pins[1]) == "3 is the newest"
