@@ -1,4 +1,4 @@
-"""What runs on a load node, inside a Ray actor: a crew of this machine, told what to do from elsewhere."""
+"""What runs on a load node, inside a Ray actor: workers of this machine, told what to do from elsewhere."""
 
 import os
 import platform
@@ -42,7 +42,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Reach:
     transport: Transport
     trouble: str = ""
 
@@ -54,7 +54,7 @@ class Lost:
 Said = tuple[int, object]  # number of the worker, and its message
 
 
-class _ToldCrew(LocalWorkerPool):
+class _HeardWorkerPool(LocalWorkerPool):
     """Keeps what the workers say for the coordinator."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class _ToldCrew(LocalWorkerPool):
 
 
 class Node:
-    """Called from threads of Ray. The crew has one of its own, since its workers end with it."""
+    """Called from threads of Ray. The worker pool has one of its own, since its workers end with it."""
 
     def __init__(self, address: str, token: bytes) -> None:
         scratch.clear()
@@ -90,15 +90,15 @@ class Node:
     def about(self) -> About:
         return self._about
 
-    def way(self, job: LoadJob) -> Way:
+    def reach(self, job: LoadJob) -> Reach:
         """How such a job, whose bodies are not looked at, would leave this node."""
         address = urlsplit(job.url)
         port = address.port or (443 if address.scheme == "https" else 80)
         try:
             socket.create_connection((address.hostname or "", port), _REACH_S).close()
         except OSError as error:
-            return Way(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
-        return Way(choose_transport(job)[0])
+            return Reach(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
+        return Reach(choose_transport(job)[0])
 
     def open(self, sample_hz: float) -> None:
         """A new window; what was of the one before is gone. Rate 0: this machine is not sampled."""
@@ -150,7 +150,7 @@ class _Window:
         self._shares: deque[tuple[Share, Sequence[bytes]]] = deque()
         self.begin_at: int | None = None
         self.stopping, self._ending, self._closing = (threading.Event() for _ in range(3))
-        self._worker_pool = _ToldCrew()
+        self._worker_pool = _HeardWorkerPool()
         self._folder: Path | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness import __version__
-from harness.cluster.node import About, Node, Way
+from harness.cluster.node import About, Node, Reach
 from harness.cluster.options import OBJECT_STORE_BYTES, ClusterOptions
 from harness.cluster.pings import TOKEN_BYTES, Clock
 from harness.cluster.refusals import cannot_join, cannot_place
-from harness.cluster.worker_pool import Call, ClusterWorkerPool, Place, reason_of
+from harness.cluster.worker_pool import Call, ClusterWorkerPool, RemoteNode, reason_of
 from harness.errors import SetupError, SpecError
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.transport import choose_transport
@@ -40,7 +40,7 @@ class Cluster:
     def __init__(self, asked: ClusterOptions) -> None:
         self.asked = asked
         self.head = _head(asked.address)
-        self._places: list[Place] = []
+        self._nodes: list[RemoteNode] = []
         self._actors: list[Any] = []
         self._group: Any = None
 
@@ -53,7 +53,7 @@ class Cluster:
 
     def worker_pool(self, job: LoadJob, sample_hz: float = 0.0) -> ClusterWorkerPool:
         """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
-        if not self._places or any(place.lost for place in self._places):
+        if not self._nodes or any(node.lost for node in self._nodes):
             self.leave()
             _reach(self.head, self.asked.address)
             try:
@@ -62,14 +62,14 @@ class Cluster:
                 self.leave()  # a part of the nodes is not what was asked for
                 raise
         self._try_out(job)
-        return ClusterWorkerPool(self._places, sample_hz)
+        return ClusterWorkerPool(self._nodes, sample_hz)
 
     def leave(self) -> None:
         """The actors end with their workers."""
         import ray
 
-        for place in self._places:
-            place.clock.close()
+        for node in self._nodes:
+            node.clock.close()
         if self.there():
             for actor in self._actors:
                 with suppress(ray.exceptions.RayError):
@@ -77,7 +77,7 @@ class Cluster:
             if self._group is not None:
                 with suppress(ray.exceptions.RayError):
                     ray.util.remove_placement_group(self._group)
-        self._places, self._actors, self._group = [], [], None
+        self._nodes, self._actors, self._group = [], [], None
 
     def there(self) -> bool:
         """Whether the head answers. Where it does not, Ray is asked for nothing: it would wait for it."""
@@ -97,7 +97,7 @@ class Cluster:
         started = [self._start(*bundle) for bundle in enumerate(self._addresses())]  # seconds, all at once
         for address, token, call in started:
             about = self._about(address, call)
-            self._places.append(Place(about, call, Clock(address, about.clock_port, token)))
+            self._nodes.append(RemoteNode(about, call, Clock(address, about.clock_port, token)))
 
     def _start(self, index: int, address: str) -> tuple[str, bytes, Call]:
         import ray
@@ -147,32 +147,32 @@ class Cluster:
         here = self.here
         host = urlsplit(job.url).hostname or ""
         bare = replace(job, bodies=(), sessions=None, schedule=ClosedLoop(1))
-        if _loopback(host) and any(place.about.address != here for place in self._places):
+        if _loopback(host) and any(node.about.address != here for node in self._nodes):
             raise SpecError(
                 f"is another server on every node: {host}",
                 where=job.url,
                 hint="give the address under which all nodes reach the server",
             )
-        asked = [(place, place.call("way", bare)) for place in self._places]
-        for place, answer in asked:
-            way = _way(place, answer)
-            if way.trouble:
-                raise SetupError(way.trouble, where=place.name, hint="its firewall, or the server's address")
-            if way.transport is not choose_transport(job)[0]:
+        asked = [(node, node.call("reach", bare)) for node in self._nodes]
+        for node, answer in asked:
+            reach = _asked_reach(node, answer)
+            if reach.trouble:
+                raise SetupError(reach.trouble, where=node.name, hint="its firewall, or the server's address")
+            if reach.transport is not choose_transport(job)[0]:
                 raise SetupError(
-                    f"stamps arrivals in another way: {way.transport.name}",
-                    where=place.name,
+                    f"stamps arrivals in another way: {reach.transport.name}",
+                    where=node.name,
                     hint="nodes need the same kind of system, and the same proxy in their environment",
                 )
 
 
-def _way(place: Place, answer: "Future[Any]") -> Way:
+def _asked_reach(node: RemoteNode, answer: "Future[Any]") -> Reach:
     try:
-        way: Way = answer.result(_START_S)
+        reach: Reach = answer.result(_START_S)
     except Exception as error:  # whatever a remote call says, the node is not there
-        place.lost = reason_of(error)
-        raise SetupError(f"was lost: {place.lost}", where=place.name, hint="`ray status` shows it") from error
-    return way
+        node.lost = reason_of(error)
+        raise SetupError(f"was lost: {node.lost}", where=node.name, hint="`ray status` shows it") from error
+    return reach
 
 
 def _caller(actor: Any) -> Call:
@@ -285,8 +285,8 @@ def _head(address: str) -> str:
     return str(ray.get_runtime_context().gcs_address)
 
 
-def _reach(place: str, address: str) -> None:
-    host, _, port = place.rpartition(":")
+def _reach(node: str, address: str) -> None:
+    host, _, port = node.rpartition(":")
     try:
         socket.create_connection((host, int(port)), _REACH_S).close()
     except OSError as error:

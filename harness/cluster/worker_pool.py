@@ -32,7 +32,7 @@ Call = Callable[..., "Future[Any]"]  # name of a method of Node, and its argumen
 
 
 @dataclass(slots=True)
-class Place:
+class RemoteNode:
     """One load node, as the coordinator sees it."""
 
     about: About
@@ -47,9 +47,9 @@ class Place:
 
 @dataclass(slots=True)
 class _Part:
-    """A place in this window."""
+    """A node in this window."""
 
-    place: Place
+    node: RemoteNode
     workers: list[Worker] = field(default_factory=list)
     bursts: list[list[Ping]] = field(default_factory=list)
     line: Line | None = None
@@ -60,16 +60,16 @@ class _Part:
     asked: float = 0.0  # when that began
 
     def running(self) -> bool:
-        return self.place.lost is None and any(worker.running() for worker in self.workers)
+        return self.node.lost is None and any(worker.running() for worker in self.workers)
 
 
 class ClusterWorkerPool(WorkerPool[Worker]):
-    def __init__(self, places: Sequence[Place], sample_hz: float = 0.0) -> None:
+    def __init__(self, nodes: Sequence[RemoteNode], sample_hz: float = 0.0) -> None:
         """`sample_hz`: of each node's machine, beside its load; 0: none is sampled."""
         super().__init__()
         self._samples: dict[str, Samples] = {}
-        self._gather_s = _GATHER_S * max(1.0, len(places) / _FEW_NODES)
-        self._parts = [_Part(place) for place in places]
+        self._gather_s = _GATHER_S * max(1.0, len(nodes) / _FEW_NODES)
+        self._parts = [_Part(node) for node in nodes]
         self._pinging = threading.Event()
         self._pingers: list[threading.Thread] = []  # one of each node: a frozen one holds up no other
         for part in self._parts:
@@ -92,7 +92,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         for part in self._alive():
             assert part.line is not None
             part.t0 = part.line.on_node(t0)
-            told.append((part, part.place.call("begin", part.t0)))
+            told.append((part, part.node.call("begin", part.t0)))
         for part, call in told:
             self._result(part, call)
         for part in self._alive():
@@ -102,13 +102,13 @@ class ClusterWorkerPool(WorkerPool[Worker]):
 
     def stop(self) -> None:
         for part in self._alive():
-            part.place.call("stop")
+            part.node.call("stop")
 
     def listen(self, timeout_s: float) -> None:
         parts = [part for part in self._parts if part.running()]
         for part in parts:
             if part.hearing is None:
-                part.hearing, part.asked = part.place.call("hear", _HEAR_S, self._gather_s), time.monotonic()
+                part.hearing, part.asked = part.node.call("hear", _HEAR_S, self._gather_s), time.monotonic()
         done, _ = wait([part.hearing for part in parts if part.hearing], timeout_s, FIRST_COMPLETED)
         for part in parts:
             if part.hearing in done:
@@ -132,11 +132,11 @@ class ClusterWorkerPool(WorkerPool[Worker]):
 
     def close(self) -> None:
         self._pinging.set()
-        for part, call in [(part, part.place.call("close")) for part in self._alive()]:
+        for part, call in [(part, part.node.call("close")) for part in self._alive()]:
             try:
                 call.result(_CALL_S)
             except Exception as error:  # its records are here: only the next window misses it
-                part.place.lost = reason_of(error)
+                part.node.lost = reason_of(error)
         for worker in self.workers:
             if worker.running():
                 self.lose(worker)
@@ -150,7 +150,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         return tuple(map(_told, self._parts))
 
     def _alive(self) -> list[_Part]:
-        return [part for part in self._parts if part.place.lost is None]
+        return [part for part in self._parts if part.node.lost is None]
 
     def _take_from(self, part: _Part) -> None:
         assert part.hearing is not None
@@ -164,7 +164,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
                 self.take(worker, message)
 
     def _ask(self, part: _Part, method: str, *arguments: object) -> Any:
-        return None if part.place.lost else self._result(part, part.place.call(method, *arguments))
+        return None if part.node.lost else self._result(part, part.node.call(method, *arguments))
 
     def _result(self, part: _Part, call: "Future[Any]") -> Any:
         """None of a node that is lost."""
@@ -175,7 +175,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
             return None
 
     def _lose_part(self, part: _Part, why: str) -> None:
-        part.lost = part.place.lost = why
+        part.lost = part.node.lost = why
         part.hearing = None
         for worker in part.workers:
             worker.facts = None
@@ -184,15 +184,15 @@ class ClusterWorkerPool(WorkerPool[Worker]):
     def _burst(self, count: int) -> None:
         alive = self._alive()
         with ThreadPoolExecutor(_PINGED_AT_ONCE) as pool:
-            for part, pings in zip(alive, pool.map(lambda p: p.place.clock.burst(count), alive), strict=True):
+            for part, pings in zip(alive, pool.map(lambda p: p.node.clock.burst(count), alive), strict=True):
                 if pings:
                     part.bursts.append(pings)
                 else:
                     self._lose_part(part, "its clock does not answer")
 
     def _ping_on(self, part: _Part) -> None:
-        while not self._pinging.wait(_PING_EVERY_S) and not part.place.lost:
-            if pings := part.place.clock.burst(_PINGS_DURING):
+        while not self._pinging.wait(_PING_EVERY_S) and not part.node.lost:
+            if pings := part.node.clock.burst(_PINGS_DURING):
                 part.bursts.append(pings)
 
     def _timed(self, t0: int) -> list[_Part]:
@@ -206,14 +206,14 @@ class ClusterWorkerPool(WorkerPool[Worker]):
     def _fetch(self, part: _Part, worker: Worker, t0: int, base: int) -> None:
         """The records of one worker into its folder, on the common clock."""
         line = part.line
-        if line is None or part.place.lost:
+        if line is None or part.node.lost:
             return
         folder, number = worker.share.folder, worker.share.worker
         for name in FILES:
             with (folder / name).open("wb") as file:
                 while data := self._ask(part, "read", number, name, file.tell(), _CHUNK_BYTES):
                     file.write(data)
-        if part.place.lost:
+        if part.node.lost:
             for name in FILES:
                 (folder / name).unlink(missing_ok=True)
         else:
@@ -225,11 +225,11 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         found: dict[str, Samples] = self._ask(part, "samples") or {}
         for name, (since_t0, values) in found.items():
             at_ns = since_t0 + part.line.shift(t0, part.t0, since_t0) - base
-            self._samples[f"{node_series(part.place.about.address)}.{name}"] = Samples(at_ns, values)
+            self._samples[f"{node_series(part.node.about.address)}.{name}"] = Samples(at_ns, values)
 
 
 def _told(part: _Part) -> LoadNode:
-    line, about = part.line, part.place.about
+    line, about = part.line, part.node.about
     connects = [int(w.facts.connect_ns.min()) for w in part.workers if w.facts and len(w.facts.connect_ns)]
     return LoadNode(
         name=about.hostname,

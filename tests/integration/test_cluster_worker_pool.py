@@ -12,7 +12,7 @@ import numpy as np
 from harness.cluster.clocks import Ping
 from harness.cluster.node import Node
 from harness.cluster.pings import TOKEN_BYTES, Clock
-from harness.cluster.worker_pool import ClusterWorkerPool, Place
+from harness.cluster.worker_pool import ClusterWorkerPool, RemoteNode
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.mockserver import running
@@ -30,7 +30,7 @@ class ShiftedClock(Clock):
 
 
 @contextmanager
-def places(dies_after: int | None = None) -> Iterator[list[Place]]:
+def places(dies_after: int | None = None) -> Iterator[list[RemoteNode]]:
     """The second is `OFFSET` ahead; it is gone after so many looks at what its workers said."""
     with ThreadPoolExecutor(8) as pool:
         made, nodes = [], []
@@ -55,7 +55,7 @@ def places(dies_after: int | None = None) -> Iterator[list[Place]]:
                 return pool.submit(getattr(node, method), *given)
 
             clock = (ShiftedClock if index else Clock)("127.0.0.1", node.about().clock_port, token)
-            made.append(Place(node.about(), call, clock))
+            made.append(RemoteNode(node.about(), call, clock))
         try:
             yield made
         finally:
