@@ -10,7 +10,6 @@ from urllib.request import urlopen
 
 import pynvml
 import pytest
-from nvml import Machine, build
 
 from harness.engines.prometheus import totals
 from harness.metrics import cost, gpus
@@ -20,6 +19,7 @@ from harness.model import Prices
 from harness.run.sampling import gpu_env
 from harness.sampling.job import Watch
 from harness.sampling.watcher import Watcher
+from tests.integration.nvml import Machine, build
 
 GIB = 1 << 30
 
