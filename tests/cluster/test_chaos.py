@@ -10,10 +10,10 @@ import time
 import numpy as np
 import psutil
 import pytest
-from conftest import cluster
 
 from harness.store import RunFolder
 from tests.cluster.cable import Rough
+from tests.cluster.conftest import cluster
 from tests.cluster.network import CLOCKS, HEAD, OTHER
 from tests.cluster.runs import SMALL, TWO, cell_of, measured, wait_until
 

@@ -1,12 +1,12 @@
 """Images that have to be fetched: from a registry on this machine, by the real daemon."""
 
 import pytest
-from conftest import docker
 
 from harness.engines.containers.daemon import Daemon
 from harness.engines.containers.images import ensure_image
 from harness.errors import SetupError
 from harness.spec.backend_refs import load_backend
+from tests.compose.conftest import docker
 from tests.compose.registry import serving
 
 

@@ -9,12 +9,12 @@ import time
 
 import httpx
 import pytest
-from conftest import composes, docker
 
 from harness.engines.containers.files import CPU, MAIN, ROCM
 from harness.engines.ports import free_port
 from harness.host import paths
 from harness.spec.backend_refs import load_backend
+from tests.compose.conftest import composes, docker
 
 FOLDER = paths.shipped("compose")
 PROFILES = {

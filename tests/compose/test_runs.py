@@ -11,7 +11,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import SMALL, composes, docker, until
+
+from tests.compose.conftest import SMALL, composes, docker, until
 
 MEASURED = (0, 4)  # on a busy machine a cell may be INVALID: what it measured is not the question here
 RUN = ["run", "--scenario", "shared-prefix", "--launch", "compose", *SMALL]

@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import docker
 
 from harness.host import paths
 from harness.mockserver import running
 from tests.compose import images
+from tests.compose.conftest import docker
 
 SIZE_MB = 500  # without the base: what the base install may weigh, and a little
 

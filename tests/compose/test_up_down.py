@@ -4,7 +4,8 @@ import re
 import subprocess
 
 import pytest
-from conftest import SMALL, docker
+
+from tests.compose.conftest import SMALL, docker
 
 
 @pytest.fixture
