@@ -61,7 +61,7 @@ def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
     call([installed / "bench", "validate"], tmp_path)
     assert 'profiles: ["vllm"]' in call([installed / "bench", "compose"], tmp_path)
     assert "harness/_data" in call(
-        [installed / "python", "-c", "from harness import paths; print(paths.shipped('backends'))"], tmp_path
+        [installed / "python", "-c", "from harness.host import paths; print(paths.shipped('backends'))"], tmp_path
     )
 
 
