@@ -10,15 +10,15 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from harness.engines.cache import Say, built, completed
-from harness.engines.locks import lock_of, lock_text, read_lock, resolve
+from harness.engines.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.engines.watch import run_logged, tail
@@ -64,9 +64,8 @@ def size_mb(definition: Backend) -> int:
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
-    python = python_of(install)
-    needed = [one for one in read_lock(install, definition.name) if one.needed(python)]
-    return sum(file.size_bytes for one in needed if (file := one.here(python))) // MB
+    files = _files(read_lock(install, definition.name), python_of(install))
+    return sum(file.size_bytes for _, file in files if file) // MB
 
 
 def installed(definition: Backend) -> EngineEnv | None:
@@ -107,49 +106,40 @@ def check_index(definition: Backend) -> None:
         )
 
 
-class Planned(NamedTuple):
-    """One file that an installation brings."""
-
-    name: str
-    version: str
-    file: str
-    size_bytes: int
-
-
-def planned(definition: Backend, say: Say) -> list[Planned]:
+def planned(definition: Backend, say: Say) -> list[Wheel]:
     """What an installation would bring here, torch of a CPU build left out. Installs and downloads nothing.
 
     Raises SetupError where something has no file for this machine.
     """
     install, name = recipe_of(definition), definition.name
     check_index(definition)
-    if install.lock:
-        found = read_lock(install, name)
-    else:
-        pip = Pip(Path(sys.executable), _log(f"dry-run-{name}"), say, name)
-        found = resolve(install, pip, cuda=isinstance(definition.process, CudaProcess))
+    found = read_lock(install, name) if install.lock else _resolved(definition, "dry-run", say)
     python = python_of(install)
     files = []
-    for one in found:
-        if not one.needed(python):
-            continue
-        wheel = one.here(python)
+    for one, wheel in _files(found, python):
         if wheel is None:
             raise SetupError(
                 f"{one.name} {one.version} has no file for Python {python[0]}.{python[1]} on this machine",
                 where=name,
             )
-        files.append(Planned(one.name, one.version, wheel.file, wheel.size_bytes))
+        files.append(wheel)
     return files
 
 
 def lock(definition: Backend, command: str, say: Say) -> str:
     """The text of a lock of what its requirements bring today. Raises SetupError."""
-    install, name = recipe_of(definition), definition.name
     check_index(definition)
-    pip = Pip(Path(sys.executable), _log(f"lock-{name}"), say, name)
-    found = resolve(install, pip, cuda=isinstance(definition.process, CudaProcess))
-    return lock_text(found, install, command)
+    return lock_text(_resolved(definition, "lock", say), recipe_of(definition), command)
+
+
+def _resolved(definition: Backend, doing: str, say: Say) -> list[Locked]:
+    pip = Pip(Path(sys.executable), _log(f"{doing}-{definition.name}"), say, definition.name)
+    return resolve(recipe_of(definition), pip, cuda=isinstance(definition.process, CudaProcess))
+
+
+def _files(found: Iterable[Locked], python: tuple[int, int]) -> Iterator[tuple[Locked, Wheel | None]]:
+    """What is needed on this machine, and the file that pip takes; None where there is none."""
+    return ((one, one.here(python)) for one in found if one.needed(python))
 
 
 def newest(definition: Backend, say: Say) -> tuple[str, str]:

@@ -50,17 +50,17 @@ def _place(
     label: str, load: LoadPoint, before: Sequence[HistoryEntry], summary: Summary
 ) -> Iterator[Missing]:
     cells = [cell for cell in summary.cells if cell.label == label]
-    tonight = next((estimate for estimate in series(cells, load, {}) if estimate.measured), None)
+    tonight = next((row for row in series(cells, load, {}) if row.measured), None)
     if tonight is None:
         yield Missing(label, load, None, "not measured")
         return
-    if tonight.invalid and any(not estimate.invalid for estimate in before):
+    if tonight.invalid and any(not entry.invalid for entry in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
         here = [
             estimate for estimate in summary.estimates if (estimate.label, estimate.load) == (label, load)
         ]
         known = {estimate.metric for estimate in here}
-        for metric in dict.fromkeys(metric for estimate in before for metric in estimate.metrics):
+        for metric in dict.fromkeys(metric for entry in before for metric in entry.metrics):
             if metric not in known and metric in summary.verdict_rules.metrics:
                 yield Missing(label, load, metric, "null in every run")

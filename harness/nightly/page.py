@@ -91,16 +91,16 @@ def _trends(night: Night) -> Iterator[str]:
     if not folders:
         return
     tonight = {folder.name for folder in folders}
-    sections = [
+    courses = [
         figure
         for figure in series(read_history(history_path(folders[0].parent)))
         if figure.entries[-1].run in tonight
     ]
-    if sections:
+    if courses:
         yield ""
-        yield f"<details><summary>Course of {counted(len(sections), 'figure')}</summary>"
+        yield f"<details><summary>Course of {counted(len(courses), 'figure')}</summary>"
         yield ""
-        yield trends.markdown(sections, night.drifts)
+        yield trends.markdown(courses, night.drifts)
         yield ""
         yield "</details>"
 

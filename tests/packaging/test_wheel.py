@@ -60,9 +60,8 @@ def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
     assert "trace replay" in call([installed / "bench", "list", "scenarios", "-v"], tmp_path)
     call([installed / "bench", "validate"], tmp_path)
     assert 'profiles: ["vllm"]' in call([installed / "bench", "compose"], tmp_path)
-    assert "harness/_data" in call(
-        [installed / "python", "-c", "from harness.host import paths; print(paths.shipped('backends'))"], tmp_path
-    )
+    where = "from harness.host import paths; print(paths.shipped('backends'))"
+    assert "harness/_data" in call([installed / "python", "-c", where], tmp_path)
 
 
 def test_it_measures_from_an_empty_directory(installed, tmp_path):
