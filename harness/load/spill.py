@@ -19,7 +19,7 @@ from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Records
 
 # A row also tells how many bytes the request has in each of the other files.
 _BLOBS = ("events", "texts", "calls", "reasons", "errors")
-_ROW_DTYPE = np.dtype([*REQUEST_DTYPE.descr, *((name, "<i8") for name in _BLOBS)])
+ROW_DTYPE = np.dtype([*REQUEST_DTYPE.descr, *((name, "<i8") for name in _BLOBS)])
 FILES = (*_BLOBS, "rows")  # of one worker's folder
 _TIMES = tuple(
     name for name in REQUEST_DTYPE.names or () if name.endswith("_ns") and name != "connect_ns"
@@ -43,14 +43,14 @@ class Spill:
         sizes = [len(blob) for blob in blobs]
         self._pending.append(blobs)
         self._rows.append((*finalized.row, *sizes))
-        self._bytes += sum(sizes) + _ROW_DTYPE.itemsize
+        self._bytes += sum(sizes) + ROW_DTYPE.itemsize
         if self._bytes >= _FLUSH_BYTES:
             self.flush()
 
     def flush(self) -> None:
         if self._rows:
             blobs = [b"".join(column) for column in zip(*self._pending, strict=True)]
-            blobs.append(np.array(self._rows, _ROW_DTYPE).tobytes())
+            blobs.append(np.array(self._rows, ROW_DTYPE).tobytes())
             for file, blob in zip(self._files, blobs, strict=True):
                 file.write(blob)
         self._pending, self._rows, self._bytes = [], [], 0
@@ -101,7 +101,7 @@ def merge(folders: Sequence[Path], missing: NDArray[Any], missing_error: str) ->
     parts = [_read_rows(folder) for folder in folders]
     written = np.concatenate([np.zeros(0, np.int32), *(part["seq"] for part in parts)])
     missing = missing[~np.isin(missing["seq"], written)]
-    absent: NDArray[Any] = np.zeros(len(missing), _ROW_DTYPE)
+    absent: NDArray[Any] = np.zeros(len(missing), ROW_DTYPE)
     for name in REQUEST_DTYPE.names or ():
         absent[name] = missing[name]
     rows = np.concatenate([*parts, absent])
@@ -127,7 +127,7 @@ def _read_rows(folder: Path) -> NDArray[Any]:
     """Whole rows only: a worker may have been killed inside a write."""
     path = folder / "rows"
     data = path.read_bytes() if path.exists() else b""
-    return np.frombuffer(data, _ROW_DTYPE, len(data) // _ROW_DTYPE.itemsize)
+    return np.frombuffer(data, ROW_DTYPE, len(data) // ROW_DTYPE.itemsize)
 
 
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

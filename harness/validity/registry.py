@@ -58,8 +58,9 @@ def judge(cell: Evidence) -> Validity:
 def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
     """What caused a cell to be INVALID, and the code that says so; None where it is not INVALID.
 
-    Where engine and client are both at fault the client may have caused the failures, so it has the blame.
-    A code that no rule knows is taken for the work's: it decides nothing either way.
+    Where engine and client are both at fault the client may have caused the failures, so it has the blame;
+    not where its fault makes the load easier, as idle slots do. A code that no rule knows is taken for the
+    work's: it decides nothing either way.
     """
     if validity.verdict != "INVALID":
         return None
@@ -67,10 +68,12 @@ def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
     rules = [RULES[code] for code in codes if code in RULES]
     if sure := next((rule for rule in rules if rule.certain), None):
         return sure.cause, sure.code
+    harder = [rule for rule in rules if not rule.eases or rule.cause == "engine"]
     order: tuple[Cause, ...] = ("client", "machine", "engine")
-    for cause in order:
-        if matching := next((rule for rule in rules if rule.cause == cause), None):
-            return cause, matching.code
+    for candidates in (harder, rules):
+        for cause in order:
+            if matching := next((rule for rule in candidates if rule.cause == cause), None):
+                return cause, matching.code
     return ("work", codes[0]) if codes else None
 
 

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness.cli.main import main
+from harness.mockserver import running
 
 # Long enough that other work on the machine moves them by little.
 USUAL, SLOWER = (["--engine-set", f"ttft_ms={ttft}"] for ttft in (100, 300))
@@ -65,6 +66,28 @@ def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
     assert "| fixed-length: nobody | failed |" in text
     assert "| fixed-length: truth | measured |" in text
     assert "1 of 2 runs are missing." in text
+
+
+def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again(tmp_path, capsys):
+    suite, out = tmp_path / "mine.toml", tmp_path / "results"
+
+    def measure(server):
+        suite.write_text(
+            '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
+            f'backends = ["truth={server.url}"]\nconcurrency = [2, 4]\nrequests = 16\noutput_tokens = 16\n'
+            'repeats = 1\nset = ["load.warmup_requests=2"]\n',
+            encoding="utf-8",
+        )
+        return main(["nightly", str(suite), "--out", str(out)])
+
+    with running(ttft_ms=40, gap_ms=5) as server:
+        assert measure(server) == 0
+    capsys.readouterr()
+    with running(ttft_ms=40, gap_ms=5, fault=["503:at=30:times=200"]) as server:
+        assert measure(server) == 1
+    text = capsys.readouterr().out
+    assert "missing: fixed-length: truth c4: INVALID failed-requests" in text
+    assert not list(out.glob("*/set-aside/*"))
 
 
 def test_a_page_that_cannot_be_written_is_known_before_the_night(tmp_path, capsys):
