@@ -24,7 +24,18 @@ def _type(kind):
     return inspect.type_info(kind)
 
 
+@cache
+def _keys(cls):
+    """Type of each key, and the blank document."""
+    fields = _type(cls).fields
+    blank = {field.name: _blank(field.type) for field in fields if field.required}
+    return {field.name: field.type for field in fields}, blank
+
+
 def _filled(kind, given):
+    if given is None or isinstance(given, str | int | float):
+        return given
+
     match kind:
         case inspect.Metadata():
             return _filled(kind.type, given)
@@ -32,9 +43,8 @@ def _filled(kind, given):
             inner = [one for one in kind.types if _fits(one, given)]
             return _filled(inner[0], given) if inner else given
         case inspect.StructType(array_like=False) if isinstance(given, dict):
-            known = {field.name: field for field in kind.fields}
-            blank = {name: _blank(field.type) for name, field in known.items() if field.required}
-            return blank | {k: _filled(known[k].type, v) if k in known else v for k, v in given.items()}
+            types, blank = _keys(kind.cls)
+            return blank | {k: _filled(types[k], v) if k in types else v for k, v in given.items()}
         case inspect.DictType() if isinstance(given, dict):
             return {key: _filled(kind.value_type, value) for key, value in given.items()}
         case inspect.ListType() | inspect.VarTupleType() if isinstance(given, list | tuple):
@@ -59,7 +69,7 @@ def _blank(kind):
         case inspect.StructType() if kind.cls is Validity:
             return {"verdict": "VALID", "reasons": []}
         case inspect.StructType():
-            return {field.name: _blank(field.type) for field in kind.fields if field.required}
+            return _keys(kind.cls)[1]
         case inspect.LiteralType():
             return kind.values[0]
         case inspect.EnumType():

@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import stat
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,15 @@ IMAGES = [load_backend(name) for name in sorted(paths.definitions("backends")) i
 COMPOSE = compose_files([definition for definition in IMAGES if definition.compose])
 
 
+@cache
+def nodes(path):
+    """Of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path):
     """Modules that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -110,7 +117,7 @@ def test_every_child_is_told_its_environment():
     untold = {
         path.name
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("Popen", "run", "check_output", "check_call", "call")
@@ -136,7 +143,7 @@ def test_nothing_of_another_is_unpickled_or_evaluated():
     spool = (ROOT / "harness" / "workload" / "prompts" / "workload.py").read_text(encoding="utf-8")
     assert "self._file = tempfile.TemporaryFile()" in spool
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), f"{path}:{node.lineno}"
             if isinstance(node, ast.keyword) and node.arg == "shell":

@@ -26,13 +26,3 @@ def test_a_parser_takes_it_or_refuses_it_in_one_line(subject, folders):
         judge(subject, folders, case)
 
     check()
-
-
-@pytest.mark.parametrize("subject", [one for one in SUBJECTS if one.slow], ids=lambda one: one.name)
-def test_a_command_does_too(subject, folders):
-    @settings(suppress_health_check=list(HealthCheck), max_examples=2, derandomize=True)
-    @given(subject.cases(folders))
-    def check(case):
-        judge(subject, folders, case)
-
-    check()

@@ -10,8 +10,6 @@ from harness.report.charts import axes, charts
 from harness.report.charts.distribution import _curve
 from harness.report.charts.model import Point
 from harness.report.charts.pareto import _front
-from harness.report.samples import take
-from tests.factories.runs import EIGHT, Shape, make_run
 from tests.factories.summaries import cell, summary, verdict
 
 ONE, FOUR = ({"kind": "concurrency", "value": value} for value in (1, 4))
@@ -166,15 +164,3 @@ def test_the_script_of_the_page_repeats_no_number_of_the_axes():
     assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
     drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
     assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
-
-
-def test_every_chart_of_a_large_run_lies_inside_its_axes(tmp_path):
-    folder = make_run(tmp_path, Shape(EIGHT[::2], concurrency=(1, 8), rates=(4,), repeats=2, requests=12))
-    samples = {name: take(folder.read_cell(name)[0]) for name in folder.cells()}
-    found = list(charts(folder.read_summary(), samples))
-    assert {chart.family for chart in found} == {"distribution", "load", "trade-off"}
-    assert len({chart.name for chart in found}) == len(found)
-    for chart in found:
-        for line in chart.lines:
-            places = [(chart.x.place(point.x), chart.y.place(point.y)) for point in line.points]
-            assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)

@@ -2,8 +2,10 @@
 
 import json
 import random
+import shutil
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,15 +24,21 @@ ROWS = [{"sent": 0, "texts": [3, 5]}, {"sent": 1, "texts": [4, 9]}]
 CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
 
 
-@pytest.fixture
-def run(tmp_path, without_plots):
-    """A whole run with checksums."""
-    folder = make_run(tmp_path, Shape(concurrency=(2,), requests=6))
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """With checksums."""
+    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6))
     seal.begin(folder.path)
     files = [path for path in folder.path.rglob("*") if path.is_file() and path.name != seal.FILE]
     found = {path.relative_to(folder.path).as_posix(): seal.sha256_of_file(path) for path in files}
     seal.enter(folder.path, found)
     return folder
+
+
+@pytest.fixture
+def run(whole_run, tmp_path, without_plots):
+    """A copy to be damaged."""
+    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / whole_run.path.name)))
 
 
 @pytest.fixture

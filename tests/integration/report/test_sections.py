@@ -6,7 +6,7 @@ from msgspec.structs import fields
 from harness.model import CellResult, Summary, as_json
 from tests.factories.documents import changed
 from tests.factories.runs import TWO, Shape, edit_summary, make_run
-from tests.unit.report.test_html import Document, page_of
+from tests.integration.report.test_html import Document, page_of
 
 FIRST, SECOND = (engine.label for engine in TWO)
 LOAD = {"kind": "concurrency", "value": 2.0}

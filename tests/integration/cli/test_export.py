@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.store import RunFolder
-from tests.unit.cli.test_query import OTHER, RUN, results
+from tests.integration.cli.test_query import OTHER, RUN, results
 
 __all__ = ["results"]
 
