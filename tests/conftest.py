@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 
 # How long one example takes says how busy the machine is, not whether the code is right.
-settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("ci", deadline=None, max_examples=100)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -33,10 +33,15 @@ def upper_rank(percentile: float, samples: int) -> int | None:
     """
     if samples < samples_needed(percentile):
         return None
-    share, counts = percentile / 100, np.arange(samples + 1)
+    share = percentile / 100
+    around = 12 * math.sqrt(samples * share * (1 - share)) + 12  # what is further off has no probability
+    lowest, highest = max(0, int(samples * share - around)), min(samples, int(samples * share + around))
+    counts = np.arange(lowest, highest + 1)
     ratios = (samples - counts[:-1]) / counts[1:] * (share / (1 - share))
-    logs = samples * math.log1p(-share) + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
-    return int(np.searchsorted(np.cumsum(np.exp(logs)), CONFIDENCE)) + 1
+    ways = math.lgamma(samples + 1) - math.lgamma(lowest + 1) - math.lgamma(samples - lowest + 1)
+    first = ways + lowest * math.log(share) + (samples - lowest) * math.log1p(-share)
+    logs = first + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+    return lowest + int(np.searchsorted(np.cumsum(np.exp(logs)), CONFIDENCE)) + 1
 
 
 def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[LatencyStats, dict[str, str]]:
@@ -47,7 +52,7 @@ def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[
     statistics: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
     ordered = np.sort(values)
-    finite = ordered[np.isfinite(ordered)]
+    finite = ordered[: np.searchsorted(ordered, np.inf)]
     lost = len(values) - len(finite)
     never = f"{lost} of {len(values)} requests {NEVER}"
     statistics["mean"] = float(finite.mean()) if len(finite) else None
@@ -57,8 +62,7 @@ def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[
         name, needed = f"p{percentile}", samples_needed(percentile)
         upper = f"{name}_upper"
         statistics[name] = statistics[upper] = None
-        rank = upper_rank(percentile, len(values))
-        if rank is None:
+        if len(values) < needed:
             reasons[name] = reasons[upper] = f"{len(values)} samples; {name} needs {needed}"
             continue
         # 'higher' keeps an infinite neighbour infinite where interpolation would give NaN.
@@ -67,7 +71,8 @@ def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[
             reasons[name] = never
         else:
             statistics[name] = value
-        if not independent:
+        rank = upper_rank(percentile, len(values)) if independent else None
+        if rank is None:
             reasons[upper] = "gaps of one answer are not independent of each other"
         elif rank > len(finite):
             reasons[upper] = never

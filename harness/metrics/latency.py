@@ -4,7 +4,7 @@ Only requests of Phase.MEASURE are looked at. A latency that was never reached (
 out) is +inf: a failure can push a percentile up or out of reach, never down.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,12 +81,18 @@ def tpot_ms(requests: NDArray[np.void]) -> Floats:
 
 def event_gaps_ms(records: Records) -> Floats:
     """Gaps between successive text-carrying events of one request, pooled; 0 for events of one arrival."""
-    requests, events = records.requests, records.events
-    wanted = requests["seq"][answered(requests)]
-    text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
-    same_request = text["seq"][1:] == text["seq"][:-1]
-    gaps: Floats = (np.diff(text["stamp_ns"]) / _NS_PER_MS)[same_request]
-    return gaps
+    return np.concatenate([np.zeros(0), *_gap_blocks(records)])
+
+
+def _gap_blocks(records: Records) -> Iterator[Floats]:
+    wanted = records.requests["seq"][answered(records.requests)]
+    last = records.events[:0]
+    for block in records.event_blocks():
+        text = block[np.isin(block["kind"], GENERATED) & np.isin(block["seq"], wanted)]
+        text = np.concatenate([last, text])
+        same_request = text["seq"][1:] == text["seq"][:-1]
+        yield (np.diff(text["stamp_ns"]) / _NS_PER_MS)[same_request]
+        last = text[-1:]
 
 
 def itl_ms(records: Records) -> Floats:
@@ -95,8 +101,7 @@ def itl_ms(records: Records) -> Floats:
     Events that share a stamp came in one piece and are one arrival, and an event may carry several tokens:
     the gap is then one gap, not spread over them.
     """
-    gaps = event_gaps_ms(records)
-    return gaps[gaps > 0]
+    return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in _gap_blocks(records))])
 
 
 # By metric: what each request has one of.

@@ -142,6 +142,8 @@ def rates(records: Records, window: Window, shares: Floats) -> dict[str, float |
 
 def _text_chars(records: Records) -> Floats:
     """Of each request, the characters that came."""
-    text = records.events[np.isin(records.events["kind"], GENERATED)]
-    chars = np.bincount(text["seq"], text["text_chars"].astype(np.float64), minlength=records.seq_count)
+    chars: Floats = np.zeros(records.seq_count)
+    for block in records.event_blocks():
+        text = block[np.isin(block["kind"], GENERATED)]
+        chars += np.bincount(text["seq"], text["text_chars"], minlength=len(chars))[: len(chars)]
     return np.asarray(chars[records.requests["seq"]], np.float64)

@@ -4,7 +4,7 @@ All times are nanoseconds on CLOCK_MONOTONIC, counted from the cell's t0. A valu
 is UNKNOWN in these arrays and null on disk: unknown is not zero.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -88,6 +88,7 @@ REQUEST_DTYPE = np.dtype(
     ]
 )
 
+_EVENTS_PER_BLOCK = 1 << 20
 EVENT_DTYPE = np.dtype(
     [
         ("seq", "<i4"),
@@ -117,6 +118,11 @@ class Records:
     def seq_count(self) -> int:
         """Length of an array indexed by `seq`. More than there are rows where requests never became due."""
         return int(self.requests["seq"].max(initial=-1)) + 1
+
+    def event_blocks(self) -> Iterator[NDArray[np.void]]:
+        """All events, some at a time, so that what is computed of them need not fit in memory either."""
+        for start in range(0, len(self.events), _EVENTS_PER_BLOCK):
+            yield self.events[start : start + _EVENTS_PER_BLOCK]
 
 
 def content(events: NDArray[np.void], text: str) -> str:
