@@ -7,6 +7,7 @@ import pytest
 from harness.metrics import cache, latency
 from harness.metrics.bundling import merged_gaps
 from harness.metrics.distribution import describe, samples_needed, upper_rank
+from harness.metrics.throughput import _text_chars
 from harness.model import as_json
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from tests.factories.recorded import records
@@ -23,6 +24,15 @@ def test_tpot_divides_by_tokens_not_by_events():
     whole = {"texts": [10], "tokens": 4}  # in one event: no time between tokens was seen
     made = records({"texts": [10, 30, 50], "tokens": 5}, {"texts": [10], "tokens": 1}, whole)
     assert latency.tpot_ms(made.requests).tolist() == [10]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_gaps_are_the_same_however_the_events_are_cut_into_blocks(monkeypatch, size):
+    monkeypatch.setattr("harness.records.layout._EVENTS_PER_BLOCK", size)
+    made = records({"texts": [10, 30, 60]}, {"texts": [5]}, {"texts": [7, 7, 12, 20]})
+    assert latency.event_gaps_ms(made).tolist() == [20, 30, 0, 5, 8]
+    assert latency.itl_ms(made).tolist() == [20, 30, 5, 8]
+    assert _text_chars(made).tolist() == [9, 3, 12]
 
 
 def test_tpot_leaves_out_the_tokens_of_the_first_event():
