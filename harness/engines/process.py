@@ -15,13 +15,14 @@ import msgspec
 from harness.errors import SetupError
 
 _GUARD = Path(__file__).parent / "shims" / "guard.py"
+_GUARD_DIED = "its guard process was killed"
 
 
 class _Report(msgspec.Struct):
     """A line of the guard: first the engine's pid or why there is none, at the end how it ended."""
 
     pid: int | None = None
-    error: str = "its guard died"
+    error: str = _GUARD_DIED
     exit: int | None = None  # None: the guard was killed and could not clean up
 
 
@@ -95,7 +96,7 @@ class EngineProcess:
 
 def _sentence(status: int | None) -> str:
     if status is None:
-        return "its guard process was killed"
+        return _GUARD_DIED
     if status < 0:
         return f"killed by {signal.Signals(-status).name}"
     return f"exit code {status}"

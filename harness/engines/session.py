@@ -25,9 +25,11 @@ from harness.engines.smoke_test import first_name, hello, named_hello, prepare
 from harness.engines.started import EngineFacts, ProcessHandle
 from harness.engines.watch import tail
 from harness.engines.weights import Weights
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, StorageError
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
+
+_DYING_S = 2.0  # one that no longer answers may take so long to be gone
 
 
 class EngineSession(Server):
@@ -49,9 +51,17 @@ class EngineSession(Server):
         self.fresh = self.started_here  # nothing measured on it yet
         self._life, self._log = life, log
 
-    def exited(self) -> str | None:
-        """None while the engine lives, or when it is not ours; else one sentence."""
-        return self._life.exited() if self._life else None
+    def exited(self, *, suspected: bool = False) -> str | None:
+        """None while the engine lives, or when it is not ours; else one sentence.
+
+        One that is suspected, because it stopped answering, is given a moment to be seen dead.
+        """
+        if self._life is None:
+            return None
+        deadline = time.monotonic() + (_DYING_S if suspected else 0)
+        while (ended := self._life.exited()) is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return ended
 
     def log_tail(self, lines: int) -> str:
         """Empty for a server that is not ours."""
@@ -107,33 +117,49 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             by_text = definition.server.ready == "generates"
             wait_ready(started, definition.server, log, say, ref.label, generates if by_text else None)
             ready = time.monotonic()
-            try:
-                prepare(session, started.weights, say, ref.label)
-            except SetupError as error:
-                what = f"ready, but cannot generate: {error}"
-                raise failure(what, ref.label, log, definition.server.failures) from error
-            answered = time.monotonic()
-            startup_s = round(answered - started.began_s, 2)
-            say(f"{ref.label}: ready after {startup_s:.1f} s")
-            own = started.facts()
-            session.facts = {
-                **_facts(ref, choice, session),
-                "values": definition.engine.values,
-                "port": port,
-                "startup_s": startup_s,
-                # Image or environment and weights, as far as they were missing; process to readiness.
-                "start": {
-                    "provide_s": round(started.began_s - asked, 3),
-                    "load_s": round(ready - started.began_s, 3),
-                    "first_answer_s": round(answered - ready, 3),
-                },
-                "log": str(log),
-                "model": _about_model(model_name, model) if started.weights else None,
-                "weights": dataclasses.asdict(started.weights) if started.weights else None,
-                **own,
-                "remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])])),
-            }
-            yield session
+            with _end_told(session, ref.label, log):
+                try:
+                    prepare(session, started.weights, say, ref.label)
+                except SetupError as error:
+                    what = f"ready, but cannot generate: {error}"
+                    raise failure(what, ref.label, log, definition.server.failures) from error
+                answered = time.monotonic()
+                startup_s = round(answered - started.began_s, 2)
+                say(f"{ref.label}: ready after {startup_s:.1f} s")
+                own = started.facts()
+                session.facts = {
+                    **_facts(ref, choice, session),
+                    "values": definition.engine.values,
+                    "port": port,
+                    "startup_s": startup_s,
+                    # Image or environment and weights, as far as they were missing; process to readiness.
+                    "start": {
+                        "provide_s": round(started.began_s - asked, 3),
+                        "load_s": round(ready - started.began_s, 3),
+                        "first_answer_s": round(answered - ready, 3),
+                    },
+                    "log": str(log),
+                    "model": _about_model(model_name, model) if started.weights else None,
+                    "weights": dataclasses.asdict(started.weights) if started.weights else None,
+                    **own,
+                    "remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])])),
+                }
+                yield session
+
+
+@contextmanager
+def _end_told(session: EngineSession, label: str, log: Path) -> Iterator[None]:
+    """Whatever a question to an engine that has ended says: that it ended is the error."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except SetupError as error:
+        ended = session.exited(suspected=True)
+        if ended is None:
+            raise
+        failures = session.definition.server.failures
+        raise failure(f"ended after it was ready: {ended}", label, log, failures) from error
 
 
 def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> EngineFacts:

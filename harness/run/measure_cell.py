@@ -1,7 +1,6 @@
 """One cell: the cache as declared, the timed window, and the facts that go beside its records."""
 
 import threading
-import time
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
@@ -49,9 +48,6 @@ from harness.sampling.watcher import Watcher
 from harness.spec.scenario import Scenario
 from harness.workload.prompts.structured import FREE
 from harness.workload.prompts.workload import Workload
-
-# An engine that no longer answers may take so long to be gone.
-DYING_S = 2.0
 
 
 def engine_version(facts: EngineFacts) -> str | None:
@@ -118,7 +114,7 @@ def measure(
         telemetry = watcher.stop(result.t0_monotonic_ns)
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
-    exited = _exited(engine, suspected=before is not None and after is None)
+    exited = engine.exited(suspected=before is not None and after is None)
     counters, restarts = counted(before, after, telemetry, COUNTERS)
     seen = _Seen(
         result=result,
@@ -148,14 +144,6 @@ def _histograms(engine: EngineSession) -> dict[str, Histogram]:
         return engine.histograms()
     except SetupError:
         return {}
-
-
-def _exited(engine: EngineSession, *, suspected: bool) -> str | None:
-    """How our process ended, if it did; one that stopped answering is given a moment to be seen dead."""
-    deadline = time.monotonic() + (DYING_S if suspected else 0)
-    while (ended := engine.exited()) is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return ended
 
 
 def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,7 +114,8 @@ class _AnyTime(Attacked):
     def broken(self, whole_s: float) -> tuple[str, list[str]]:
         bench = self.begin(*self.words())
         try:
-            time.sleep(self.moment.share * whole_s)
+            with suppress(subprocess.TimeoutExpired):
+                bench.wait(self.moment.share * whole_s)
             before = self._sealed()
             who = self._hit(bench)
         except BaseException:
@@ -149,7 +151,7 @@ class _AnyTime(Attacked):
         if not list((self.room / "results").glob("2*/manifest.json")):
             yield from (f"left: {path.name}" for path in self.tmp.iterdir() if who not in _MASTERS)
             return
-        whole = self.state() == "complete" and self.cells(1)
+        whole = self.whole()
         asked = [cell["requests"] for cell in self.summary()["cells"]] if whole else []
         if whole and who in _MASTERS:  # what a killed one leaves, the next clears
             self.finish(self.begin("resume", str(self.run().path), "--no-report"))

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from harness.engines import process as engine_process
 from harness.engines.process import EngineProcess
 from harness.errors import SetupError
 from tests.integration.engine_fakes import alive
@@ -55,3 +56,10 @@ def test_its_output_is_logged_and_nothing_of_ours_is_open_in_it(tmp_path):
 def test_a_command_that_is_no_program(tmp_path):
     with pytest.raises(SetupError, match="cannot be started"):
         EngineProcess([str(tmp_path)], os.environ, tmp_path / "log")
+
+
+def test_a_guard_that_dies_before_its_engine_runs_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine_process, "_GUARD", tmp_path / "guard.py")
+    (tmp_path / "guard.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    with pytest.raises(SetupError, match="guard process was killed"):
+        EngineProcess([sys.executable], os.environ, tmp_path / "log")

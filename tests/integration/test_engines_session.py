@@ -182,6 +182,17 @@ def test_a_child_in_a_session_of_its_own_is_taken_down_too(tmp_path):
         assert not alive(child)
 
 
+def kill_and_ask(folder):
+    with opened(folder, fake_backend(folder)) as engine:
+        os.kill(engine.facts["pid"], signal.SIGKILL)
+        engine.count_tokens(["a"])
+
+
+def test_a_question_to_an_engine_that_was_killed_says_so(tmp_path):
+    with pytest.raises(SetupError, match="ended after it was ready: killed by SIGKILL"):
+        kill_and_ask(tmp_path)
+
+
 MASTER = """
 import sys, time
 from pathlib import Path

@@ -5,20 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from harness.report import plots
-from harness.store import columns
+from harness.store import columns, samples
 
 
 def cheaper() -> None:
-    """No pictures, which are drawn from what the report took; records are read once."""
+    """No pictures, which are drawn from what the report took; records and samples are read once."""
     plots.draw = lambda *_arguments, **_options: []  # type: ignore[assignment]
-    columns.read_records = _once(columns.read_records)
+    columns.read_records = _once(columns.read_records, "requests.parquet", "events.parquet")
+    samples.read_telemetry = _once(samples.read_telemetry, samples.FILE)
 
 
-def _once(read: Callable[..., Any]) -> Callable[..., Any]:
+def _once(read: Callable[..., Any], *names: str) -> Callable[..., Any]:
     kept: dict[object, Any] = {}
 
     def reading(folder: Path, **options: Any) -> Any:
-        files = [(folder / name).stat() for name in ("requests.parquet", "events.parquet")]
+        files = [path.stat() for path in map(folder.joinpath, names) if path.exists()]
         key = (folder, *options.items(), *((file.st_mtime_ns, file.st_size) for file in files))
         if key not in kept:
             kept[key] = read(folder, **options)
