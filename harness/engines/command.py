@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.install import EngineEnv
+from harness.engines.ports import free_port
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
 from harness.host import paths
@@ -96,6 +97,7 @@ def build_command(
         "harness_python": sys.executable,
         "cache": str(paths.cache_dir()),
         "port": port,
+        "second_port": free_port(HOST),
     }
     if env:
         fill |= {"python": str(env.python), "bin": str(env.bin)}

@@ -5,11 +5,12 @@ from pathlib import Path
 import msgspec
 
 from harness.engines.cache import Say, built
-from harness.engines.install import EngineEnv
+from harness.engines.install import EngineEnv, install_engine
 from harness.engines.watch import run_logged, tail
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
 from harness.host import paths
+from harness.spec.backend_refs import load_backend
 from harness.spec.files import fingerprint
 from harness.spec.models import Track
 
@@ -23,7 +24,10 @@ class _Converted(msgspec.Struct):
 def converted(
     source: Weights, track: Track, model_name: str, env: EngineEnv | None, say: Say
 ) -> tuple[Path, str, str]:
-    """File or folder, its sum, and in words how it came about. The engine's own environment converts."""
+    """File or folder, its sum, and in words how it came about.
+
+    The engine's own environment converts; where that lacks the libraries, the one of transformers.
+    """
     name, to = Path(source.model).name, "bf16" if track.weights == "hf" else track.convert_to
     if env is None:
         raise SpecError(
@@ -42,7 +46,8 @@ def converted(
         log = paths.cache_dir() / "logs" / f"convert-{model_name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")
-        command = [str(env.python), "-I", str(script), source.model, str(target), *arguments]
+        python = _converter(env, track, say).python
+        command = [str(python), "-I", str(script), source.model, str(target), *arguments]
         if run_logged(command, log, say, f"{model_name}: converting") != 0:
             raise SetupError(
                 f"conversion of {name} to {to} failed: {tail(log, 1)}",
@@ -62,3 +67,8 @@ def converted(
             return file, digest(file), how
         say(f"{model_name}: the cached conversion is damaged, converting again")
     raise SetupError("the files change while they are read", where=str(folder), hint="check the disk")
+
+
+def _converter(env: EngineEnv, track: Track, say: Say) -> EngineEnv:
+    needed = {"gguf"} if track.weights == "gguf" else {"accelerate", "gguf", "torch", "transformers"}
+    return env if needed <= env.packages.keys() else install_engine(load_backend("transformers"), say)

@@ -22,6 +22,7 @@ PLACEHOLDERS = {
     "threads": "CPUs this process may use",
     "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
     "context_total": "context_tokens x max_sequences",
+    "second_port": "another free port, for what the engine serves apart from its API",
     "python": "interpreter of the engine's environment",
     "bin": "folder of the programs of the engine's environment",
     "shims": "folder of the small programs that give a library an engine's command line",

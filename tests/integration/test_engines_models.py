@@ -106,7 +106,8 @@ def converter(tmp_path):
     program = tmp_path / "python"
     program.write_text(CONVERTER.format(python=sys.executable, calls=str(tmp_path / "calls")))
     program.chmod(stat.S_IRWXU)
-    return EngineEnv(program, {}, "1", "")
+    packages = dict.fromkeys(("accelerate", "gguf", "torch", "transformers"), "1")
+    return EngineEnv(program, packages, "1", "")
 
 
 def test_a_conversion_is_done_once_and_again_when_damaged(tmp_path, converter):
@@ -131,6 +132,24 @@ def test_a_gguf_is_quantised_anew_into_a_file_of_its_own(tmp_path, converter):
     assert weights.sha256 == sha256(GGUF[::-1])
     assert (weights.quantisation, weights.tokenizer_sha256) == ("Q8_0 (from GGUF)", None)
     assert "quantised anew to Q8_0" in weights.how
+
+
+def test_an_environment_without_the_libraries_leaves_it_to_that_of_transformers(
+    tmp_path, converter, monkeypatch
+):
+    (tmp_path / "m.gguf").write_bytes(GGUF)
+    name, model = local_model(str(tmp_path / "m.gguf"))
+    asked = []
+
+    def install(definition, say):
+        asked.append(definition.backend.name)
+        return converter
+
+    monkeypatch.setattr("harness.engines.convert.install_engine", install)
+    without = dataclasses.replace(converter, python=tmp_path / "absent", packages={"gguf": "1"})
+    weights = ensure_weights(name, model, "bf16-from-gguf", without, lambda line: None)
+    assert asked == ["transformers"]
+    assert (Path(weights.model) / "model.safetensors").read_bytes() == GGUF[4:]
 
 
 def test_a_conversion_that_fails_shows_its_last_word(tmp_path, converter):

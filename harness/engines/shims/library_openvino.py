@@ -22,6 +22,7 @@ _REASONS = {
 class Library:
     def __init__(self, settings: "Settings") -> None:
         self.version = version("openvino-genai")
+        self.effective: dict[str, str] = {}
         scheduler = openvino_genai.SchedulerConfig()
         scheduler.max_num_batched_tokens = settings.prefill_tokens
         scheduler.max_num_seqs = settings.max_sequences

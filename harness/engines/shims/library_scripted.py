@@ -17,6 +17,7 @@ class Library:
 
     def __init__(self, settings: "Settings") -> None:
         del settings
+        self.effective: dict[str, str] = {}
 
     def encode(self, text: str) -> list[int]:
         return [ord(letter) for letter in text]

@@ -36,6 +36,7 @@ class Settings:
     kv_type: str
     kv_cache_gib: int
     prefix_cache: bool
+    scratch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Library(Protocol):
     """What `library_NAME.py` has under the name `Library`, made of Settings."""
 
     version: str
+    effective: dict[str, str]  # what became of its settings, where it tells
 
     def encode(self, text: str) -> list[int]: ...
 
@@ -211,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         library = self.server.library
         found: dict[str, object] = {
             "/health": {"status": "ok"},
-            "/version": {"version": library.version, "server": "bench's shim"},
+            "/version": {"version": library.version, "server": "bench's shim", **library.effective},
             "/v1/models": {"object": "list", "data": [{"id": self.server.model, "object": "model"}]},
         }
         known = self.path in found
@@ -293,6 +295,7 @@ def main() -> None:
         kv_type=asked.kv_cache_dtype,
         kv_cache_gib=asked.kv_cache_gib,
         prefix_cache=asked.enable_prefix_caching,
+        scratch=asked.scratch,
     )
     library: Library = importlib.import_module(f"library_{asked.library}").Library(settings)
     front = _Front((asked.host, asked.port), library, asked.served_model_name, settings)
@@ -325,6 +328,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kv-cache-dtype", default="")
     parser.add_argument("--kv-cache-gib", type=int, default=1)
     parser.add_argument("--enable-prefix-caching", action="store_true")
+    parser.add_argument("--scratch", default="")
     return parser.parse_args()
 
 
