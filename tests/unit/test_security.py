@@ -153,8 +153,12 @@ def test_nothing_of_another_is_unpickled_or_evaluated():
 def test_chat_templates_are_rendered_in_a_sandbox_only():
     bare = users("jinja2") - users("jinja2.sandbox")
     assert not bare, "a template comes with the model: jinja2.sandbox.ImmutableSandboxedEnvironment"
-    # A shim in an engine's environment, on weights whose sha256 is known; never with trust_remote_code.
-    assert users("transformers") == {"engines/shims/convert_gguf.py"}
+    # Shims in an engine's environment, on weights whose sha256 is known: transformers renders in a sandbox too,
+    # and runs code of a model with trust_remote_code only.
+    assert users("transformers") == {
+        "engines/shims/convert_gguf.py",
+        "engines/shims/library_ctranslate2.py",
+    }
     assert not any("trust_remote_code" in path.read_text(encoding="utf-8") for path in SOURCES)
 
 
