@@ -20,7 +20,6 @@ SOURCES = sorted((ROOT / "harness").rglob("*.py"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PUBLISHING = ("pages.yml", "release.yml")
 IMAGES = [load_backend(name) for name in sorted(paths.definitions("backends")) if name != "models"]
-COMPOSE = compose_files([definition for definition in IMAGES if definition.compose])
 
 
 @cache
@@ -153,8 +152,8 @@ def test_nothing_of_another_is_unpickled_or_evaluated():
 def test_chat_templates_are_rendered_in_a_sandbox_only():
     bare = users("jinja2") - users("jinja2.sandbox")
     assert not bare, "a template comes with the model: jinja2.sandbox.ImmutableSandboxedEnvironment"
-    # Shims in an engine's environment, on weights whose sha256 is known: transformers renders in a sandbox too,
-    # and runs code of a model with trust_remote_code only.
+    # Shims in an engine's environment, on weights whose sha256 is known: transformers too renders in a
+    # sandbox, and runs code of a model with trust_remote_code only.
     assert users("transformers") == {
         "engines/shims/convert_gguf.py",
         "engines/shims/library_ctranslate2.py",
@@ -168,18 +167,23 @@ def test_archives_are_read_by_member_never_extracted_whole():
         assert not re.search(r"\.extract(all)?\(|unpack_archive\(", path.read_text(encoding="utf-8")), path
 
 
-def test_no_container_has_privileges_and_all_lose_what_none_needs():
-    for name, text in COMPOSE.items():
+@pytest.fixture(scope="module")
+def files():
+    return compose_files([definition for definition in IMAGES if definition.compose])
+
+
+def test_no_container_has_privileges_and_all_lose_what_none_needs(files):
+    for name, text in files.items():
         assert "privileged" not in text, name
-    services = COMPOSE["compose.yaml"].count("\n    restart:")
-    assert services == COMPOSE["compose.yaml"].count('cap_drop: ["AUDIT_WRITE", "MKNOD", "NET_RAW"')
-    assert services == COMPOSE["compose.yaml"].count('"no-new-privileges:true"')
-    asked = {cap for text in COMPOSE.values() for cap in re.findall(r'cap_add: \["(.*)"\]', text)}
+    services = files["compose.yaml"].count("\n    restart:")
+    assert services == files["compose.yaml"].count('cap_drop: ["AUDIT_WRITE", "MKNOD", "NET_RAW"')
+    assert services == files["compose.yaml"].count('"no-new-privileges:true"')
+    asked = {cap for text in files.values() for cap in re.findall(r'cap_add: \["(.*)"\]', text)}
     assert asked <= {"SYS_PTRACE", "SYS_NICE"}
 
 
-def test_ports_are_published_on_loopback_only():
-    published = re.findall(r"ports: \[(.*)\]", COMPOSE["compose.yaml"])
+def test_ports_are_published_on_loopback_only(files):
+    published = re.findall(r"ports: \[(.*)\]", files["compose.yaml"])
     assert published
     assert all(one.startswith('"127.0.0.1:') for one in published)
     for definition in IMAGES:
