@@ -461,7 +461,7 @@ def seen_with_key(key, tmp, bench):
     """Processes of the run, known by their folder for temporary files: module, and whether the key shows.
 
     What bench itself was given in its environment is the user's own doing; its command line is looked at.
-    A process with bench's own command line is bench, or its copy between fork and exec.
+    So is that of its copies between fork and exec, which have the same one.
     """
     found, own = set(), Path(f"/proc/{bench}/cmdline").read_bytes()
     for entry in Path("/proc").glob("[0-9]*"):
@@ -470,7 +470,7 @@ def seen_with_key(key, tmp, bench):
         except OSError:
             continue
         if f"TMPDIR={tmp}".encode() in environ:
-            shown = line if line == own else environ + line
+            shown = line if int(entry.name) == bench or line == own else environ + line
             words = line.decode().split("\0")
             found.add((words[words.index("-m") + 1] if "-m" in words else words[0], key in shown))
     return found
