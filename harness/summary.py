@@ -125,7 +125,7 @@ def summarise_cell(
     state = cell_state(requests, load)
     if state.state is None:
         nulls["state"] = state.why
-    answered = quality.quality(records, requested, unsaid=facts.request.unsaid)
+    answered = quality.quality(records, requested, unsaid=facts.request.unsupported)
     # By metric: a latency has statistics, a rate a number.
     figures: dict[str, Any] = {
         **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
@@ -171,7 +171,7 @@ def summarise_cell(
         **watched._asdict(),
         client=facts.client,
         conditions=comparability.conditions(records, facts, hit_rate, requested),
-        nulls=nulls,
+        null_reasons=nulls,
     )
 
 
@@ -228,7 +228,7 @@ class _Slots(NamedTuple):
 
 
 def _loop(requests: NDArray[np.void], facts: CellFacts, nulls: dict[str, str]) -> _Slots:
-    """How the slots of a closed loop fared; null, with the reason in `nulls`, for an open one."""
+    """How the slots of a closed loop fared; null, with the reason in `null_reasons`, for an open one."""
     load = facts.load
     slots = slot_time(requests, load)
     together, why = synchrony(requests, load)

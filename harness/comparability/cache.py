@@ -52,4 +52,4 @@ def verify(requests: NDArray[np.void], facts: CellFacts, hit_rate: float | None)
 
 def state(facts: CellFacts) -> str:
     """The declared one; cells measured before it was kept say whether it was cold."""
-    return facts.cache.wanted or ("cold" if facts.workload.cold_cache else "any")
+    return facts.cache.requested or ("cold" if facts.workload.cold_cache else "any")

@@ -22,8 +22,8 @@ def conditions(
     verified = verify(records.requests, facts, hit_rate)
     return Conditions(
         cache=CacheState(
-            wanted=state(facts),
-            means=facts.cache.how,
+            requested=state(facts),
+            description=facts.cache.description,
             holds=verified.holds,
             measured=verified.measured,
             limit=verified.limit,
@@ -35,7 +35,7 @@ def conditions(
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         thinking=Thinking(asked=request.thinking, seen=_reasoned(records)),
         sent_fields=request.fields,
-        unsaid=request.unsaid,
+        unsupported=request.unsupported,
         engine_values=facts.engine_values,
     )
 

@@ -34,7 +34,7 @@ def listed(values: Mapping[str, object]) -> str:
 def _cache_state(group: Group) -> Iterator[Unequal]:
     """A state that was found in some and not in others decides; one that cannot be seen is told."""
     caches = {label: cell.conditions.cache for label, cell in group.items()}
-    known = {label: cache for label, cache in caches.items() if cache and cache.wanted != "any"}
+    known = {label: cache for label, cache in caches.items() if cache and cache.requested != "any"}
     states = {cache.holds for cache in known.values()}
     if len(states) < 2:
         return
@@ -94,7 +94,7 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
 
 def _unsaid(group: Group) -> Iterator[Unequal]:
     """What some were asked and others could not be. Lengths have their own rule."""
-    missing = {label: cell.conditions.unsaid for label, cell in group.items()}
+    missing = {label: cell.conditions.unsupported for label, cell in group.items()}
     names = dict.fromkeys(name for unsaid in missing.values() for name in unsaid if name != "exact_output")
     for name in names:
         without = tuple(label for label, unsaid in missing.items() if name in unsaid)

@@ -67,7 +67,7 @@ _WORK = (
         "Answers of other lengths have a rule of their own.", "work", cell=_forced),
     Key("cache-wanted", "prefix cache at the start", "refuses", "refuses",
         "A warm cache skips most of the prompt.", "work",
-        cell=lambda cell: cell.conditions.cache and cell.conditions.cache.wanted,
+        cell=lambda cell: cell.conditions.cache and cell.conditions.cache.requested,
         manifest=("scenario.cache.state",)),
     Key("between-repeats", "engine between repeats", "told", "told",
         "Repeats of one start share its memory layout, compiled graphs and clocks.", "work",

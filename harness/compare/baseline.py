@@ -215,12 +215,12 @@ class _Pair:
 
 
 def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:
-    apart = new.run is not old.run
+    separate = new.run is not old.run
     declared = rules_of(new.run.manifest)
     # What a run that stopped by its figures may claim is bounded by the level of its looks.
     level = min(declared.look_alpha, rules_of(old.run.manifest).look_alpha)
-    smallest = floor if floor is not None else SESSION_FLOOR if apart else declared.floor
-    return changed(declared, alpha=level, looks=(), floor=smallest, apart=apart, forced=force)
+    smallest = floor if floor is not None else SESSION_FLOOR if separate else declared.floor
+    return changed(declared, alpha=level, looks=(), floor=smallest, separate_sessions=separate, forced=force)
 
 
 def _one(rows: Sequence[Series], member: _Member) -> Series:

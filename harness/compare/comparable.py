@@ -34,7 +34,7 @@ def _conditions(a: Series, b: Series, rules: Rules, refused: str | None) -> Iter
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
     """A machine that warms up or slows down would be taken for a difference between the backends."""
-    if rules.apart or min(len(a.begun), len(b.begun)) < rules.min_runs:
+    if rules.separate_sessions or min(len(a.begun), len(b.begun)) < rules.min_runs:
         return None
     if max(a.begun) < min(b.begun) or max(b.begun) < min(a.begun):
         first, second = (a, b) if max(a.begun) < min(b.begun) else (b, a)

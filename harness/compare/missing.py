@@ -87,7 +87,7 @@ def _nulls(
         had = [cell for cell in before.cells if number_at(cell, metric) is not None]
         without = [cell for cell in after.cells if number_at(cell, metric) is None]
         if had and len(without) / len(after.cells) > 1 - len(had) / len(before.cells):
-            reasons = (cell.nulls.get(metric) for cell in without)
+            reasons = (cell.null_reasons.get(metric) for cell in without)
             reason = next((f": {why}" for why in reasons if why), "")
             yield Missing(label, load, metric, f"null in {len(without)} of {len(after.cells)} runs{reason}")
 

@@ -8,8 +8,8 @@ from harness.model import Noise, PairVerdict
 def noise(findings: Sequence[PairVerdict]) -> tuple[Noise, ...]:
     """From the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one engine only.
 
-    `apart`: the size of the difference that was found, as a share. `outer`: the farther end of its interval,
-    which is what later verdicts ask for more than: one experiment says no better how far equals may come out.
+    `difference`: how large it was, as a share. `difference_upper`: the farther end of its interval, which is
+    what later verdicts ask for more than: one experiment says no better how far equals may come out.
     """
     return tuple(_noise(findings))
 
@@ -25,8 +25,8 @@ def _noise(findings: Sequence[PairVerdict]) -> Iterator[Noise]:
             load=finding.load,
             metric=finding.metric,
             ratio=finding.ratio,
-            apart=max(middle, 1 / middle) - 1,
-            outer=max(high, 1 / low) - 1,
+            difference=max(middle, 1 / middle) - 1,
+            difference_upper=max(high, 1 / low) - 1,
             smallest_detectable=finding.smallest_detectable,
             verdict=finding.verdict,
         )

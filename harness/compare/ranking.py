@@ -110,7 +110,7 @@ def _sign(finding: PairVerdict, rules: Rules) -> str:
     word, ratio = finding.verdict, finding.ratio
     if word in ("faster", "slower") and ratio is not None:
         least = min(max(bound, 1 / bound) for bound in (ratio.low, ratio.high))
-        return (">" if word == "faster" else "<") * (2 if least >= 1 + rules.much else 1)
+        return (">" if word == "faster" else "<") * (2 if least >= 1 + rules.large_difference else 1)
     return {"same": "≈", "not enough runs": "?"}.get(word, "")
 
 

@@ -34,11 +34,11 @@ class Rules:
     floor: float = DEFAULT_FLOOR  # a smaller difference is no finding, however sure
     measured_floors: Floors = field(default_factory=dict)
     same_within: float = 0.05  # "same": the whole interval, at the level of its family, lies within
-    much: float = 0.25  # ">>": the whole interval lies beyond
-    apart: bool = False  # measured in different sessions: one had to come after the other
+    large_difference: float = 0.25  # ">>": the whole interval lies beyond
+    separate_sessions: bool = False  # measured in different sessions: one had to come after the other
     forced: bool = False  # what is unequal was seen and is to be overlooked
     looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: once, after all
-    looked: int = 0  # repeats at the last look that was taken
+    last_look: int = 0  # repeats at the last look that was taken
     between_repeats: Mapping[str, str] = field(default_factory=dict)  # by label: restart, reset or keep
 
     @property
@@ -80,7 +80,7 @@ def rules_of(manifest: Manifest) -> Rules:
         metrics=tuple(dict.fromkeys((declared.primary, *declared.metrics))),
         measured_floors=manifest.noise_floor or {},
         looks=stopping.looks if stopping else (),
-        looked=stopping.repeats if stopping else 0,
+        last_look=stopping.repeats if stopping else 0,
         between_repeats={
             label: how for label, entry in manifest.backends.items() if (how := known(entry.between_repeats))
         },

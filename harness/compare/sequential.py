@@ -39,11 +39,11 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
     decided: dict[tuple[str, str, LoadPoint, str], PairVerdict] = {}
     primary = replace(rules, metrics=(rules.primary,))
     for look in rules.looks:
-        if look < rules.looked:
+        if look < rules.last_look:
             for finding in find(_before(rows, look), primary, rules.look_alpha):
                 if finding.verdict in DECIDED:
                     decided.setdefault(_place(finding), finding)
-    seen = _before(rows, rules.looked) if rules.looked else rows
+    seen = _before(rows, rules.last_look) if rules.last_look else rows
     last = find(seen, rules, rules.look_alpha)
     return [
         finding if finding.verdict == "not comparable" else decided.get(_place(finding), finding)
@@ -80,7 +80,7 @@ class Stand:
 
 
 def stand(rows: Rows, rules: Rules) -> Stand:
-    """After the look at `rules.looked` repeats."""
+    """After the look at `rules.last_look` repeats."""
     verdicts = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
     waiting = [finding for finding in verdicts if finding.verdict == "not enough runs"]
     possible = [finding for finding in waiting if _can_be_decided(finding, rows, rules)]

@@ -80,7 +80,7 @@ def _limits(cell: CellResult) -> Iterator[str]:
         yield "a latency with a limit is not known"
         return
     for limit in slo.limits:
-        share, of = _share(limit.share), slo.of
+        share, of = _share(limit.share), slo.requests
         name = f"{limit.metric.removesuffix('_ms')} {limit.share}"
         if share == 1:
             if limit.within < 1:

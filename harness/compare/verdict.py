@@ -204,7 +204,7 @@ class _Test:
     def _chance(self, judged: _Judged | None) -> float | None:
         """Of a word by the last look; None without a later one."""
         rules, runs = self.rules, min(self.test.runs)
-        more = rules.looks[-1] - rules.looked if rules.looks and rules.looked else 0
+        more = rules.looks[-1] - rules.last_look if rules.looks and rules.last_look else 0
         if self.test.shift is None or judged is None or not more:
             return None
         same = None if self.floor > rules.same_within else math.log1p(rules.same_within)
@@ -250,7 +250,7 @@ class _Test:
         if self._failures:
             return "not comparable", f"{self._failures}; {counts}"
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
-        nulls = [cell.nulls for side in self.sides for cell in side.cells]
+        nulls = [cell.null_reasons for side in self.sides for cell in side.cells]
         reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
         return "not enough runs", "; ".join([counts, *self._out_words, *invalid, *reasons])
 

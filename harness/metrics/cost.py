@@ -28,7 +28,7 @@ def price(prices: Prices | None, gpu: Gpu | None) -> tuple[Price | None, str]:
 
 
 def _priced(prices: Prices, amount: float, of: str) -> Price:
-    return Price(per_hour=amount, currency=prices.currency, of=of, source=prices.source)
+    return Price(per_hour=amount, currency=prices.currency, covers=of, source=prices.source)
 
 
 def per_million(per_hour: float, per_s: float | None) -> float | None:

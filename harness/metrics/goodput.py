@@ -58,7 +58,7 @@ def goodput(requests: NDArray[np.void], slo: Slo, window: Window | None, shares:
         limits=limits,
         met=all(limit.met for limit in limits),
         good=int(good[measured].sum()),
-        of=int(measured.sum()),
+        requests=int(measured.sum()),
         attainment=float(good[measured].mean()),
         good_token_share=_token_share(rows[measured], good[measured]),
     )

@@ -23,7 +23,7 @@ from harness.model import (
 )
 from harness.records.series import Telemetry
 
-_NOTHING_SAMPLED = Sampled(wanted=False, problem="measured without sampling", sources={})
+_NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
 class Usage(NamedTuple):
@@ -106,5 +106,5 @@ def _health(watched: Sampled) -> TelemetryHealth:
         for name, source in watched.sources.items()
     }
     return TelemetryHealth(
-        wanted=watched.wanted, problem=watched.problem, sources=sources, sampler=watched.sampler
+        requested=watched.requested, problem=watched.problem, sources=sources, sampler=watched.sampler
     )

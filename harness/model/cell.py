@@ -110,7 +110,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     telemetry: Annotated[TelemetryHealth, doc("How the sampling fared.")]
     client: Annotated[ClientStats, doc("How the load generator fared.")]
     conditions: Annotated[Conditions, doc("What a comparison looks at.")]
-    nulls: Annotated[dict[str, str], doc("Why a figure is null, by its dotted path.")]
+    null_reasons: Annotated[dict[str, str], doc("Why a figure is null, by its dotted path.")]
 
     @property
     def point(self) -> LoadPoint:

@@ -44,7 +44,7 @@ class CellRequest(Record, frozen=True, kw_only=True):
     fields: Annotated[dict[str, Any] | None, doc("Of every request, in the engine's words.")] = None
     shapes: Annotated[tuple[str, ...], doc("Constraints of the output that occur.")] = ()
     tools: Annotated[bool, doc("Whether tools were offered.")] = False
-    unsaid: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
+    unsupported: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
         default_factory=dict
     )
 
@@ -59,10 +59,10 @@ class Minimum(Record, frozen=True, kw_only=True):
 class CachePreparation(Record, frozen=True, kw_only=True):
     """How the prefix cache was brought into its state; null where that was not kept."""
 
-    wanted: Annotated[str | None, doc("cold, warm, primed or any.")] = None
-    means: Annotated[str | None, doc("How it was emptied: none, off, reset, restart or salt.")] = None
+    requested: Annotated[str | None, doc("cold, warm, primed or any.")] = None
+    method: Annotated[str | None, doc("How it was emptied: none, off, reset, restart or salt.")] = None
     reset: Annotated[bool | None, doc("Whether the engine emptied it when asked.")] = None
-    how: Annotated[str | None, doc("The same for people.")] = None
+    description: Annotated[str | None, doc("The same for people.")] = None
     salted: Annotated[bool, doc("Prompts were kept apart from earlier ones by a salt.")] = False
     primed: Annotated[int, doc("Requests that filled it again before the window.")] = 0
 
@@ -127,7 +127,7 @@ class SampledSource(Record, frozen=True, kw_only=True):
 class Sampled(Record, frozen=True, kw_only=True):
     """What was sampled, at what cost, and what could not be."""
 
-    wanted: Annotated[bool, doc("Whether anything was to be sampled.")]
+    requested: Annotated[bool, doc("Whether anything was to be sampled.")]
     problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]
     sources: Annotated[dict[str, SampledSource], doc("By name.")]
     sampler: Annotated[

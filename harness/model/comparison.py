@@ -111,8 +111,8 @@ class Noise(Record, frozen=True, kw_only=True):
     load: Annotated[LoadPoint, doc("Where it was measured.")]
     metric: Annotated[str, doc("Dotted path in a cell.")]
     ratio: Annotated[Interval, doc("Low, estimate, high.")]
-    apart: Annotated[float, doc("Size of the difference that was found, as a share.")]
-    outer: Annotated[float, doc("Farther end of its interval, as a share.")]
+    difference: Annotated[float, doc("Size of the difference that was found, as a share.")]
+    difference_upper: Annotated[float, doc("Farther end of its interval, as a share.")]
     smallest_detectable: Annotated[float | None, doc("As in a verdict.")]
     verdict: Annotated[Word, doc("docs/verdicts.md.")]
 
@@ -139,13 +139,13 @@ class VerdictRules(Record, frozen=True, kw_only=True):
         dict[str, dict[str, dict[str, float]]], doc("By backend, load and metric: what --aa found.")
     ]
     same_within: Annotated[float, doc("Margin of same, as a share.")]
-    much: Annotated[float, doc("Share beyond which a rank line says >>.")]
-    apart: Annotated[bool, doc("Measured in different sessions.")]
+    large_difference: Annotated[float, doc("Share beyond which a rank line says >>.")]
+    separate_sessions: Annotated[bool, doc("Measured in different sessions.")]
     forced: Annotated[bool, doc("What is unequal is overlooked.")]
     looks: Annotated[
         tuple[int, ...], doc("Repeats after which verdicts may be decided; empty: after all.")
     ] = ()
-    looked: Annotated[int, doc("Repeats at the last look that was taken.")] = 0
+    last_look: Annotated[int, doc("Repeats at the last look that was taken.")] = 0
     between_repeats: Annotated[dict[str, str], doc("By backend: restart, reset or keep.")] = msgspec.field(
         default_factory=dict
     )

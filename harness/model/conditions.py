@@ -11,8 +11,8 @@ from harness.model.record import Record, doc
 class CacheState(Record, frozen=True, kw_only=True):
     """State asked of the prefix cache, and whether it held."""
 
-    wanted: Annotated[str, doc("cold, warm, primed or any.")]
-    means: Annotated[str | None, doc("How it was prepared.")]
+    requested: Annotated[str, doc("cold, warm, primed or any.")]
+    description: Annotated[str | None, doc("How it was prepared.")]
     holds: Annotated[bool | None, doc("Null: the engine's counts cannot tell.")]
     measured: Annotated[str, doc("What they say.")]
     limit: Annotated[str, doc("What they should say.")]
@@ -60,7 +60,7 @@ class Conditions(Record, frozen=True, kw_only=True):
     thinking: Annotated[Thinking | None, doc("Asked for, and seen.")] = None
     # A dialect may send any JSON.
     sent_fields: Annotated[dict[str, Any] | None, doc("Of every request, in the engine's words.")] = None
-    unsaid: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
+    unsupported: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
         default_factory=dict
     )
     engine_values: Annotated[

@@ -81,7 +81,7 @@ class Slo(Record, frozen=True, kw_only=True):
     limits: Annotated[tuple[Limit, ...], doc("Of [slo].")]
     met: Annotated[bool, doc("All of them.")]
     good: Annotated[int, doc("Requests inside all limits.")]
-    of: Annotated[int, doc("Measured requests.")]
+    requests: Annotated[int, doc("Measured requests.")]
     attainment: Annotated[float, doc("Good requests among the measured ones, 0 to 1.")]
     good_token_share: Annotated[
         float | UnsetType | None, doc("Output tokens of good requests, 0 to 1; null: not counted.")

@@ -162,7 +162,7 @@ class Price(Record, frozen=True, kw_only=True):
 
     per_hour: Annotated[Number, doc("In the currency.")]
     currency: Annotated[str, doc("As given.")]
-    of: Annotated[str, doc("The machine, or which GPUs.")]
+    covers: Annotated[str, doc("The machine, or which GPUs.")]
     source: Annotated[str, doc("Where the price is from.")]
 
 
@@ -214,7 +214,7 @@ class SourceHealth(Record, frozen=True, kw_only=True):
 class TelemetryHealth(Record, frozen=True, kw_only=True):
     """What was sampled, at what cost, and what could not be."""
 
-    wanted: Annotated[bool, doc("Whether anything was to be sampled.")]
+    requested: Annotated[bool, doc("Whether anything was to be sampled.")]
     problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]
     sources: Annotated[dict[str, SourceHealth], doc("By name.")]
     sampler: Annotated[dict[str, Number] | UnsetType, doc("Its own cpu_s, wall_s and peak_rss_bytes.")] = (

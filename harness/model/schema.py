@@ -16,28 +16,28 @@ from harness.model.record import Record
 from harness.model.summary import Summary
 from harness.model.workload import WorkloadCards
 
+RUN_FORMAT = 2  # of the documents of a run folder; harness.store.migration reads older ones
 FOLDER = Path(__file__).parent.parent / "store"
 
 
 class Document(NamedTuple):
     kind: type[Record]
     title: str
-    stored: bool = True  # in a file, with the version of its format
+    version: int | None  # of its format; None: in no file
 
 
 DOCUMENTS = {
-    "cell": Document(CellFacts, "cell.json of a run"),
-    "doctor": Document(DoctorResult, "doctor.json, which `bench doctor` stores and prints"),
-    "dry-run": Document(DryRun, "What `bench run --dry-run --json` prints", stored=False),
-    "history": Document(HistoryEntry, "A line of history/runs.jsonl"),
-    "manifest": Document(Manifest, "manifest.json of a run"),
-    "plan": Document(Plan, "plan.json of a run"),
-    "probe": Document(Probed, "probe.json of a run"),
-    "summary": Document(Summary, "summary.json of a run"),
-    "workload": Document(WorkloadCards, "workload.json of a run"),
+    "cell": Document(CellFacts, "cell.json of a run", RUN_FORMAT),
+    "doctor": Document(DoctorResult, "doctor.json, which `bench doctor` stores and prints", 1),
+    "dry-run": Document(DryRun, "What `bench run --dry-run --json` prints", None),
+    "history": Document(HistoryEntry, "A line of history/runs.jsonl", 1),
+    "manifest": Document(Manifest, "manifest.json of a run", RUN_FORMAT),
+    "plan": Document(Plan, "plan.json of a run", RUN_FORMAT),
+    "probe": Document(Probed, "probe.json of a run", RUN_FORMAT),
+    "summary": Document(Summary, "summary.json of a run", RUN_FORMAT),
+    "workload": Document(WorkloadCards, "workload.json of a run", RUN_FORMAT),
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_VERSION = {"const": 1, "description": "Of the format."}
 
 
 def schema(kind: str) -> dict[str, Any]:  # JSON for others
@@ -47,8 +47,9 @@ def schema(kind: str) -> dict[str, Any]:  # JSON for others
     root = _plain(components.pop(made["$ref"].rpartition("/")[2]))
     defs = {name: _plain(part) for name, part in sorted(components.items())}
     document_schema = {"$schema": _DIALECT, **root, "title": document.title, "$defs": defs}
-    if document.stored:
-        document_schema["properties"] = {"schema": _VERSION, **document_schema["properties"]}
+    if document.version is not None:
+        version = {"const": document.version, "description": "Of the format."}
+        document_schema["properties"] = {"schema": version, **document_schema["properties"]}
         document_schema["required"] = ["schema", *document_schema["required"]]
     return document_schema
 

@@ -39,7 +39,7 @@ class ModelName(Record, frozen=True, kw_only=True):
 
 
 class Summary(Record, frozen=True, kw_only=True):
-    """Times in ms, unless the name says otherwise; null is not known, and `nulls` of the cell says why.
+    """Times in ms, unless the name says otherwise; null: not known, see `null_reasons` of the cell.
 
     docs/metrics.md defines the figures.
     """

@@ -195,7 +195,7 @@ def _limits(summary: Summary) -> Iterator[Note]:
 
 def _price(summary: Summary) -> Iterator[Note]:
     for price in dict.fromkeys(cell.cost.price for cell in summary.cells if cell.cost):
-        what = f"{price.per_hour:g} per hour for {price.of} ({price.source})"
+        what = f"{price.per_hour:g} per hour for {price.covers} ({price.source})"
         yield Note("note", plain(f"cost in {price.currency}: {what}"))
 
 

@@ -121,7 +121,7 @@ def noise_lines(summary: Summary) -> Iterator[str]:
     """Of backends measured against themselves: what equal engines differ by, and what could be found."""
     for noise in summary.noise:
         apart, detectable = (
-            f"{100 * (share or 0):.1f} %" for share in (noise.apart, noise.smallest_detectable)
+            f"{100 * (share or 0):.1f} %" for share in (noise.difference, noise.smallest_detectable)
         )
         what = f"{noise.load.label} {measure(noise.metric).name}: {noise.backend}"
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")

@@ -54,7 +54,7 @@ class Row:
         if not self.usable:
             return "withheld, the measurement is INVALID"
         whole = path.partition(".")[0]
-        reasons = (cell.nulls for cell in self.usable)
+        reasons = (cell.null_reasons for cell in self.usable)
         return next(
             (reason for nulls in reasons if (reason := nulls.get(path) or nulls.get(whole))), "not reported"
         )

@@ -19,18 +19,18 @@ from harness.run.job import bodies, promised
 from harness.run.prepare import Prepared
 from harness.workload.prompts.workload import Workload
 
-Means = Literal["none", "off", "reset", "restart", "salt"]
+Method = Literal["none", "off", "reset", "restart", "salt"]
 
 _PRIMING = 4  # requests in flight while a cache is filled
 
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """`means` is how it was emptied; `primed` requests filled it again, as far as `wanted` says."""
+    """`method` is how it was emptied; `primed` requests filled it again, as far as `requested` says."""
 
-    wanted: str
-    means: Means
-    how: str
+    requested: str
+    method: Method
+    description: str
     salt: str = ""  # sent with every request of the cell; "": none
     primed: int = 0
 
@@ -38,10 +38,10 @@ class CacheState:
     def preparation(self) -> CachePreparation:
         """What cell.json keeps of it."""
         return CachePreparation(
-            wanted=self.wanted,
-            means=self.means,
-            reset=self.means == "reset",
-            how=self.how,
+            requested=self.requested,
+            method=self.method,
+            reset=self.method == "reset",
+            description=self.description,
             salted=bool(self.salt),
             primed=self.primed,
         )
@@ -53,29 +53,29 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
     Emptied by the engine's own reset; where that fails, by the restart just before this cell or by a salt
     that sets the cell's prefixes apart. Raises SetupError where a request that is to fill the cache fails.
     """
-    wanted = prepared.scenario.cache.state
-    if wanted == "any":
-        return CacheState(wanted, "none", "not asked for")
-    state = _emptied(wanted, engine)
-    if wanted == "cold":
+    requested = prepared.scenario.cache.state
+    if requested == "any":
+        return CacheState(requested, "none", "not asked for")
+    state = _emptied(requested, engine)
+    if requested == "cold":
         return state
     chosen = (
-        first_of_each_prefix(workload.requested) if wanted == "warm" else _first_turns(workload.requested)
+        first_of_each_prefix(workload.requested) if requested == "warm" else _first_turns(workload.requested)
     )
     return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
 
 
-def _emptied(wanted: str, engine: EngineSession) -> CacheState:
+def _emptied(requested: str, engine: EngineSession) -> CacheState:
     if engine.definition.prefix_cache.enabled is False:
-        return CacheState(wanted, "off", "this backend runs without a prefix cache")
+        return CacheState(requested, "off", "this backend runs without a prefix cache")
     reset = engine.reset_prefix_cache()
     if reset.done:
-        return CacheState(wanted, "reset", reset.how)
+        return CacheState(requested, "reset", reset.how)
     if engine.fresh:
-        return CacheState(wanted, "restart", f"{reset.how}; this engine was started for this cell")
+        return CacheState(requested, "restart", f"{reset.how}; this engine was started for this cell")
     if engine.definition.dialect.cache_salt:
-        return CacheState(wanted, "salt", f"{reset.how}; a salt of its own", secrets.token_hex(8))
-    return CacheState(wanted, "none", reset.how)
+        return CacheState(requested, "salt", f"{reset.how}; a salt of its own", secrets.token_hex(8))
+    return CacheState(requested, "none", reset.how)
 
 
 def _first_turns(requested: RequestTable) -> Iterator[int]:

@@ -185,7 +185,7 @@ class Run(Stored):
                 label = self.prepared.labels[block.backend]
                 self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
             summary, facts = self._measure(cell, workload, engine)
-            while not self.interrupted and facts.cache.means != "restart" and self.again(summary):
+            while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took[cell] = time.monotonic() - began_s
             if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each

@@ -171,7 +171,7 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
         ),
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),
         tools=workload.tools,
-        unsaid=unsaid(definition, request, constraints, tools=workload.tools),
+        unsupported=unsaid(definition, request, constraints, tools=workload.tools),
     )
 
 

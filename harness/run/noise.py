@@ -72,7 +72,7 @@ def store(floors: Mapping[str, Iterable[Noise]]) -> None:
         kept = dict(stored(name))
         for entry in entries:
             load = entry.load.label
-            kept[load] = {**kept.get(load, {}), entry.metric: entry.outer}
+            kept[load] = {**kept.get(load, {}), entry.metric: entry.difference_upper}
         content[name] = kept
     target = path()
     try:

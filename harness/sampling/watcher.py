@@ -38,7 +38,7 @@ class Watcher:
         self._watch = watch
         self._folder = Path()
         problem = "sampling is off: --sample-hz 0" if watch is None else "the sampler did not start"
-        self.sampled = Sampled(wanted=watch is not None, problem=problem, sources={})
+        self.sampled = Sampled(requested=watch is not None, problem=problem, sources={})
         self._began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ def _sampled(sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int
         since = fields.pop("failing_since_ns")
         failing_since_s = None if since is None or t0_ns is None else (since - t0_ns) / 1e9
         samples[name] = SampledSource(**fields, failing_since_s=failing_since_s)
-    return Sampled(wanted=True, problem=problem, sources=samples)
+    return Sampled(requested=True, problem=problem, sources=samples)
 
 
 def read_spill(folder: Path, t0_ns: int) -> Telemetry:

@@ -34,13 +34,12 @@ from harness.model import (
     as_json,
     from_json,
 )
+from harness.model.schema import RUN_FORMAT
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
-from harness.store import atomic, columns, parquet, samples, seal
+from harness.store import atomic, columns, migration, parquet, samples, seal
 from harness.untrusted import read_document
-
-SCHEMA = 1
 
 T = TypeVar("T")
 
@@ -91,7 +90,7 @@ class RunFolder:
                 shutil.rmtree(place, ignore_errors=True)
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        self._put(name, atomic.json_bytes({"schema": SCHEMA, **value}))
+        self._put(name, atomic.json_bytes({"schema": RUN_FORMAT, **value}))
 
     def _put(self, name: str, data: bytes, beside: Mapping[str, str] | None = None) -> None:
         """`beside`: the sha256 of files that were written for this one."""
@@ -114,10 +113,11 @@ class RunFolder:
             ) from None
         except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
-        if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-            version = value.get("schema") if isinstance(value, dict) else None
+        version = value.get("schema") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or version not in range(1, RUN_FORMAT + 1):
             raise SpecError(
-                f"schema {version!r} is not {SCHEMA}, the one this version reads", where=str(path)
+                f"schema {version!r}; this version reads schemas 1 to {RUN_FORMAT}",
+                where=str(path),
             )
         return value
 
@@ -151,7 +151,7 @@ class RunFolder:
 
     def _read_as(self, name: str, kind: type[T], hint: str | None = None) -> T:
         """Of any origin: SpecError for one that is not of this type."""
-        document = self.read_json(name)
+        document = migration.upgraded(self.read_json(name), kind)
         try:
             return from_json(document, kind)
         except ValueError as error:
@@ -233,7 +233,7 @@ class RunFolder:
         written = {
             f"cells/{facts.cell}/{path.name}": seal.sha256_of_file(path) for path in folder.glob("*.parquet")
         }
-        document = {"schema": SCHEMA, **as_json(facts)}
+        document = {"schema": RUN_FORMAT, **as_json(facts)}
         self._put(f"cells/{facts.cell}/cell.json", atomic.json_bytes(document), written)
 
     def set_aside(self, cell: str) -> str:

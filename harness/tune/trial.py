@@ -119,7 +119,7 @@ class Trials:
             codes = ", ".join(reason.code for reason in cell.validity.reasons)
             return None, f"INVALID: {codes}"
         value = number_at(cell, self.metric)
-        return value, "" if value is not None else cell.nulls.get(self.metric, "no figure")
+        return value, "" if value is not None else cell.null_reasons.get(self.metric, "no figure")
 
     def _keep(self, trial: Trial) -> None:
         self.done.append(trial)

@@ -19,7 +19,7 @@ def gaps(cells: Iterable[CellResult]) -> list[RunWarning]:
 
 
 def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
-    if telemetry.wanted and telemetry.problem:
+    if telemetry.requested and telemetry.problem:
         yield f"nothing was sampled to the end: {telemetry.problem}", "see docs/telemetry.md"
     for name, source in telemetry.sources.items():
         about = source.about

@@ -73,7 +73,7 @@ def _measured(planned: Sequence[CellResult]) -> tuple[list[CellResult], int]:
             if begin <= cell.repeat < look and (needed is None or (cell.label, cell.point) in needed)
         ]
         begin = look
-        needed = stand(rows_of(cells), replace(RULES, looks=LOOKS, looked=look)).needed
+        needed = stand(rows_of(cells), replace(RULES, looks=LOOKS, last_look=look)).needed
         if not needed:
             break
     return cells, begin
@@ -98,7 +98,7 @@ def study(row: Row, variation: float, times: int) -> Tally:
     for _ in range(times):
         with mock.patch("harness.compare.sequential.find", _once()):
             cells, repeats = _measured(experiment(random, row, variation, LOOKS[-1]))
-            found = find_by_looks(rows_of(cells), replace(RULES, looks=LOOKS, looked=repeats))
+            found = find_by_looks(rows_of(cells), replace(RULES, looks=LOOKS, last_look=repeats))
         wrong = {True: False, False: False}
         for one in found:
             wrong[one.primary] |= is_false(row, one)

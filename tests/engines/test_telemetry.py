@@ -76,7 +76,7 @@ def test_the_engine_is_seen_at_work_and_a_cell_has_a_limiter(summary):
         assert cell["host"]["other_cores"] is not None
         assert cell["limiter"]["code"]
         assert cell["gpu"] is None
-        assert cell["nulls"]["gpu"]
+        assert cell["null_reasons"]["gpu"]
     vllm = next(cell for cell in summary["cells"] if cell["label"] == VLLM)
     assert 0 < vllm["server"]["kv_use"]["max"] < 1
     histogram = vllm["server"]["histograms"]["ttft_ms"]

@@ -192,7 +192,7 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
         "planned": shape.requests,
         "unsent": 0,
         "interrupted": False,
-        "cache": {"wanted": "cold", "reset": True, "how": "restarted"},
+        "cache": {"requested": "cold", "reset": True, "description": "restarted"},
         "t0_unix_ns": 1_795_065_464_000_000_000,
         "t0_monotonic_ns": 1_000,
         "server_counters": None,

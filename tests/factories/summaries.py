@@ -56,7 +56,7 @@ def cell(
         "cost_per_million_output_tokens": None,
         "joules_per_output_token": None,
         "window_s": 8.6,
-        "nulls": few,
+        "null_reasons": few,
         "client": {
             "busy_share": 0.04,
             "send_lag_ms": {"p50": 0.1, "max": 0.3},

@@ -49,7 +49,7 @@ def test_cold_by_the_engines_reset(here):
     engine("one", RESET)
     summary, facts = run("one", "cold")
     for cell, fact in zip(summary["cells"], facts, strict=True):
-        assert fact["cache"]["means"] == "reset"
+        assert fact["cache"]["method"] == "reset"
         assert cell["conditions"]["cache"]["holds"]
 
 
@@ -68,7 +68,7 @@ def test_warm_holds_what_is_shared_and_primed_holds_all(here):
 def test_an_engine_without_a_reset_is_started_for_every_cell(here):
     engine("one")
     summary, facts = run("one", "cold")
-    assert [fact["cache"]["means"] for fact in facts] == ["restart", "restart"]
+    assert [fact["cache"]["method"] for fact in facts] == ["restart", "restart"]
     assert len({fact["engine_log"] for fact in facts}) == 2
     assert all(cell["conditions"]["cache"]["holds"] for cell in summary["cells"])
     manifest = json.loads(next(Path("results").glob("*/manifest.json")).read_text())
@@ -81,7 +81,7 @@ def test_a_server_that_cannot_be_restarted_is_salted(here):
     engine("salted", more=SALT)
     with running(ttft_ms=5, gap_ms=1) as server:
         summary, facts = run(f"salted={server.url}", "cold")
-    assert [(fact["cache"]["means"], fact["cache"]["salted"]) for fact in facts] == [("salt", True)] * 2
+    assert [(fact["cache"]["method"], fact["cache"]["salted"]) for fact in facts] == [("salt", True)] * 2
     assert summary["cells"][0]["workload_sha256"]
 
 

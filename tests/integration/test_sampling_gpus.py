@@ -196,7 +196,7 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
     assert cost["price"] == {
         "per_hour": 3.6,
         "currency": "EUR",
-        "of": "1 × Stub GPU 0",
+        "covers": "1 × Stub GPU 0",
         "source": "--price-per-gpu-hour",
     }
     assert cell["cost_per_million_output_tokens"] == pytest.approx(

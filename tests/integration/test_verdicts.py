@@ -57,12 +57,12 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     assert {cell["label"] for cell in result["cells"]} == {"calm#a", "calm#b"}
     assert {one["verdict"] for one in result["comparison"]} <= {"same", "not enough runs"}
     (found,) = [one for one in result["noise"] if one["metric"] == PRIMARY]
-    assert 0 <= found["apart"] < 0.05 < 0.5
+    assert 0 <= found["difference"] < 0.05 < 0.5
     assert found["smallest_detectable"] > 0.02
     assert "calm differs from itself by" in done.stdout
     kept = json.loads(Path("cache", "noise.json").read_text())
     ((key, floors),) = kept.items()
-    assert floors["c4"][PRIMARY] == found["outer"] > found["apart"]
+    assert floors["c4"][PRIMARY] == found["difference_upper"] > found["difference"]
     planned = ("--backends", "calm,slow", "--repeats", "5", "--dry-run", "--json")
     described = json.loads(bench("run", *SMALL, *planned).stdout)
     assert len(described["cells"]) == 10

@@ -172,7 +172,7 @@ def _number(cell: CellResult, path: str) -> str:
     value = number_at(cell, path)
     if value is not None:
         return number(value)
-    reason = cell.nulls.get(path)
+    reason = cell.null_reasons.get(path)
     return f"{NOT_KNOWN} ({plain(reason)})" if reason else NOT_KNOWN
 
 

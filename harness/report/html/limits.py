@@ -64,4 +64,4 @@ def _bound(cell: CellResult, limit: Limit) -> str:
     value = number_at(cell, path)
     if value is not None:
         return number(value)
-    return plain(cell.nulls.get(path) or NOT_KNOWN)
+    return plain(cell.null_reasons.get(path) or NOT_KNOWN)

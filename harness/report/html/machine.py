@@ -114,7 +114,7 @@ def _limiter(cell: CellResult) -> str:
     limiter = cell.limiter
     if limiter:
         return plain(limiter.sentence)
-    return f"{NOT_KNOWN} ({plain(cell.nulls.get('limiter') or 'not reported')})"
+    return f"{NOT_KNOWN} ({plain(cell.null_reasons.get('limiter') or 'not reported')})"
 
 
 def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _costs(source: Source) -> Html | None:
     if not prices:
         return None
     price = prices[0]
-    said = f"{number(price.per_hour)} {price.currency} per hour for {price.of} ({price.source}). "
+    said = f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}). "
     rows = (
         [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
     )

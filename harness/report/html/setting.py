@@ -94,7 +94,7 @@ def _cache_states(source: Source) -> Iterator[Html]:
         cache = cell.conditions.cache
         if cache:
             holds = {True: "yes", False: "no", None: "cannot be told"}[cache.holds]
-            told = (cell.label, cache.wanted, cache.means, holds)
+            told = (cell.label, cache.requested, cache.description, holds)
             rows.setdefault(tuple(part or NOT_GIVEN for part in told), cache.measured)
     if rows:
         head = ["backend", "state asked", "method", "holds", "example"]

@@ -182,7 +182,7 @@ def test_hostile_text_stays_text(tmp_path):
     reason = {**dict.fromkeys(("code", "measured", "limit", "hint"), EVIL), "verdict": "SUSPECT"}
     suspect = {"verdict": "SUSPECT", "reasons": [reason]}
     cells = [
-        changed(cell, validity=suspect, nulls=dict.fromkeys(cell.nulls, EVIL))
+        changed(cell, validity=suspect, null_reasons=dict.fromkeys(cell.null_reasons, EVIL))
         for cell in found.read_summary().cells
     ]
     edit_summary(

@@ -173,7 +173,7 @@ def test_the_answers_to_the_same_questions(folder):
 
 
 def test_the_state_of_the_cache_is_a_condition(folder):
-    cache = {"wanted": "cold", "means": "POST /reset", "holds": False, "measured": "hit rate 93%"}
+    cache = {"requested": "cold", "description": "POST /reset", "holds": False, "measured": "hit rate 93%"}
     with_cells(folder, conditions={"cache": cache})
     assert "coldPOST /resetnohit rate 93%" in section(folder, "conditions")
 

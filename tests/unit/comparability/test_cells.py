@@ -128,7 +128,9 @@ def test_events_of_several_tokens_decide_the_gap_alone():
 
 
 def test_what_one_engine_could_not_be_asked_decides():
-    deaf = cell("b", facts={"request": {"unsaid": {"structured.regex": "no field", "exact_output": "x"}}})
+    deaf = cell(
+        "b", facts={"request": {"unsupported": {"structured.regex": "no field", "exact_output": "x"}}}
+    )
     (entry,) = unequal([cell("a"), deaf])
     assert (entry.code, entry.labels, entry.matters) == ("unsaid-structured.regex", ("b",), True)
     assert unequal([deaf, changed(deaf, label="c")]) == ()
@@ -198,11 +200,11 @@ def test_cells_measured_before_conditions_were_kept_are_taken():
     ],
 )
 def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, holds):
-    facts = recorded.facts(cache={"wanted": wanted}, workload__shared_share=0.9)
+    facts = recorded.facts(cache={"requested": wanted}, workload__shared_share=0.9)
     records = recorded.records(*rows())
     assert verify(records.requests, facts, hit_rate).holds is holds
 
 
 def test_a_cache_that_is_off_is_cold():
-    facts = recorded.facts(cache={"wanted": "cold"}, prefix_cache=False)
+    facts = recorded.facts(cache={"requested": "cold"}, prefix_cache=False)
     assert verify(recorded.records(*rows()).requests, facts, None).holds

@@ -223,7 +223,7 @@ def test_an_old_schema_has_a_clear_word(stored, tmp_path, capsys):
         content = copy.deepcopy(RunFolder(stored[0]).read_json(name))
         Path(made.path, name).write_text(json.dumps({**content, "schema": 0}))
     assert command(stored[0], made.path) == ExitCode.USAGE
-    assert "schema 0 is not 1, the one this version reads" in capsys.readouterr().err
+    assert "schema 0; this version reads schemas 1 to 2" in capsys.readouterr().err
 
 
 def load(value):
@@ -274,7 +274,7 @@ def gone(document):
                 *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
                 cells("vllm", 100, load=load(8)),
                 [
-                    changed(one, output_tokens_per_s=None, nulls={"output_tokens_per_s": "no counts"})
+                    changed(one, output_tokens_per_s=None, null_reasons={"output_tokens_per_s": "no counts"})
                     for one in cells("tgi", 100, load=load(8))
                 ],
             ),

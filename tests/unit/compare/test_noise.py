@@ -23,7 +23,7 @@ def found():
 def test_only_a_backend_with_itself_is_noise():
     (one,) = found()
     assert (one.backend, one.metric, one.verdict) == ("vllm", METRIC, "same")
-    assert one.apart == pytest.approx(0.01, abs=1e-4)
+    assert one.difference == pytest.approx(0.01, abs=1e-4)
     assert one.smallest_detectable > 0.02
     assert compare([*cells("vllm", 101), *cells("tgi", 100)], RULES).noise == ()
 
@@ -31,8 +31,8 @@ def test_only_a_backend_with_itself_is_noise():
 def test_the_floor_is_the_outer_end_of_the_interval():
     (one,) = found()
     low, _, high = one.ratio
-    assert one.outer == pytest.approx(max(high, 1 / low) - 1)
-    assert one.outer > one.apart
+    assert one.difference_upper == pytest.approx(max(high, 1 / low) - 1)
+    assert one.difference_upper > one.difference
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def key(*, host=HOST, version="0.1", **options):
 def test_floors_are_kept_by_their_key(cache):
     assert noise.stored("one") == {}
     noise.store({"one": found()})
-    assert noise.stored("one")["c4"][METRIC] == pytest.approx(found()[0].outer)
-    noise.store({"two": found(), "one": [changed(found()[0], metric="e2e_ms.p50", outer=0.5)]})
+    assert noise.stored("one")["c4"][METRIC] == pytest.approx(found()[0].difference_upper)
+    noise.store({"two": found(), "one": [changed(found()[0], metric="e2e_ms.p50", difference_upper=0.5)]})
     assert set(noise.stored("one")["c4"]) == {METRIC, "e2e_ms.p50"}
     assert METRIC in noise.stored("two")["c4"]
     assert noise.stored("three") == {}

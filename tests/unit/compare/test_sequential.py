@@ -39,7 +39,7 @@ WILD = (6.0, -5.0, 4.0, -6.0, 5.0, -4.0, 6.0, -5.0, 4.0, -6.0)
 
 def after(repeats, *series, rules=RULES):
     found = [one for label in series for one in label if one.repeat < repeats]
-    return rows_of(found, {}), replace(rules, looked=repeats)
+    return rows_of(found, {}), replace(rules, last_look=repeats)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_between_two_looks_nothing_is_decided():
     a, b = cells("a", 100, WILD), cells("b", 104, CALM)
     rows = after(6, a, b)[0]
     at_five = find_by_looks(*after(5, a, b))
-    assert find_by_looks(rows, replace(RULES, looked=5)) == at_five
+    assert find_by_looks(rows, replace(RULES, last_look=5)) == at_five
     assert at_five[0].runs == (5, 5)
 
 
@@ -142,7 +142,7 @@ def test_a_percentile_that_runs_are_too_short_for_may_come_with_more():
     both = [*cells("a", 100, CALM[:3]), *cells("b", 100, CALM[:3])]
     both = [changed(one, ttft_ms={"p99": None}) for one in both]
     rows = rows_of(both, {one.cell: {"ttft_ms": np.full(30, 100.0)} for one in both})
-    assert len(stand(rows, replace(rules, looked=3)).undecided) == 1
+    assert len(stand(rows, replace(rules, last_look=3)).undecided) == 1
 
 
 def test_refused_pairs_keep_no_run_going_and_are_told():
@@ -154,7 +154,7 @@ def test_refused_pairs_keep_no_run_going_and_are_told():
 
 def test_a_summary_has_the_words_of_its_looks_and_says_at_which_level():
     a, b = cells("a", 100, CALM[:4]), cells("b", 150, CALM[:4])
-    found = compare([*a, *b], replace(RULES, looked=4))
+    found = compare([*a, *b], replace(RULES, last_look=4))
     assert found.comparison[0].runs == (3, 3)
     assert found.verdict_rules.look_alpha == pytest.approx(0.01)
     assert found.verdict_rules.looks == (3, 4, 5, 7, 10)

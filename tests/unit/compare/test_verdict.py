@@ -130,7 +130,10 @@ def test_a_null_percentile_says_why():
     reason = "16 samples; p90 needs 29"
     rules = Rules(primary="ttft_ms.p90", metrics=("ttft_ms.p90",))
     a, b = (
-        [changed(made, ttft_ms={"p90": None}, nulls={"ttft_ms.p90": reason}) for made in cells(label, 1)]
+        [
+            changed(made, ttft_ms={"p90": None}, null_reasons={"ttft_ms.p90": reason})
+            for made in cells(label, 1)
+        ]
         for label in "ab"
     )
     one = judged(a, b, rules)
@@ -244,7 +247,7 @@ def test_a_percentile_that_failures_made_infinite_is_a_failure_in_it():
     reason = "3 of 400 requests never got there"
     a, b = ([changed(made, ttft_ms={"p50": 1, "p99": made.ttft_ms.p50}) for made in cells(*given)]
             for given in (("a", 80), ("b", 100)))  # fmt: skip
-    a[2] = changed(a[2], ttft_ms={"p50": 1, "p99": None}, nulls={"ttft_ms.p99": reason})
+    a[2] = changed(a[2], ttft_ms={"p50": 1, "p99": None}, null_reasons={"ttft_ms.p99": reason})
     found = compare([*a, *b], rules).comparison
     assert [(one.verdict, one.failed) for one in found] == [
         ("not comparable", (1, 0)),

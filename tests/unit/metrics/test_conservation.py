@@ -208,7 +208,7 @@ def test_a_cell_tells_its_laws_and_what_was_in_flight():
     assert made.in_flight_mean == made.effective_concurrency == pytest.approx(8)
     assert made.time_in_system_ms_mean == 100
     assert made.offered_per_s is None
-    assert "offered_per_s" in made.nulls
+    assert "offered_per_s" in made.null_reasons
     assert {one.holds for one in made.conservation} == {True, None}
     lost = summarise_cell(closed_loop(), facts(load=CLOSED, planned=40), None)
     assert "does-not-add-up" in {one.code for one in lost.validity.reasons}

@@ -26,7 +26,7 @@ def of(slo, window=WINDOW):
 
 def test_a_failed_request_is_never_good():
     made, rate = of({"ttft_ms": {"max": 1e6}})
-    assert (made.good, made.of, made.attainment) == (3, 4, 0.75)
+    assert (made.good, made.requests, made.attainment) == (3, 4, 0.75)
     assert not made.met
     assert rate == pytest.approx(3.0)
 
@@ -59,7 +59,7 @@ def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
     requests = MADE.copy()
     requests["phase"][0] = Phase.WARMUP
     made = goodput(requests, {"ttft_ms": {"p50": 25}}, WINDOW, np.array([1.0, 1.0, 1.0, 0.0]))
-    assert (made.slo.good, made.slo.of) == (1, 3)
+    assert (made.slo.good, made.slo.requests) == (1, 3)
     assert made.requests_per_s == 2.0
 
 
@@ -69,7 +69,7 @@ def test_without_limits_or_counts_nothing_is_said():
     assert goodput(silent, {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(1)) == (None, None, None)
     cell = summarise_cell(records({"intended": 0, "texts": [10, 20]}), facts(), None)
     assert cell.goodput_requests_per_s is None
-    assert cell.nulls["goodput_requests_per_s"] == "the scenario sets no limits ([slo])"
+    assert cell.null_reasons["goodput_requests_per_s"] == "the scenario sets no limits ([slo])"
     limited = summarise_cell(
         records({"intended": 0, "texts": [10, 20]}), facts(slo={"ttft_ms": {"p50": 50.0}}), None
     )

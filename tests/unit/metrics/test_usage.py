@@ -106,7 +106,7 @@ def test_a_price_is_of_the_gpus_that_were_used_or_not_known():
     devices = [{"index": i, "name": n} for i, n in enumerate(names)]
     gpu = documents.made(Gpu, devices=devices, engine_gpus=[0, 1])
     priced, _ = cost.price(prices(gpu_per_hour={"A": 2.0}), gpu)
-    assert priced == Price(per_hour=4.0, currency="USD", of="2 × A", source="list")
+    assert priced == Price(per_hour=4.0, currency="USD", covers="2 × A", source="list")
     assert cost.price(prices(gpu_per_hour={"*": 1.0}), gpu)[0].per_hour == 2.0
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), gpu) == (None, "no price for A; there is one for B")
     assert cost.price(prices(gpu_per_hour={"B": 1.0}), None)[0] is None
@@ -286,7 +286,7 @@ def test_a_cell_without_samples_says_why_in_every_place():
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(), None)
     for key in ("gpu", "host", "energy", "cost", "limiter", "joules_per_output_token"):
         assert getattr(made, key) is None
-        assert made.nulls[key], key
+        assert made.null_reasons[key], key
 
 
 def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():

@@ -29,7 +29,7 @@ EVERYTHING_WRONG = summary(
         engine_version=None,
         simulated=True,
         prefix_cache_hit_rate=None,
-        nulls={"prefix_cache_hit_rate": "neither usage nor counters report it"},
+        null_reasons={"prefix_cache_hit_rate": "neither usage nor counters report it"},
         validity=verdict("SUSPECT", "loop-lag", "p99 7.1 ms", "5 ms", "leave the client a core of its own"),
         requests={
             "planned": 32,
@@ -177,7 +177,7 @@ def test_foreign_text_cannot_reach_the_terminal_or_open_markdown():
             engine_version=evil,
             title=evil,
             track=evil,
-            nulls={"prefix_cache_hit_rate": evil},
+            null_reasons={"prefix_cache_hit_rate": evil},
             prefix_cache_hit_rate=None,
             validity=verdict("SUSPECT", evil, evil, evil, evil),
         ),

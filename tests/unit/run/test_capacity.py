@@ -147,7 +147,7 @@ def cell(
         load={"kind": kind, "value": value},
         repeat=repeat,
         validity=Validity.of(reasons),
-        slo={"limits": [limit], "attainment": within, "of": of},
+        slo={"limits": [limit], "attainment": within, "requests": of},
         requests_per_s=value if served is None else served,
         backlog={**QUEUE, **queue} if kind == "rate" else None,
         probe={"seconds": 30.0, "answers": 124},

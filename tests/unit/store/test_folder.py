@@ -14,6 +14,7 @@ import pytest
 
 from harness.errors import DamagedError, SetupError, SpecError
 from harness.model import as_json
+from harness.model.schema import RUN_FORMAT
 from harness.records.layout import Outcome
 from harness.records.series import Samples, Telemetry
 from harness.store import RunFolder, atomic, columns, open_run, parquet, samples, seal
@@ -158,7 +159,13 @@ def test_what_is_not_finite_is_null(folder):
     folder.write_json(
         "x.json", {"a": float("nan"), "b": np.float64("inf"), "c": np.int64(3), "d": (1, np.arange(2))}
     )
-    assert folder.read_json("x.json") == {"schema": 1, "a": None, "b": None, "c": 3, "d": [1, [0, 1]]}
+    assert folder.read_json("x.json") == {
+        "schema": RUN_FORMAT,
+        "a": None,
+        "b": None,
+        "c": 3,
+        "d": [1, [0, 1]],
+    }
 
 
 def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
@@ -212,7 +219,7 @@ def test_folders_that_are_not_runs(tmp_path, folder):
     with pytest.raises(SpecError, match="cannot be read"):
         folder.read_json("manifest.json")
     (folder.path / "manifest.json").write_text(json.dumps({"schema": 99}))
-    with pytest.raises(SpecError, match="schema 99 is not 1"):
+    with pytest.raises(SpecError, match="schema 99; this version reads schemas 1 to 2"):
         folder.read_json("manifest.json")
 
 
@@ -265,7 +272,7 @@ def test_the_summary_is_recomputed_from_the_folder_alone(folder):
     assert (summary.state, summary.simulated) == ("complete", True)
     assert cell.ttft_ms.p50 == 3
     assert cell.ttft_ms.p99 is None
-    assert cell.nulls["ttft_ms.p99"] == "40 samples; p99 needs 299"
+    assert cell.null_reasons["ttft_ms.p99"] == "40 samples; p99 needs 299"
     assert cell.tpot_ms.p90 == 2
     assert cell.e2e_ms.mean == 7
     assert cell.prefix_cache_hit_rate == 0.5

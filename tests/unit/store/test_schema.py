@@ -11,9 +11,11 @@ from jsonschema import Draft202012Validator
 from harness.cli.main import main
 from harness.compare.history import entries
 from harness.errors import ExitCode
+from harness.model import CellFacts, Plan
 from harness.model.schema import DOCUMENTS
 from harness.store import RunFolder
 from harness.store.history import append_history
+from harness.store.migration import upgraded
 from tests.factories.runs import TWO, Shape, make_run
 from tests.schemas import fault, schema
 
@@ -62,11 +64,11 @@ def test_every_key_that_is_written_is_described(summary):
 def test_published_runs_keep_to_it(path):
     run = RunFolder(path.parent)
     assert set(undescribed(run.read_json("manifest.json"), schema("manifest"))) == set()
-    plan = run.read_json("plan.json")
+    plan = upgraded(run.read_json("plan.json"), Plan)
     assert fault(plan, "plan") is None
     assert set(undescribed(plan, schema("plan"))) == set()
     for cell in run.read_summary().cells:
-        facts = run.read_json(f"cells/{cell.cell}/cell.json")
+        facts = upgraded(run.read_json(f"cells/{cell.cell}/cell.json"), CellFacts)
         assert set(undescribed(facts, schema("cell"))) == set()
 
 

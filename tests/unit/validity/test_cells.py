@@ -120,7 +120,7 @@ def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
 )
 def test_fewer_hits_than_a_cache_in_the_declared_state_gives(wanted, hit_rate, found):
     """Half of each prompt is shared; whole blocks are reused, so four fifths of what could be are enough."""
-    assert codes(hit_rate=hit_rate, cache={"wanted": wanted}, workload__shared_share=0.5)[1] == found
+    assert codes(hit_rate=hit_rate, cache={"requested": wanted}, workload__shared_share=0.5)[1] == found
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_resent_requests_are_counted():
     made.requests["attempts"] = UNKNOWN
     old = summarise_cell(made, facts(), None)
     assert old.requests.resent is None
-    assert "requests.resent" in old.nulls
+    assert "requests.resent" in old.null_reasons

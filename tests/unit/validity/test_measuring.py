@@ -47,7 +47,7 @@ def test_connecting_is_not_idle_and_an_open_loop_has_no_slots():
     assert "slot-idle" not in reasons(made)
     summary = summarise_cell(loop(12, 88), facts(load={"kind": "rate", "value": 10.0}), None)
     assert summary.slot_idle_ms is summary.slot_idle_share is None
-    assert summary.nulls["slot_idle_share"] == "an open loop has no slots"
+    assert summary.null_reasons["slot_idle_share"] == "an open loop has no slots"
 
 
 def test_a_thousand_streams_are_not_invalid_for_a_late_send_alone():

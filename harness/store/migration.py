@@ -1,0 +1,50 @@
+"""Documents of a run folder in older formats, read with today's names; the files stay as they are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.model import CellFacts, Summary
+from harness.model.schema import RUN_FORMAT
+
+# By place in a document of format 1, `*` for every item of a list: keys there, and what they are called now.
+RENAMED: Mapping[type, Mapping[str, Mapping[str, str]]] = {
+    CellFacts: {
+        "request": {"unsaid": "unsupported"},
+        "cache": {"wanted": "requested", "means": "method", "how": "description"},
+        "telemetry": {"wanted": "requested"},
+    },
+    Summary: {
+        "cells.*": {"nulls": "null_reasons"},
+        "cells.*.conditions": {"unsaid": "unsupported"},
+        "cells.*.conditions.cache": {"wanted": "requested", "means": "description"},
+        "cells.*.cost.price": {"of": "covers"},
+        "cells.*.slo": {"of": "requests"},
+        "cells.*.telemetry": {"wanted": "requested"},
+        "noise.*": {"apart": "difference", "outer": "difference_upper"},
+        "verdict_rules": {
+            "much": "large_difference",
+            "apart": "separate_sessions",
+            "looked": "last_look",
+        },
+    },
+}
+
+
+def upgraded(document: dict[str, Any], kind: type) -> dict[str, Any]:  # JSON, before it is checked
+    """In today's format. What is not of the shape that `kind` says is left for its check to find."""
+    if document["schema"] == RUN_FORMAT:
+        return document
+    for place, names in RENAMED.get(kind, {}).items():
+        document = _renamed(document, place.split("."), names)
+    return {**document, "schema": RUN_FORMAT}
+
+
+def _renamed(value: Any, place: list[str], names: Mapping[str, str]) -> Any:
+    if isinstance(value, list) and place[:1] == ["*"]:
+        return [_renamed(item, place[1:], names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if not place:
+        return {names.get(key, key): item for key, item in value.items()}
+    step, *below = place
+    return {key: _renamed(item, below, names) if key == step else item for key, item in value.items()}
