@@ -234,7 +234,7 @@ def _join(asked: ClusterOptions) -> None:
     before = signal.getsignal(signal.SIGTERM)
     try:
         _init(asked)
-    except Exception as error:
+    except Exception as error:  # Ray's, of any of its layers: each becomes one error
         raise cannot_join(asked.address, error) from error
     finally:
         signal.signal(signal.SIGTERM, before)  # Ray takes it

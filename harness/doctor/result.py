@@ -7,10 +7,9 @@ from harness.doctor.verdict import MIN_STREAMS
 from harness.errors import StorageError
 from harness.host import paths
 from harness.model import DoctorResult, HostFacts, Record, as_json, from_json
+from harness.model.schema import DOCTOR_FORMAT
 from harness.store.atomic import storage_error, write_json
 from harness.untrusted import read_document
-
-SCHEMA = 1
 
 
 class _Verdict(Record, frozen=True, kw_only=True):
@@ -39,7 +38,7 @@ def path() -> Path:
 
 
 def as_stored(result: DoctorResult) -> dict[str, object]:
-    return {"schema": SCHEMA, **as_json(result)}
+    return {"schema": DOCTOR_FORMAT, **as_json(result)}
 
 
 def store(result: DoctorResult) -> None:
@@ -97,7 +96,7 @@ def _stored_verdict(host: HostFacts) -> _Verdict | None:
     except (OSError, ValueError):
         return None
     same = all(getattr(result.host, key) == getattr(host, key) for key in _IDENTITY)
-    return result.verdict if same and result.schema == SCHEMA else None
+    return result.verdict if same and result.schema == DOCTOR_FORMAT else None
 
 
 def _not_kept(error: StorageError) -> StorageError:

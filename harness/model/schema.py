@@ -17,6 +17,8 @@ from harness.model.summary import Summary
 from harness.model.workload import WorkloadCards
 
 RUN_FORMAT = 2  # of the documents of a run folder; harness.store.migration reads older ones
+HISTORY_FORMAT = 1
+DOCTOR_FORMAT = 1
 FOLDER = Path(__file__).parent.parent / "store"
 
 
@@ -28,9 +30,9 @@ class Document(NamedTuple):
 
 DOCUMENTS = {
     "cell": Document(CellFacts, "cell.json of a run", RUN_FORMAT),
-    "doctor": Document(DoctorResult, "doctor.json, which `bench doctor` stores and prints", 1),
+    "doctor": Document(DoctorResult, "doctor.json, which `bench doctor` stores and prints", DOCTOR_FORMAT),
     "dry-run": Document(DryRun, "What `bench run --dry-run --json` prints", None),
-    "history": Document(HistoryEntry, "A line of history/runs.jsonl", 1),
+    "history": Document(HistoryEntry, "A line of history/runs.jsonl", HISTORY_FORMAT),
     "manifest": Document(Manifest, "manifest.json of a run", RUN_FORMAT),
     "plan": Document(Plan, "plan.json of a run", RUN_FORMAT),
     "probe": Document(Probed, "probe.json of a run", RUN_FORMAT),

@@ -118,7 +118,7 @@ class RunFolder:
             raise SpecError(
                 f"schema {version!r}; this version reads schemas 1 to {RUN_FORMAT}",
                 where=str(path),
-                hint="a newer bench may have written it: `bench --version` tells this one's",
+                hint="another version of bench may have written it: `bench --version` tells this one's",
             )
         return value
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from harness.errors import SpecError
 from harness.model import HistoryEntry, as_json, from_json
+from harness.model.schema import HISTORY_FORMAT
 from harness.store.atomic import storage_error
 from harness.untrusted import BadDocumentError, read_document
 
-SCHEMA = 1
 _HINT = "remove the line; the others stay"
 
 
@@ -34,9 +34,11 @@ def _entry(line: str, where: str) -> HistoryEntry:
         entry = read_document(line)
     except BadDocumentError:
         raise SpecError("not a line of JSON", where=where, hint=_HINT) from None
-    if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
+    if not isinstance(entry, dict) or entry.get("schema") != HISTORY_FORMAT:
         version = entry.get("schema") if isinstance(entry, dict) else None
-        raise SpecError(f"schema {version!r} is not {SCHEMA}, the one this version reads", where=where)
+        raise SpecError(
+            f"schema {version!r} is not {HISTORY_FORMAT}, the one this version reads", where=where
+        )
     try:
         return from_json(entry, HistoryEntry)
     except ValueError as error:
@@ -46,7 +48,7 @@ def _entry(line: str, where: str) -> HistoryEntry:
 def append_history(path: Path, entries: Sequence[HistoryEntry]) -> int:
     """Lines added: a run that is there already is not added again. Raises StorageError."""
     known = {entry.run for entry in read_history(path)}
-    new = [{"schema": SCHEMA, **as_json(entry)} for entry in entries if entry.run not in known]
+    new = [{"schema": HISTORY_FORMAT, **as_json(entry)} for entry in entries if entry.run not in known]
     text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -105,7 +105,7 @@ def queue(server: Server, due_s: Floats | int, count: int, random: np.random.Gen
     # A closed loop sends its next request when any of its answers ended.
     waiting = [0.0] * due_s if isinstance(due_s, int) else None
     for number, service in enumerate(services.tolist()):
-        due = heapq.heappop(waiting) if waiting is not None else float(due_s[number])  # type: ignore[index]
+        due = heapq.heappop(waiting) if waiting is not None else float(due_s[number])  # type: ignore[index]  # an array where nothing waits
         begin = max(due, free[0])
         heapq.heapreplace(free, begin + service)
         starts[number], begins[number], ends[number] = due, begin, begin + service

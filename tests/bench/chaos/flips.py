@@ -140,7 +140,7 @@ class _Tried:
     def _judged(self, command: str, name: str, data: bytes) -> str:
         try:
             said = self._said(command, {name: data})
-        except Exception:
+        except Exception:  # whatever it is, it is the finding
             traceback.print_exc(limit=-4)
             return "tracebacks"
         if self._names(said, name):

@@ -219,7 +219,7 @@ def test_folders_that_are_not_runs(tmp_path, folder):
     with pytest.raises(SpecError, match="cannot be read"):
         folder.read_json("manifest.json")
     (folder.path / "manifest.json").write_text(json.dumps({"schema": 99}))
-    with pytest.raises(SpecError, match="schema 99; this version reads"):
+    with pytest.raises(SpecError, match="schema 99; this version reads schemas 1 to 2"):
         folder.read_json("manifest.json")
 
 

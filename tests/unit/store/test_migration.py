@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from harness.model import CellFacts, Record, Summary, as_json
+from harness.model import CellFacts, Record, Summary
 from harness.model.schema import RUN_FORMAT
 from harness.store import RunFolder
 from harness.store.migration import RENAMED, upgraded
@@ -53,7 +53,6 @@ def test_every_new_name_is_one_of_the_type_and_no_old_one_is(kind, place):
     keys = {field.encode_name for field in msgspec.structs.fields(record_at(kind, place))}
     names = RENAMED[kind][place]
     assert set(names.values()) <= keys
-
     assert not set(names) & keys
 
 
@@ -72,13 +71,6 @@ def test_a_run_that_was_written_in_format_1_reads_as_the_one_of_today(made, tmp_
     for name in ("requests", "events"):
         (old.cell_path(cell) / f"{name}.parquet").symlink_to(made.cell_path(cell) / f"{name}.parquet")
     assert old.read_cell(cell)[1] == made.read_cell(cell)[1]
-
-
-def test_what_is_written_anew_is_in_the_format_of_today(made, tmp_path):
-    old = RunFolder(tmp_path)
-    (old.path / "summary.json").write_text(
-        json.dumps(as_json(made.read_summary()) | {"schema": RUN_FORMAT}), encoding="utf-8"
-    )
     old.write_summary(old.read_summary())
     assert old.read_json("summary.json") == made.read_json("summary.json")
 
