@@ -173,6 +173,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
     add("--port", type=_integer(0), metavar="N", help="port to listen on (default: 0, a free one)")
     add("--tls-pem", metavar="FILE", help="PEM file with private key and certificate; serves https")
+    add(
+        "--keep-requests",
+        type=_integer(1),
+        metavar="N",
+        help="tell /truth of the last N requests only, for long loads (default: all)",
+    )
     add("--until-stdin-closes", action="store_true", help="exit when stdin closes")
 
 

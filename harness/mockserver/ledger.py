@@ -1,6 +1,7 @@
 """What was really written when: one record per request, and the statistics a client should find."""
 
 from array import array
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -46,21 +47,30 @@ class Record:
         return values | {"due_ns": self.due_ns.tolist(), "write_ns": self.write_ns.tolist()}
 
 
-@dataclass(slots=True)
 class Ledger:
-    records: list[Record] = field(default_factory=list)
-    blocked_writes: int = 0  # the client did not read: the kernel took less than was written
+    """Of the last `keep` requests; None: of all since the start or the last reset."""
+
+    def __init__(self, keep: int | None = None) -> None:
+        self.records: deque[Record] = deque(maxlen=keep)
+        self.dropped = 0
+        self.blocked_writes = 0  # the client did not read: the kernel took less than was written
 
     def add(self, record: Record) -> None:
+        self.dropped += len(self.records) == self.records.maxlen
         self.records.append(record)
 
     def reset(self) -> None:
         """Keeps requests that are still open: their times are still being written."""
-        self.records = [record for record in self.records if record.outcome == "open"]
-        self.blocked_writes = 0
+        self.records = deque(
+            (record for record in self.records if record.outcome == "open"), self.records.maxlen
+        )
+        self.dropped = self.blocked_writes = 0
 
     def statistics(self) -> dict[str, object]:
-        """Latencies are of complete answers only, from received; ITL is between text events, pooled."""
+        """Of the requests that are kept.
+
+        Latencies are of complete answers only, from received; ITL is between text events, pooled.
+        """
         records = self.records
         outcomes = [record.outcome for record in records]
         whole = [record for record in records if record.outcome == "complete" and record.write_ns]
@@ -74,6 +84,7 @@ class Ledger:
         return {
             "requests": len(records),
             **{outcome: outcomes.count(outcome) for outcome in OUTCOMES},
+            "dropped": self.dropped,
             "tokens": sum(record.tokens for record in records),
             "blocked_writes": self.blocked_writes,
             "ttft_ms": _summary(first - received, 1e6),

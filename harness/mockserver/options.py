@@ -33,4 +33,5 @@ class Options:
     port: int = 0
     tls_pem: str | None = None
     precise: bool = False
+    keep_requests: int | None = None  # by the ledger
     until_stdin_closes: bool = False

@@ -38,7 +38,7 @@ class Server:
         self.options = options
         self.loop = Loop(precise=options.precise)
         self.engine = Engine(options)
-        self.ledger = Ledger()
+        self.ledger = Ledger(options.keep_requests)
         self._api_key = os.environ.get(API_KEY_VARIABLE)
         self._tls = _tls_context(options.tls_pem) if options.tls_pem else None
         started_ns = time.monotonic_ns()

@@ -93,6 +93,16 @@ def test_a_stream_and_what_the_ledger_says_of_it() -> None:
     assert record["tokens"] == record["planned_tokens"] == 6
 
 
+def test_the_last_requests_are_kept_also_across_a_reset() -> None:
+    with running(ttft_ms=1, gap_ms=0, keep_requests=2) as server:
+        for _ in range(2):
+            for _ in range(3):
+                chat(server, max_tokens=1)
+            truth = settled(server, requests=2, dropped=1, complete=2)
+            assert [record["number"] for record in truth["records"]] == [1, 2]
+            call(server, "POST", "/truth/reset")
+
+
 def test_whole_answers_and_completions() -> None:
     with running(**FAST) as server:
         status, headers, body = chat(server, stream=False, max_tokens=3)

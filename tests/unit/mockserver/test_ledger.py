@@ -66,6 +66,16 @@ def test_reset_keeps_what_is_still_open() -> None:
     assert ledger.blocked_writes == 0
 
 
+def test_the_last_requests_only() -> None:
+    ledger = Ledger(keep=2)
+    for received_ms in (1, 2, 3):
+        ledger.add(record("complete", 100, received_ms=received_ms))
+    truth = ledger.statistics()
+    assert (truth["requests"], truth["dropped"], truth["ttft_ms"]["mean"]) == (2, 1, 97.5)
+    ledger.reset()
+    assert (len(ledger.records), ledger.records.maxlen, ledger.dropped) == (0, 2, 0)
+
+
 def test_records_as_json() -> None:
     value = json.loads(json.dumps(record("complete", 1, 2, late_us=1).as_json()))
     assert value["write_ns"] == [MS, 2 * MS]
