@@ -55,7 +55,7 @@ def database(folders: Sequence[RunFolder]) -> Iterator[tuple["DuckDBPyConnection
     folders = [RunFolder(folder.path.resolve()) for folder in folders]
     files = [path for folder in folders for view in _FILES for path in _paths(folder, view)]
     kept, faults = [], []
-    with parquet.connection(files=files) as connected:
+    with parquet.interruptible(), parquet.connection(files=files) as connected:
         types = _OF_RUN | {name: kind for name, (kind, _place) in _CELLS.items()}
         connected.execute(f"create table cells ({', '.join(f'{n} {kind}' for n, kind in types.items())})")
         for folder in folders:

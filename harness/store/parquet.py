@@ -68,6 +68,17 @@ def connection(directories: Sequence[Path] = (), files: Sequence[Path] = ()) -> 
     return connected
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """KeyboardInterrupt where a signal's handler raised it in a query: DuckDB makes a RuntimeError of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from None
+
+
 @lru_cache(maxsize=1)
 def _of_cells(folder: Path) -> "DuckDBPyConnection":
     """Kept for the next file: one takes 20 ms to open, and a run has three files for each cell."""
@@ -77,7 +88,7 @@ def _of_cells(folder: Path) -> "DuckDBPyConnection":
 @contextmanager
 def _cursor(path: Path) -> Iterator["DuckDBPyConnection"]:
     """For a file of one cell; it reaches the other cells of its run too."""
-    with _of_cells(path.parent.parent).cursor() as cursor:
+    with interruptible(), _of_cells(path.parent.parent).cursor() as cursor:
         try:
             yield cursor
         except BaseException:
