@@ -5,7 +5,7 @@ SOAK_MINUTES ?= 120
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos soak studies studies-quick bench package release-check image pictures site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -65,6 +65,10 @@ chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that
 	$(BIN)/python -m tests.bench.chaos processes --seconds 7200
 	$(BIN)/python -m tests.bench.chaos moments --seconds 7200
 
+mutants: $(VENV)/ready ## 500 mutants of the figures and verdicts, and which of them no unit test notices: twenty minutes
+	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
+	$(BIN)/python -m tests.bench.mutants
+
 soak: $(VENV)/ready ## memory and descriptors of every process over SOAK_MINUTES, two hours by default
 	$(BIN)/python -m tests.bench.soak --minutes $(SOAK_MINUTES)
 
@@ -112,4 +116,4 @@ ci: ## everything, as CI runs it
 	bash .ci/run
 
 clean: ## what is made in this folder; the cache of engines and models stays
-	rm -rf $(VENV) .venv-release dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-release dist build mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from fractions import Fraction
 from math import comb
 
@@ -5,11 +6,11 @@ import numpy as np
 import pytest
 
 from harness.metrics import cache, latency
-from harness.metrics.bundling import merged_gaps
+from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.distribution import describe, samples_needed, upper_rank
 from harness.metrics.throughput import _text_chars
 from harness.model import as_json
-from harness.records.layout import UNKNOWN, Outcome, Phase
+from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase
 from tests.factories.recorded import records
 
 
@@ -54,6 +55,20 @@ def test_events_of_one_arrival_have_no_gap_between_them():
     assert latency.itl_ms(made).tolist() == [20, 20]
     assert latency.event_gaps_ms(made).tolist() == [0, 20, 0, 20, 0]
     assert merged_gaps(made) == (0.6, 2.0)
+
+
+def test_tokens_of_first_events_by_their_letters():
+    """Letters of the first text event over letters per token, and the share by which TPOT may be low."""
+    made = records({"texts": [10, 20, 30], "tokens": 9}, {"texts": [10, 20], "tokens": 5}, {"texts": [5]})
+    made.requests["output_chars"] = [9, 6, 3]
+    # What is no text comes before; a request with one event, or one of which all is known, is not asked.
+    ahead = made.events[:1].copy()
+    ahead["kind"], ahead["text_chars"] = EventKind.OTHER, 50
+    whole = replace(made, events=np.concatenate([ahead, made.events]))
+    per_token = 15 / 14
+    assert tokens_of_first_events(whole) == pytest.approx((3 / per_token, (6 / 8 + 3 / 4) / 2))
+    counted = records({"texts": [10, 20, 30]})
+    assert tokens_of_first_events(counted) is None
 
 
 def test_itl_is_pooled_over_gaps_and_never_crosses_requests():

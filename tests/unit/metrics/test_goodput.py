@@ -39,12 +39,17 @@ def test_a_request_keeps_every_limit_or_is_not_good():
 
 def test_limits_are_met_by_their_share():
     made, _ = of({"ttft_ms": {"p50": 20, "p90": 30, "max": 40}})
-    assert [(one.share, one.within, one.met) for one in made.limits] == [
-        ("p50", 0.5, True),
-        ("p90", 0.75, False),
-        ("max", 0.75, False),
+    assert [(limit.share, limit.limit_ms, limit.within, limit.met) for limit in made.limits] == [
+        ("p50", 20, 0.5, True),
+        ("p90", 30, 0.75, False),
+        ("max", 40, 0.75, False),
     ]
     assert made.good == 3  # the loosest of a latency's limits is a request's own
+
+
+def test_exactly_the_share_is_enough_and_a_hundredth_less_is_not():
+    assert of({"ttft_ms": {"p75": 30}})[0].met
+    assert not of({"ttft_ms": {"p75.5": 30}})[0].met
 
 
 def test_the_rate_counts_good_answers_by_their_shares():

@@ -6,7 +6,7 @@ import pytest
 
 from harness.metrics.limiter import Watched, limiter
 from harness.model import ClientStats, Gpu, Host, LoadPoint, Server
-from tests.factories.documents import made
+from tests.factories.documents import changed, made
 
 
 def cell(**changes):
@@ -85,6 +85,12 @@ def test_threads_bound_what_an_engine_can_use():
     found, _ = limiter(cell(has_gpu=False, cores=0.97, threads=1.0))
     assert found.code == "cpu"
     assert "1.0 of 1 cores" in found.sentence
+
+
+def test_a_sentence_ends_where_no_more_is_known():
+    server = changed(cell().server, cpu_cores=None, kv_use=None)
+    found, _ = limiter(replace(cell(), gpu=None, server=server))
+    assert found.sentence.endswith("with 8 in flight nothing was saturated")
 
 
 def test_nothing_watched_is_no_limiter():

@@ -240,6 +240,20 @@ def test_whose_cores_were_whose():
     assert machine.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
 
 
+def test_the_busiest_process_of_the_engine_is_named():
+    series = {"server.process.7.cpu_s": line(-1, 11, 0, 3), "server.process.12.cpu_s": line(-1, 11, 0, 9)}
+    telemetry = Telemetry({**series, "server.cpu_s": line(-1, 11, 0, 12)})
+    named = {
+        "processes": documents.made(SampledSource, about={"engine_processes": {"7": "api", "12": "core"}})
+    }
+    made = machine.server(telemetry, named, WINDOW, Server(), {})
+    busiest = made.busiest_process
+    assert (busiest.pid, busiest.name, busiest.cores) == (12, "core", pytest.approx(0.75))
+    assert made.cpu_cores == pytest.approx(1.0)
+    assert machine.server(telemetry, {}, WINDOW, Server(), {}).busiest_process.name is None
+    assert machine.server(ALIVE, {}, WINDOW, Server(), {}).busiest_process is None
+
+
 def shapes(increases):
     made = {name: documents.made(HistogramIncrease, one) for name, one in increases.items()}
     return machine.server(ALIVE, {}, WINDOW, Server(), made).histograms

@@ -64,3 +64,11 @@ def test_pairing_follows_the_runs():
     assert (paired.estimate, paired.error) == pytest.approx((np.log(2), 0), abs=1e-12)
     assert apart.error > 0.01
     assert 3 < apart.freedom <= 6
+    assert paired == log_quantile_ratio(Pool.of(slower), Pool.of(RUNS), 0.9, paired=True)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_ratio_with_an_unknown_side_is_unknown(paired):
+    pool, unknown = Pool.of(RUNS), Pool.of([np.full(3, np.inf)] * len(RUNS))
+    assert log_quantile_ratio(pool, unknown, 0.9, paired=paired) is None
+    assert log_quantile_ratio(unknown, pool, 0.9, paired=paired) is None

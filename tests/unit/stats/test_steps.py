@@ -20,6 +20,10 @@ def test_an_exact_step_is_found_where_it_is():
     assert [(level.start, level.stop, level.mean) for level in made] == [(0, 5, 1.0), (5, 9, 2.0)]
 
 
+def test_three_values_are_a_level_of_their_own():
+    assert bounds([1.0] * 6 + [2.0] * 3) == [(0, 6), (6, 9)]
+
+
 def test_two_odd_values_are_no_level():
     assert bounds([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0, 3.0, 3.0]) == [(0, 10)]
 
