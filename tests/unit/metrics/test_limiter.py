@@ -88,9 +88,11 @@ def test_threads_bound_what_an_engine_can_use():
 
 
 def test_a_sentence_ends_where_no_more_is_known():
-    server = changed(cell().server, cpu_cores=None, kv_use=None)
+    server = changed(
+        cell().server, cpu_cores=None, kv_use=None, running=None, waiting={"mean": 4.0, "max": 4.0}
+    )
     found, _ = limiter(replace(cell(), gpu=None, server=server))
-    assert found.sentence.endswith("with 8 in flight nothing was saturated")
+    assert found.sentence.endswith("4.0 requests waited")
 
 
 def test_nothing_watched_is_no_limiter():
