@@ -84,5 +84,5 @@ def _cell(found: list[_Outcome], who: str, name: str) -> str:
     struck = [one for one in found if (one.who, one.signal) == (who, name)]
     held = sum(not one.broken for one in struck)
     broken = dict.fromkeys(line for one in struck for line in one.broken)
-    words = "; ".join(broken).replace("|", "/")
+    words = " ".join("; ".join(broken).replace("|", "/").split())  # a row is one line
     return f"{held} of {len(struck)} held" + (f": {words}" if words else "") if struck else ""
