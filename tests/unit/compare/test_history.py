@@ -58,6 +58,18 @@ def test_a_step_is_found_once_it_stays():
     (found,) = drifts(history(noisy([100.0] * 10 + [110.0] * 3)))
     assert (found.kind, found.since.run, found.best.run) == ("step", "run-10", "run-09")
     assert found.ratio == pytest.approx(1.1, abs=0.02)
+    assert found.as_json() == {
+        "scenario": "chat",
+        "label": "vllm",
+        "load": {"kind": "concurrency", "value": 4},
+        "metric": METRIC,
+        "worse_by": found.ratio - 1,
+        "kind": "step",
+        "since_run": "run-10",
+        "since_engine_version": found.since.engine_version,
+        "best_run": "run-09",
+        "best_engine_version": found.best.engine_version,
+    }
 
 
 def test_slow_creep_is_found():

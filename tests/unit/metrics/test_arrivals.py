@@ -91,6 +91,12 @@ def test_few_or_simultaneous_arrivals_are_not_tested():
     assert compare(few[:0], few[:0], 1.0).arrivals == 0
 
 
+def test_eleven_arrivals_have_a_spread_and_ten_have_none():
+    apart = np.arange(11) * 1_000_000
+    assert Statistics.of_schedule(apart).rate_per_s == pytest.approx(1000)
+    assert Statistics.of_schedule(apart[:10]) is None
+
+
 def made(asked, sent):
     rows = records(*({"intended": 0, "texts": [1]} for _ in asked))
     rows.requests["intended_ns"], rows.requests["sent_ns"] = asked, sent

@@ -70,6 +70,9 @@ def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
 
 def test_without_limits_or_counts_nothing_is_said():
     assert of({}) == (None, None)
+    half = records({"intended": 0, "texts": [10, 20]}, {"intended": 0, "texts": [10, 20], "tokens": -1})
+    made = goodput(half.requests, {"ttft_ms": {"p50": 50}}, WINDOW, np.ones(2))
+    assert (made.slo.good_token_share, made.output_tokens_per_s) == (None, None)
     silent = records({"intended": 0, "texts": [10, 20], "tokens": -1}).requests
     assert goodput(silent, {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(1)) == (None, None, None)
     cell = summarise_cell(records({"intended": 0, "texts": [10, 20]}), facts(), None)

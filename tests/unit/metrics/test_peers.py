@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from harness.metrics.peers import TOOLS, recompute
+from harness.model import CellResult
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records
 from tests.factories.recorded import MS, facts, records
 
@@ -81,6 +82,17 @@ def test_failed_requests_are_left_out_and_counted():
     assert evidence["chunks without text"].startswith("2 of 2 answers began with one, 80 ms")
 
 
+def test_what_makes_the_difference_is_told_by_its_name():
+    _, evidence = said("vllm", stream(), handshake=6.0)
+    assert evidence == {
+        "chunks without text": "1 of 1 answers began with one, 80 ms before their text (median)",
+        "intended to actual send": "10 ms (median)",
+        "last text to end of stream": "30 ms (median)",
+        "tokens per text event": "1.67",
+        "TCP handshake": "6 ms (median)",
+    }
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_nothing_measured_gives_no_figures(tool):
     assert said(tool, stream(count=0, failed=2)) == ({}, {})
@@ -90,6 +102,15 @@ def test_nothing_measured_gives_no_figures(tool):
 def test_every_figure_has_its_reason(tool):
     view = recompute([tool], stream(), facts())[tool.name]
     assert {figure.measure for figure in view.figures} == set(tool.why)
+    # Each has its place in a cell of summary.json, beside which it is shown.
+    cell = CellResult.__struct_fields__
+    assert all(figure.path.partition(".")[0] in cell for figure in view.figures)
+    units = {figure.measure: figure.unit for figure in view.figures}
+    known = {"TTFT": "ms", "ITL": "ms", "TPOT": "ms", "E2E": "ms", "output": "tok/s", "requests": "req/s"}
+    assert units == {measure: known[measure] for measure in units}
+    assert {f"ttft_ms.{figure.statistic}" for figure in view.figures if figure.measure == "TTFT"} == {
+        figure.path for figure in view.figures if figure.measure == "TTFT"
+    }
 
 
 def test_the_command_line_knows_the_same_tools():

@@ -194,6 +194,15 @@ def test_the_first_answer_to_a_schema_is_looked_at_apart():
     )
 
 
+def test_of_one_use_there_is_no_later_one():
+    made, asked = cell(
+        (ask(JSON, "free"), "{}", {"tokens": 3}), (ask(JSON, "json_schema"), "{}", {"tokens": 2})
+    )
+    found = quality(made, asked).constraint
+    assert (found.first_use_ttft_ms, found.later_ttft_ms) == (5.0, None)
+    assert (found.first_uses, found.later_uses) == (1, 0)
+
+
 def test_nothing_expected_gives_nothing():
     made, asked = cell((ask(), "a", {}))
     assert set(quality(made, asked)) == {None}

@@ -119,6 +119,7 @@ def test_each_load_node_used_what_it_sampled_of_itself():
         "client.cpu_s": line(-1, 11, 0, 6),
         "host.memory_used_bytes": line(-1, 11, 2e9, 2e9),
         "host.net_received_bytes": line(-1, 11, 0, 12e6),
+        "host.cpu_stolen_s": line(-1, 11, 0, 3),
     }
     here = {"host.cpu_busy_s": line(-1, 11, 0, 3)}
     telemetry = Telemetry(here | {f"node.10.0.0.2.{name}": one for name, one in there.items()})
@@ -127,6 +128,7 @@ def test_each_load_node_used_what_it_sampled_of_itself():
     assert (silent.address, silent.busy_cores, silent.memory_used_bytes) == ("10.0.0.1", None, None)
     assert used.busy_cores == pytest.approx(1.0)
     assert used.client_cores == pytest.approx(0.5)
+    assert used.stolen_cores == pytest.approx(0.25)
     assert used.memory_used_bytes.max == pytest.approx(2e9)
     assert used.net_received_bytes_per_s == pytest.approx(1e6)
     assert used.net_sent_bytes_per_s is None

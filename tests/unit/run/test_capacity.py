@@ -242,7 +242,10 @@ def test_the_lowest_load_needs_no_other_above_it():
 
 def test_a_search_without_an_answer_counts_as_the_lowest():
     cells = [*three(19.4, 20.0), long(1, False, search=2), cell(1, repeat=2, within=0.5)]
-    assert only(cells).kept_by_search == (19.4, 20.0, None)
+    found = only(cells)
+    assert found.kept_by_search == (19.4, 20.0, None)
+    assert "(3 searches: 19.4, 20, none)" in words(found)
+    assert words(changed(found, saturated_from=24.0)).endswith("; saturated from 24")
     assert only(cells).interval[:2] == (None, 19.4)
 
 

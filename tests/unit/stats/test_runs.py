@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats.runs import Either, Shift, geometric_interval, holm, holm_levels, mean_interval
+from harness.stats.runs import Either, Shift, geometric_interval, holm, holm_levels, mean_interval, middle
 from harness.stats.student import t_cdf, t_quantile
 
 
@@ -66,6 +66,12 @@ def test_what_is_detectable_grows_with_the_noise_and_the_power():
     quiet, loud = Shift(0, 0.01, 4), Shift(0, 0.03, 4)
     assert loud.detectable() == pytest.approx(3 * quiet.detectable())
     assert quiet.detectable(power=0.9) > quiet.detectable(power=0.8) > quiet.interval().high
+
+
+def test_the_middle_is_geometric_unless_a_value_is_not_above_zero():
+    assert middle(np.array([1.0, 10.0, 100.0])) == pytest.approx(10)
+    assert middle(np.array([0.0, 1.0, 5.0])) == 2
+    assert middle(np.array([-1.0, 1.0])) == 0
 
 
 def test_holm_by_hand():
