@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from harness import __version__
 from harness.cluster.pings import ClockServer
 from harness.host import scratch
+from harness.host.cpus import usable_cpus
 from harness.load.bodies import write_bodies
 from harness.load.job import LoadJob
 from harness.load.spill import FILES
@@ -81,7 +82,7 @@ class Node:
             hostname=socket.gethostname(),
             version=__version__,
             kernel=platform.release(),
-            cpus=len(os.sched_getaffinity(0)),
+            cpus=usable_cpus(),
             pid=os.getpid(),
             clock_port=self._clock.port,
         )

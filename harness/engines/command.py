@@ -13,6 +13,7 @@ from harness.engines.ports import free_port
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
 from harness.host import paths
+from harness.host.cpus import usable_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
 from harness.spec.backend import Backend, Value
 from harness.spec.models import Model
@@ -58,7 +59,7 @@ def configured(definition: Backend, model: Model | None, overrides: Mapping[str,
 
     Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
     """
-    values: dict[str, Value] = {"threads": len(os.sched_getaffinity(0)), **definition.engine.values}
+    values: dict[str, Value] = {"threads": usable_cpus(), **definition.engine.values}
     kinds = settable(definition)
     for key, given in overrides.items():
         where = f"--engine-set {key}={given}"

@@ -1,5 +1,6 @@
 """What a set of engines needs and this machine lacks: all of it told before the first download."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -66,6 +67,10 @@ def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
     if mode == "attach" and url:
         for error in _raised(lambda: machine.check_server(definition, url)):
             yield SetupError(str(error), hint=error.hint)  # with the address
+    if mode != "attach" and sys.platform != "linux":
+        attach = f"start it yourself, and attach with {definition.name}=http://HOST:PORT"
+        yield SetupError("bench starts engines on Linux only", hint=attach)
+        return
     if mode not in ("compose", "process"):
         return
     if mode == "compose":

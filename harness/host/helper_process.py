@@ -78,7 +78,8 @@ def peak_rss_bytes() -> int:
         with Path("/proc/self/status").open(encoding="ascii") as status:
             return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
     except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        unit = 1 if sys.platform == "darwin" else 1024  # macOS counts in bytes
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def open_descriptors() -> int | None:

@@ -1,12 +1,12 @@
 """One job to several workers: the schedule is split, never drawn again."""
 
 import math
-import os
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.host.cpus import usable_cpus
 from harness.load.bodies import BodyFile
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 
@@ -27,12 +27,7 @@ def choose_workers(job: LoadJob) -> int:
 
 def workers_for(needed: float) -> int:
     """Whole ones, at most every second core: the server may live here as well."""
-    return max(1, min(math.ceil(needed), _cores() // 2))
-
-
-def _cores() -> int:
-    """Those that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(math.ceil(needed), usable_cpus() // 2))
 
 
 def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]:

@@ -37,6 +37,7 @@ def notes(summary: Summary) -> list[Note]:
         *(Note("note", line) for line in class_lines(summary)),
         *_pooled(groups(summary)),
         *_unknown(groups(summary)),
+        *_stamps(summary),
         *_limits(summary),
         *_price(summary),
         *warnings(summary),
@@ -179,6 +180,13 @@ def _first_look(summary: Summary) -> Iterator[Note]:
                 f"a first look: {answers} answers in {seconds:g} s are declared to be enough for a cell; "
                 f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
             )
+
+
+def _stamps(summary: Summary) -> Iterator[Note]:
+    """The load generator's own notes say why."""
+    stamped = [cell.client for cell in summary.cells if cell.client.stamp_source == "user"]
+    for why in dict.fromkeys(note for client in stamped for note in client.notes if "stamps" in note):
+        yield Note("note", plain(f"{why} ({len(stamped)} of {len(summary.cells)} cells)"))
 
 
 def _limits(summary: Summary) -> Iterator[Note]:

@@ -14,6 +14,7 @@ from typing import TypeVar
 import psutil
 
 from harness import __version__
+from harness.host.cpus import usable_cpus
 from harness.model import HostFacts
 
 T = TypeVar("T")
@@ -41,12 +42,6 @@ def host_facts() -> HostFacts:
         gpus=gpu_names(),
         gpu_driver=gpu_driver(),
     )
-
-
-def usable_cpus() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def gpu_names() -> tuple[str, ...] | None:

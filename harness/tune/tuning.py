@@ -1,6 +1,5 @@
 """The whole of `bench tune`: search, comparison with the default, and the file that keeps what was better."""
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from harness.engines.command import configured
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import SetupError, SpecError
+from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary
 from harness.plan import load_points
 from harness.run.division import Place
@@ -130,7 +130,7 @@ def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
         key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key not in fixed
     }
     if "threads" in keys:
-        cpus = len(os.sched_getaffinity(0))
+        cpus = usable_cpus()
         keys["threads"] = tuple(value for value in keys["threads"] if int(value) <= cpus)
     if not keys:
         raise SpecError(

@@ -89,7 +89,7 @@ ALLOWED = {
         "validity",
         "workload",
     },
-    "tune": {"engines", "errors", "load", "model", "plan", "run", "sampling", "spec", "store"},
+    "tune": {"host", "engines", "errors", "load", "model", "plan", "run", "sampling", "spec", "store"},
     "cli": {
         "claims",
         "client",
