@@ -34,6 +34,7 @@ from harness.metrics.distribution import describe
 from harness.metrics.goodput import goodput
 from harness.metrics.lockstep import synchrony
 from harness.metrics.pooled import Samples, samples
+from harness.metrics.replicas import replicas
 from harness.metrics.scaling import scaling
 from harness.metrics.slots import slot_time
 from harness.metrics.state import cell_state
@@ -168,6 +169,7 @@ def summarise_cell(
         template_tokens=lengths.template_tokens(requests, requested),
         by_kind=classes.by_kind(records, requested),
         by_turn=classes.by_turn(records, requested),
+        replicas=replicas(requests, facts, window, shares),
         **watched._asdict(),
         client=facts.client,
         conditions=comparability.conditions(records, facts, hit_rate, requested),

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backends",
         required=True,
         metavar="LIST",
-        help="comma-separated NAME[==VERSION][@VARIANT][=URL]; =URL uses a running server, openai=URL any "
-        "server that speaks the OpenAI API",
+        help="comma-separated NAME[==VERSION][@VARIANT][=URL[+URL…]]; =URL uses a running server, openai=URL "
+        "any server that speaks the OpenAI API; several URLs are replicas of one model (see --balance)",
     )
     options.add_model(parser)
     options.add_model_name(parser)
@@ -91,6 +91,20 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         help="inject a fault into a simulated engine; see `bench truth --help` (repeatable)",
     )
     options.add_api_key_env(engines)
+    engines.add_argument(
+        "--balance",
+        choices=("round-robin", "least-outstanding"),
+        help="how requests are spread over several URLs; least-outstanding goes by those that the same load "
+        "process has in flight; a chat keeps its URL (default: round-robin)",
+    )
+    engines.add_argument(
+        "--metrics-url",
+        action="append",
+        default=[],
+        metavar="[BACKEND=]URL",
+        help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
+        "API key (repeatable: counters are summed)",
+    )
     engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
 
 
@@ -218,6 +232,8 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         probe=not arguments.no_probe,
         load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
         http2=arguments.http2,
+        balance=arguments.balance,
+        metrics_urls=tuple(arguments.metrics_url),
         sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),
         command=command,

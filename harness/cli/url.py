@@ -20,7 +20,8 @@ EPILOG = """Finds the model, the engine and a load that fits the time; then it i
 printed at the end. Two URLs are compared with each other by turns.
 
   bench http://127.0.0.1:8000
-  bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5"""
+  bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5
+  bench http://10.0.0.1:8000+http://10.0.0.2:8000       replicas of one model, loaded in turn"""
 
 SCENARIO = "first-look"
 MINUTES = 2.0
@@ -40,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "bench URL [URL2] [options]"
     parser.epilog = EPILOG
     parser.add_argument(
-        "urls", nargs="+", metavar="URL", help="address of a running server; a second one is compared with it"
+        "urls",
+        nargs="+",
+        metavar="URL",
+        help="address of a running server; a second one is compared with it; URL+URL are replicas",
     )
     options.add_model_name(parser)
     options.add_api_key_env(parser)
@@ -83,9 +87,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _urls(given: Sequence[str]) -> list[str]:
-    from harness.spec.backend_refs import server_url
+    from harness.spec.server_urls import server_urls
 
-    urls = [server_url(word if "://" in word else f"http://{word}", "URL") for word in given]
+    urls = [server_urls("+".join(map(_with_scheme, word.split("+"))), "URL") for word in given]
     if len(urls) > 2:
         raise SpecError(
             f"{len(urls)} URLs: give one server, or two to compare",
@@ -99,13 +103,18 @@ def _urls(given: Sequence[str]) -> list[str]:
     return urls
 
 
-def _find(url: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
+def _with_scheme(address: str) -> str:
+    return address if "://" in address or not address else f"http://{address}"
+
+
+def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
     from harness.engines.detect import recognise
     from harness.engines.server import Server, api_key
     from harness.probe import look
     from harness.spec.backend_refs import load_backend
 
     key = api_key(arguments.api_key_env)
+    url = urls.partition("+")[0]  # replicas are alike, which the run checks
     ui.stage(f"{url}: asking what it serves")
     model = _model(url, key, arguments.model_name)
     recognised = recognise(url, key)
@@ -119,7 +128,7 @@ def _find(url: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> 
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"beside three others {seen.slowdown:.1f} times as long"
     )
-    return Found(url, definition.name, seen)
+    return Found(urls, definition.name, seen)
 
 
 def _model(url: str, key: str, chosen: str | None) -> str:

@@ -93,12 +93,13 @@ class Node:
 
     def reach(self, job: LoadJob) -> Reach:
         """How such a job, whose bodies are not looked at, would leave this node."""
-        address = urlsplit(job.url)
-        port = address.port or (443 if address.scheme == "https" else 80)
-        try:
-            socket.create_connection((address.hostname or "", port), _REACH_S).close()
-        except OSError as error:
-            return Reach(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
+        for url in job.urls:
+            address = urlsplit(url)
+            port = address.port or (443 if address.scheme == "https" else 80)
+            try:
+                socket.create_connection((address.hostname or "", port), _REACH_S).close()
+            except OSError as error:
+                return Reach(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
         return Reach(choose_transport(job)[0])
 
     def open(self, sample_hz: float) -> None:

@@ -145,14 +145,15 @@ class Cluster:
     def _try_out(self, job: LoadJob) -> None:
         """Whether every node can send this job, and as exactly as this machine would."""
         here = self.here
-        host = urlsplit(job.url).hostname or ""
-        bare = replace(job, bodies=(), sessions=None, schedule=ClosedLoop(1))
-        if _loopback(host) and any(node.about.address != here for node in self._nodes):
-            raise SpecError(
-                f"is another server on every node: {host}",
-                where=job.url,
-                hint="give the address under which all nodes reach the server",
-            )
+        bare = replace(job, bodies=(), sessions=None, replicas=None, schedule=ClosedLoop(1))
+        for url in job.urls:
+            host = urlsplit(url).hostname or ""
+            if _loopback(host) and any(node.about.address != here for node in self._nodes):
+                raise SpecError(
+                    f"is another server on every node: {host}",
+                    where=url,
+                    hint="give the address under which all nodes reach the server",
+                )
         asked = [(node, node.call("reach", bare)) for node in self._nodes]
         for node, answer in asked:
             reach = _asked_reach(node, answer)

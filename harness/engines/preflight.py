@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from harness.engines.command import configured
 from harness.engines.gpus import gpus_needed
@@ -62,12 +63,13 @@ def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
 
 
 def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
-    mode, url = engine.choice.mode, engine.ref.url
+    mode = engine.choice.mode
     definition = configured(engine.ref.definition, None, engine.values)
-    if mode == "attach" and url:
-        for error in _raised(lambda: machine.check_server(definition, url)):
-            yield SetupError(str(error), hint=error.hint)  # with the address
-    if mode != "attach" and sys.platform != "linux":
+    if mode == "attach":
+        for url in engine.ref.urls:
+            for error in _raised(partial(machine.check_server, definition, url)):
+                yield SetupError(str(error), hint=error.hint)  # with the address
+    elif sys.platform != "linux":
         attach = f"start it yourself, and attach with {definition.name}=http://HOST:PORT"
         yield SetupError("bench starts engines on Linux only", hint=attach)
         return

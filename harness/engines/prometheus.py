@@ -7,7 +7,7 @@ prometheus_client's parser takes tens, and it is done beside a running measureme
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from harness.model.json_path import number_at
@@ -33,6 +33,15 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
             total = sum(samples[series])
             values[name] = total / len(samples[series]) if name in _RATIOS else total
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
+
+
+def summed(parts: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    """Of several engines what all of them have, added up; None where one did not answer."""
+    given = [part for part in parts if part is not None]
+    if not given or len(given) < len(parts):
+        return None
+    names = set(given[0]).intersection(*given)
+    return {name: sum(part[name] for part in given) for name in sorted(names)}
 
 
 class Histogram(TypedDict):

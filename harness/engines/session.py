@@ -2,10 +2,11 @@
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from harness.engines import orphans
 from harness.engines.cache import Say
@@ -17,11 +18,12 @@ from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
 from harness.engines.process_launch import start_process
+from harness.engines.prometheus import summed
 from harness.engines.ready import failure, wait_ready
 from harness.engines.request import EngineRequest
-from harness.engines.server import Server, api_key
+from harness.engines.server import ResetResult, Server, api_key
 from harness.engines.shim_cost import shim_us_per_token
-from harness.engines.smoke_test import first_name, hello, named_hello, prepare
+from harness.engines.smoke_test import check_alike, first_name, hello, named_hello, prepare
 from harness.engines.started import EngineFacts, ProcessHandle
 from harness.engines.watch import tail
 from harness.engines.weights import Weights
@@ -33,7 +35,11 @@ _DYING_S = 2.0  # one that no longer answers may take so long to be gone
 
 
 class EngineSession(Server):
-    """A ready engine. `facts` is what is recorded about it: plain JSON, nothing secret."""
+    """A ready engine. `facts` is what is recorded about it: plain JSON, nothing secret.
+
+    Of several replicas it is the first: what is the same for all of them (tokens, settings, the conformance
+    probe) is asked of it alone.
+    """
 
     def __init__(
         self,
@@ -43,6 +49,8 @@ class EngineSession(Server):
         key: str = "",
         life: ProcessHandle | None = None,
         log: Path | None = None,
+        others: Sequence[Server] = (),
+        metrics: Sequence[Server] = (),
     ) -> None:
         super().__init__(definition, base_url, served_name, key)
         self.facts: EngineFacts = {}
@@ -50,6 +58,37 @@ class EngineSession(Server):
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
         self._life, self._log = life, log
+        self.replicas: tuple[Server, ...] = (self, *others)
+        self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(server.base_url for server in self.replicas)
+
+    @property
+    def chat_urls(self) -> tuple[str, ...]:
+        return tuple(server.chat_url for server in self.replicas)
+
+    def close(self) -> None:
+        super().close()
+        for server in {*self.replicas, *self.counter_sources} - {self}:
+            server.close()
+
+    def counters(self) -> dict[str, float] | None:
+        """Where its metrics are read elsewhere, those of the engines behind it."""
+        if self in self.counter_sources:
+            return super().counters()
+        return summed([source.counters() for source in self.counter_sources])
+
+    def reset_prefix_cache(self) -> ResetResult:
+        """Of every replica; the first that refuses is told."""
+        result = super().reset_prefix_cache()
+        for server in self.replicas[1:]:
+            if not result.done:
+                break
+            other = server.reset_prefix_cache()
+            result = result if other.done else ResetResult(False, f"{server.base_url}: {other.how}")
+        return result
 
     def exited(self, *, suspected: bool = False) -> str | None:
         """None while the engine lives, or when it is not ours; else one sentence.
@@ -79,17 +118,34 @@ def open_engine(request: EngineRequest, say: Say) -> AbstractContextManager[Engi
 @contextmanager
 def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     ref = request.ref
-    if ref.url is None:
+    if not ref.urls:
         raise SpecError(f"backend '{ref.label}' has no URL to attach to", where="--backends")
     say(f"{ref.label}: attaching to {ref.url}")
-    key = api_key(request.api_key_env)
-    with closing(EngineSession(ref.definition, ref.url, request.served_name or "", key)) as session:
-        session.check_reachable()
+    key, name = api_key(request.api_key_env), request.served_name or ""
+    others = [Server(ref.definition, url, name, key) for url in ref.urls[1:]]
+    metrics = [_metrics_of(ref.definition, url, key) for url in ref.metrics_urls]
+    session = EngineSession(ref.definition, ref.urls[0], name, key, others=others, metrics=metrics)
+    with closing(session):
+        for server in session.replicas:
+            server.check_reachable()
         if request.served_name is None:
             session.served_name = first_name(session)
-        hello(session)
+        if others:
+            check_alike(session, others)
+        for server in session.replicas:  # one that is up and cannot generate is told before the first cell
+            server.served_name = session.served_name
+            hello(server)
         session.facts = _facts(ref, request.choice, session)
         yield session
+
+
+def _metrics_of(definition: Backend, url: str, key: str) -> Server:
+    """Who serves metrics there; a URL without a path means the engine's usual one."""
+    parts, metrics = urlsplit(url), definition.metrics
+    assert metrics is not None
+    path = parts.path or metrics.path
+    source = dataclasses.replace(definition, metrics=dataclasses.replace(metrics, path=path))
+    return Server(source, f"{parts.scheme}://{parts.netloc}", "", key)
 
 
 @contextmanager
@@ -169,7 +225,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
         "variant": ref.variant,
         "about": dataclasses.asdict(ref.definition.backend),
         "known": known(ref.definition, session.shim_us_per_token),
-        "simulated": session.simulated,
+        "simulated": any(server.simulated for server in session.replicas),
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,
         "served_name": session.served_name,

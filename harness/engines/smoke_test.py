@@ -1,7 +1,9 @@
 """From a server that answers to an engine that generates: model brought in, name learned, a first text."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from harness.engines.cache import Say
 from harness.engines.server import Server
@@ -51,6 +53,34 @@ def first_name(server: Server) -> str:
             hint="name it with --model-name",
         )
     return names[0]
+
+
+def check_alike(first: Server, others: Sequence[Server]) -> None:
+    """Raises SetupError unless the others serve the first one's model, in its version where they tell one."""
+    models, version = _models(first), first.version()
+    for other in others:
+        listed = _models(other)
+        if listed != models and first.served_name not in listed:
+            what = f"serves {', '.join(listed) or 'no model that it lists'}; {first.base_url} serves "
+            _differs(other, what + first.served_name)
+        if (its := other.version()) != version and its and version:
+            _differs(other, f"runs version {its}; {first.base_url} runs {version}")
+
+
+def _models(server: Server) -> list[str]:
+    """Empty where it lists none: its model is then named with --model-name."""
+    try:
+        return server.model_names()
+    except SetupError:
+        return []
+
+
+def _differs(server: Server, what: str) -> NoReturn:
+    raise SetupError(
+        what,
+        where=server.base_url,
+        hint="URLs joined by + are replicas of one model; a comma between NAME=URL entries compares servers",
+    )
 
 
 def _where(weights: Weights | None) -> str:

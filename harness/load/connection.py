@@ -35,14 +35,15 @@ class Connection:
         "opened",
         "receive",
         "refused",
+        "replica",
         "rest",
         "sock",
         "tls",
         "warm",
     )
 
-    def __init__(self, sock: socket.socket, opened: int, route: Route, *, kernel: bool) -> None:
-        self.sock = sock
+    def __init__(self, sock: socket.socket, opened: int, route: Route, replica: int, *, kernel: bool) -> None:
+        self.sock, self.replica = sock, replica
         self.tls = route.secure()
         self._tunnel = route.tunnel
         self._heard: bytes | None = None  # of the proxy, once it was asked
@@ -136,7 +137,7 @@ class Connection:
         self.before = now
 
 
-def connect(route: Route, now: int, *, kernel: bool) -> Connection:
+def connect(route: Route, replica: int, now: int, *, kernel: bool) -> Connection:
     """Starts connecting; raises OSError where that fails at once."""
     sock = socket.socket(route.address.family, socket.SOCK_STREAM)
     try:
@@ -150,7 +151,7 @@ def connect(route: Route, now: int, *, kernel: bool) -> Connection:
     except OSError:
         sock.close()
         raise
-    return Connection(sock, now, route, kernel=kernel)
+    return Connection(sock, now, route, replica, kernel=kernel)
 
 
 def transmit(connection: Connection, poller: Poller, head: bytes, body: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import select
 import time
+from collections.abc import Sequence
 
 from harness.load.connection import Connection, connect
 from harness.load.poller import Poller
@@ -13,21 +14,23 @@ _RIGHT_AFTER_NS = 100_000_000  # after its answer; a server that is tired of wai
 
 
 class ConnectionPool:
-    """Where `reuse` is False, or a server closes right after an answer, each request has a new connection.
+    """To every replica by the route at its position.
 
+    Where `reuse` is False, or a server closes right after an answer, each request has a new connection.
     Such servers (llama.cpp among them) do not say so in their headers, and lose a request that is on its way.
     """
 
-    def __init__(self, poller: Poller, route: Route, *, kernel: bool, reuse: bool = True) -> None:
+    def __init__(self, poller: Poller, routes: Sequence[Route], *, kernel: bool, reuse: bool = True) -> None:
         self.poller = poller
         self.connections: dict[int, Connection] = {}  # by descriptor
         self.connect_ns: list[int] = []  # one per connection that was made
-        self._way, self._kernel, self._reuse = route, kernel, reuse
-        self._idle: list[Connection] = []
+        self._routes, self._kernel = routes, kernel
+        self._reuse = [reuse] * len(routes)  # by replica
+        self._idle: list[list[Connection]] = [[] for _ in routes]  # by replica
 
-    def open(self) -> Connection:
+    def open(self, replica: int) -> Connection:
         """Starts a connection: POLLOUT tells that it is made. Raises OSError where it fails at once."""
-        connection = connect(self._way, time.monotonic_ns(), kernel=self._kernel)
+        connection = connect(self._routes[replica], replica, time.monotonic_ns(), kernel=self._kernel)
         self.connections[connection.fd] = connection
         self.poller.register(connection.fd, select.POLLOUT)
         return connection
@@ -42,14 +45,14 @@ class ConnectionPool:
         return True
 
     def open_ahead(self, count: int) -> str:
-        """Opens `count` idle connections; returns what kept it from opening them all, or ""."""
+        """Opens `count` idle connections, to the replicas in turn; returns what kept it from that, or ""."""
         give_up = time.monotonic_ns() + _GIVE_UP_NS
         opening: set[Connection] = set()
         problem = ""
-        while len(self._idle) < count and not problem:
+        while self._idle_count() < count and not problem:
             try:
                 while len(opening) < _AT_ONCE and len(self.connections) < count:
-                    opening.add(self.open())
+                    opening.add(self.open(len(self.connections) % len(self._routes)))
                 for fd, _ in self.poller.poll(1.0):
                     connection = self.connections[fd]
                     if connection in opening:
@@ -64,12 +67,13 @@ class ConnectionPool:
                 problem = "connecting took too long"
         for connection in opening:
             self.discard(connection)
-        return problem and f"{len(self._idle)} of {count} connections opened ahead: {problem}"
+        return problem and f"{self._idle_count()} of {count} connections opened ahead: {problem}"
 
-    def take_idle(self) -> Connection | None:
+    def take_idle(self, replica: int) -> Connection | None:
         """A connection that no close has reached; those that one has are discarded."""
-        while self._idle:
-            connection = self._idle.pop()
+        idle = self._idle[replica]
+        while idle:
+            connection = idle.pop()
             if connection.still_open():
                 return connection
             self.discard_closed(connection)
@@ -77,11 +81,11 @@ class ConnectionPool:
 
     def release(self, connection: Connection) -> None:
         """The connection is free; the next request takes it."""
-        if connection.answered and not self._reuse:
+        if connection.answered and not self._reuse[connection.replica]:
             self.discard(connection)
             return
         connection.warm, connection.freed = True, time.monotonic_ns()
-        self._idle.append(connection)
+        self._idle[connection.replica].append(connection)
 
     def discard_closed(self, connection: Connection) -> None:
         """Closed by the server while idle."""
@@ -91,7 +95,10 @@ class ConnectionPool:
     def learn_from(self, connection: Connection) -> None:
         """A connection that the server closed before it began an answer."""
         if connection.answered and time.monotonic_ns() - connection.freed < _RIGHT_AFTER_NS:
-            self._reuse = False
+            self._reuse[connection.replica] = False
+
+    def _idle_count(self) -> int:
+        return sum(map(len, self._idle))
 
     def busy(self) -> list[Connection]:
         """Those that a request is on, or waits for."""
@@ -99,8 +106,9 @@ class ConnectionPool:
 
     def discard(self, connection: Connection) -> None:
         del self.connections[connection.fd]
-        if connection in self._idle:
-            self._idle.remove(connection)
+        idle = self._idle[connection.replica]
+        if connection in idle:
+            idle.remove(connection)
         self.poller.unregister(connection.fd)
         connection.sock.close()
 

@@ -8,11 +8,12 @@ import select
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.host.tls import Secure
+from harness.load.balance import Balancer
 from harness.load.bounds import UNTOLD_BYTES
 from harness.load.connection import Connection, failure_of, transmit, transmit_rest
 from harness.load.connection_pool import ConnectionPool
@@ -63,18 +64,19 @@ class Counters:
 
 
 class EventLoop:
-    """`clock` None: stamps are taken when bytes are read, so reading must be prompt."""
+    """`wires`: one per replica. `clock` None: stamps are taken at the read, so reading must be prompt."""
 
     def __init__(
         self,
-        wire: Wire,
+        wires: Sequence[Wire],
         pool: ConnectionPool,
+        balancer: Balancer,
         clock: StampClock | None,
         limits: Limits,
     ) -> None:
         self.counters = Counters()
-        self._wire, self._clock, self._limits = wire, clock, limits
-        self._pool = pool
+        self._wires, self._clock, self._limits = wires, clock, limits
+        self._pool, self._balancer = pool, balancer
         self._looks = SocketChecks(pool.poller)
         self.connect_ns = self._pool.connect_ns
         self.open_ahead = self._pool.open_ahead
@@ -175,7 +177,8 @@ class EventLoop:
                 break
             counters.in_flight += 1
             exchange = self._exchange(*request)
-            connection = self._pool.take_idle()
+            exchange.replica = self._balancer.choose(exchange.index)
+            connection = self._pool.take_idle(exchange.replica)
             if connection is None:
                 self._open_for(exchange)
             else:
@@ -186,11 +189,11 @@ class EventLoop:
         dispatcher.dropped.clear()
 
     def _exchange(self, intended: int, index: int) -> Exchange:
-        return Exchange(self._wire.seqs[index], intended, index)
+        return Exchange(self._wires[0].seqs[index], intended, index)
 
     def _open_for(self, exchange: Exchange) -> None:
         try:
-            connection = self._pool.open()
+            connection = self._pool.open(exchange.replica)
         except OSError as error:
             self._end(exchange, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
             return
@@ -202,7 +205,7 @@ class EventLoop:
         connection.deadline = begun + self._limits.request_timeout_ns
 
     def _transmit(self, connection: Connection, exchange: Exchange) -> None:
-        head, body = self._wire.request(exchange.index)
+        head, body = self._wires[exchange.replica].request(exchange.index)
         connection.exchange, connection.answer = exchange, Answer(self._limits.answer_bytes)
         if connection.before is None:  # else as the answer before left it: nothing was sent since
             connection.before = read_tcp_info(connection.sock)
@@ -351,6 +354,7 @@ class EventLoop:
     def _end(self, exchange: Exchange, failure: Outcome | None, error: str, end: int) -> None:
         exchange.failure, exchange.error, exchange.end = failure, error, end
         self.counters.in_flight -= 1
+        self._balancer.ended(exchange.replica)
         if self._dispatcher.waits_for_answers:
             self._looks.is_read()
             self._finalize(exchange)

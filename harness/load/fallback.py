@@ -12,6 +12,7 @@ import httpx
 import uvloop
 from asyncio_throttle.throttler import Throttler
 
+from harness.load.balance import balancer_of
 from harness.load.connection import failure_of
 from harness.load.dispatcher import Dispatcher
 from harness.load.event_loop import CHORE_NS, Counters, Limits
@@ -34,13 +35,17 @@ class FallbackLoop:
     def __init__(self, job: LoadJob, bodies: Sequence[bytes], seqs: list[int], limits: Limits) -> None:
         self.counters = Counters()
         self._bodies, self._seqs, self._limits = bodies, seqs, limits
-        self._request = build_request(job.url, job.headers, b"")
+        self._requests = [build_request(url, job.headers, b"") for url in job.urls]  # by replica
+        self._balancer = balancer_of(job)
         self._http2 = job.http2
         kept = None if job.promised.keeps_connection else 0
         unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
-        self._transport = httpx.AsyncHTTPTransport(  # HTTP/2 is spoken or nothing is
-            proxy=proxy_for(job.url), limits=unlimited, http1=not job.http2, http2=job.http2
-        )
+        self._transports = [
+            httpx.AsyncHTTPTransport(  # HTTP/2 is spoken or nothing is
+                proxy=proxy_for(url), limits=unlimited, http1=not job.http2, http2=job.http2
+            )
+            for url in job.urls
+        ]
         self.connect_ns: list[int] = []
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -55,23 +60,24 @@ class FallbackLoop:
         return self._runner.run(self._drive(dispatcher, finalize, chore))
 
     def close(self) -> None:
-        self._runner.run(self._transport.aclose())
+        for transport in self._transports:
+            self._runner.run(transport.aclose())
         self._runner.close()
 
     async def _open_ahead(self, count: int) -> str:
         """Asks HEAD on each: httpx opens no connection without a request."""
         throttler = Throttler(rate_limit=_OPENINGS_PER_S // 100, period=0.01, retry_interval=0.001)
-        wanted = 1 if self._http2 else count
+        wanted = len(self._requests) if self._http2 else count
 
-        async def open_one() -> httpx.Response:
-            watch, url, headers = _Watch(), self._request.url, self._request.headers
+        async def open_one(replica: int) -> httpx.Response:
+            watch, url, headers = _Watch(), self._requests[replica].url, self._requests[replica].headers
             request = httpx.Request("HEAD", url, headers=headers, extensions={"trace": watch})
             async with throttler, asyncio.timeout(_OPENING_S):
-                response = await self._transport.handle_async_request(request)
+                response = await self._transports[replica].handle_async_request(request)
             self._connected(watch)
             return response
 
-        opening = (open_one() for _ in range(wanted))
+        opening = (open_one(number % len(self._requests)) for number in range(wanted))
         results = await asyncio.gather(*opening, return_exceptions=True)
         opened, problem = 0, ""
         for result in results:  # only now, so that none took the connection of another
@@ -96,6 +102,7 @@ class FallbackLoop:
         async def carry(exchange: Exchange) -> None:
             await self._carry(exchange)
             counters.in_flight -= 1
+            self._balancer.ended(exchange.replica)
             if dispatcher.waits_for_answers:
                 finalize(exchange)
             else:
@@ -117,7 +124,9 @@ class FallbackLoop:
                 counters.in_flight += 1
                 counters.sent += 1
                 last_send = now
-                task = asyncio.create_task(carry(Exchange(self._seqs[request[1]], *request)))
+                exchange = Exchange(self._seqs[request[1]], *request)
+                exchange.replica = self._balancer.choose(exchange.index)
+                task = asyncio.create_task(carry(exchange))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             self._give_up(dispatcher.dropped, Outcome.DROPPED, AT_CAP, finalize)
@@ -165,17 +174,18 @@ class FallbackLoop:
         deadline = asyncio.timeout(limit_s)
         body = self._bodies[exchange.index]
         watch = _Watch(lambda: deadline.reschedule(asyncio.get_running_loop().time() + limit_s))
+        given = self._requests[exchange.replica]
         request = httpx.Request(
             "POST",
-            self._request.url,
-            headers={**self._request.headers, "content-length": str(len(body))},
+            given.url,
+            headers={**given.headers, "content-length": str(len(body))},
             content=body,
             extensions={"trace": watch},
         )
         exchange.answer = answer = Answer(self._limits.answer_bytes)
         try:
             async with deadline:
-                await self._fetch(request, answer)
+                await self._fetch(self._transports[exchange.replica], request, answer)
         except TimeoutError:
             exchange.failure = Outcome.TIMEOUT
             exchange.error = NO_CONNECTION if watch.sent == UNKNOWN else LATE
@@ -196,13 +206,15 @@ class FallbackLoop:
         if watch.connect_ns > 0:
             self.connect_ns.append(watch.connect_ns)
 
-    async def _fetch(self, request: httpx.Request, answer: Answer) -> None:
+    async def _fetch(
+        self, transport: httpx.AsyncHTTPTransport, request: httpx.Request, answer: Answer
+    ) -> None:
         """What came is in `answer` even where this raises.
 
         Nothing is sent twice: the pool leaves out connections whose close has come, and of one that closes
         after the send nobody can tell here whether the request was read.
         """
-        response = await self._transport.handle_async_request(request)
+        response = await transport.handle_async_request(request)
         try:
             for name, value in response.headers.raw:
                 answer.on_header(name, value)

@@ -38,6 +38,7 @@ class Exchange:
     attempts: int = 0
     retransmits: int = UNKNOWN
     out_of_order: int = UNKNOWN
+    replica: int = UNKNOWN  # that it went to
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class Finalizer:
             exchange.retransmits,
             exchange.out_of_order,
             answer.wire_bytes if answer is not None else 0,
+            exchange.replica,
         )
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls = self.secrets.hidden(parsed.tool_calls())

@@ -71,7 +71,7 @@ class Promised:
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """One timed window against one server: every request of a cell, in order."""
+    """One timed window against one server, or several of one model: every request of a cell, in order."""
 
     url: str  # absolute, http or https, of the endpoint itself
     headers: Mapping[str, str]  # content-type and authorization included
@@ -89,6 +89,13 @@ class LoadJob:
     workers: int | None = None  # processes; None: chosen from the load and the machine
     http2: bool = False  # through httpx, which needs its extra
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it
+    other_urls: tuple[str, ...] = ()  # of more servers of the same model
+    # Position in `urls` of each request; None with several: decided when it is sent, by what is in flight.
+    replicas: NDArray[np.int16] | None = None
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return (self.url, *self.other_urls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,12 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
     """Each part with the place of its requests in the job; parts without requests are left out.
 
     A closed loop deals requests to slots and slots to workers; an open loop deals arrivals in turn. A session
-    is dealt whole, as one request would be.
+    is dealt whole, as one request would be. With several URLs whole rounds are dealt: turn by turn a worker
+    of two would get all requests of one URL.
     Caps and slots that do not divide evenly go to the first workers.
     """
     seqs = np.arange(len(job.bodies), dtype=np.int32)
-    units = seqs if job.sessions is None else _ordinals(job.sessions)
+    rounds = units_of(len(job.bodies), job.sessions) // len(job.urls)
     schedule = job.schedule
     slots = schedule.concurrency if isinstance(schedule, ClosedLoop) else schedule.max_in_flight
     workers = min(workers, slots)
@@ -46,21 +47,24 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
     for worker in range(workers):
         share = len(range(worker, slots, workers))
         if isinstance(schedule, ClosedLoop):
-            mine = seqs[units % schedule.concurrency % workers == worker]
+            mine = seqs[rounds % schedule.concurrency % workers == worker]
             think = None if schedule.think_ns is None else schedule.think_ns[mine]
             own = range(worker, slots, workers)
             part: ClosedLoop | OpenLoop = replace(schedule, concurrency=share, think_ns=think, slots=own)
         else:
-            mine = seqs[units % workers == worker]
-            part = replace(schedule, intended_ns=schedule.intended_ns[worker::workers], max_in_flight=share)
+            mine = seqs[rounds % workers == worker]
+            starts = np.arange(len(schedule.intended_ns)) // len(job.urls) % workers == worker
+            part = replace(schedule, intended_ns=schedule.intended_ns[starts], max_in_flight=share)
         if len(mine):
             parts.append((replace(_only(job, mine), schedule=part), mine))
     return parts
 
 
-def _ordinals(sessions: Sessions) -> NDArray[np.int32]:
-    """Of each request's session, in the order of their first turns."""
-    starts = np.zeros(len(sessions.session), np.int32)
+def units_of(count: int, sessions: Sessions | None) -> NDArray[np.int32]:
+    """Of each request the ordinal of what is dealt as one: itself, or its session by first turns."""
+    if sessions is None:
+        return np.arange(count, dtype=np.int32)
+    starts = np.zeros(count, np.int32)
     starts[sessions.starts()] = 1
     return np.cumsum(starts, dtype=np.int32) - 1
 
@@ -71,4 +75,5 @@ def _only(job: LoadJob, mine: NDArray[np.int32]) -> LoadJob:
         job,
         bodies=bodies.only(mine) if isinstance(bodies, BodyFile) else [bodies[i] for i in mine.tolist()],
         sessions=sessions and Sessions(sessions.session[mine], sessions.think_ns[mine]),
+        replicas=None if job.replicas is None else job.replicas[mine],
     )

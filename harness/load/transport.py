@@ -16,13 +16,13 @@ class Transport(Enum):
 
 
 def choose_transport(job: LoadJob) -> tuple[Transport, str]:
-    """Also what a reader of the figures should know of it."""
-    proxy = proxy_for(job.url)
+    """Also what a reader of the figures should know of it. One way for all URLs of a job."""
+    proxies = [proxy for url in job.urls if (proxy := proxy_for(url)) is not None]
     if job.http2:
         return Transport.HTTPX, "HTTP/2: stamps are taken in user space"
-    if proxy is not None and not proxy.startswith("http://"):
+    if any(not proxy.startswith("http://") for proxy in proxies):
         return Transport.HTTPX, "a proxy that is not plain HTTP: stamps are taken in user space"
-    through = "through a proxy" if proxy is not None else ""
+    through = "through a proxy" if proxies else ""
     if not hasattr(select, "epoll"):
         return Transport.POLL, _joined(through, "no epoll here: stamps are taken in user space, after poll")
     if job.stamps == "user":

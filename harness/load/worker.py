@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
+from harness.load.balance import balancer_of
 from harness.load.connection_pool import ConnectionPool
 from harness.load.dispatcher import (
     NEVER,
@@ -143,7 +144,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     finalizer = Finalizer(
         t0,
         stamps_to_times,
-        Secrets(secrets(job.url, job.headers)),
+        Secrets(tuple(secret for url in job.urls for secret in secrets(url, job.headers))),
         job.warmup_requests,
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),
@@ -222,9 +223,10 @@ def _make_event_loop(
 
         return FallbackLoop(job, bodies, seqs, limits)
     poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()
-    wire, route = render(job.url, job.headers, bodies, seqs), find_route(job.url)
-    pool = ConnectionPool(poller, route, kernel=clock is not None, reuse=job.promised.keeps_connection)
-    return EventLoop(wire, pool, clock, limits)
+    wires = [render(url, job.headers, bodies, seqs) for url in job.urls]
+    routes = [find_route(url) for url in job.urls]
+    pool = ConnectionPool(poller, routes, kernel=clock is not None, reuse=job.promised.keeps_connection)
+    return EventLoop(wires, pool, balancer_of(job), clock, limits)
 
 
 def _make_dispatcher(job: LoadJob, t0: int) -> Dispatcher:

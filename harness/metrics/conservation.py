@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.metrics import in_flight, series
 from harness.metrics.throughput import Window, work_shares
-from harness.model import CellFacts, Law, Requests
+from harness.model import CellFacts, Law, Requests, known
 from harness.records.layout import UNKNOWN, Outcome, Records
 from harness.records.series import Telemetry
 
@@ -31,6 +31,7 @@ _COUNTED = {
     "output_tokens": "output tokens: by the engine's counters = in its answers",
 }
 _TOKENS = "tokens/s = requests/s × mean length"
+_SHARED = "engines behind one address: a prefill and a decode engine may both count a request"
 _OFFERED = "arrivals = served + backlog growth"
 _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
@@ -62,7 +63,7 @@ def laws(cell: Cell) -> list[Law]:
         _little(cell),
         _engine_in_flight(cell),
         _tokens(cell),
-        *_counters(cell.records.requests, cell.facts.server_counters or {}),
+        *_counters(cell.records.requests, cell.facts),
         *([_offered(cell)] if open_loop else [_slots(cell), _slot_time(cell)]),
     ]
 
@@ -143,7 +144,14 @@ def _engine_in_flight(cell: Cell) -> Law:
     samples = gauges[0].between(window.start_ns, window.end_ns).values
     error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
+    if theirs > ours + tolerance and _behind(cell.facts):
+        return Law(_ENGINE, theirs, ours, tolerance, None, _SHARED)
     return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
+
+
+def _behind(facts: CellFacts) -> bool:
+    """Whether several engines work behind one address, so that two may count the same request."""
+    return len(known(facts.metrics_urls) or ()) > len(known(facts.urls) or ("",))
 
 
 def _tokens(cell: Cell) -> Law:
@@ -155,8 +163,9 @@ def _tokens(cell: Cell) -> Law:
     return _judged(_TOKENS, shown, expected, RESOLUTION * expected)
 
 
-def _counters(requests: NDArray[np.void], counters: Mapping[str, float]) -> Iterator[Law]:
+def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
     """Over the whole cell, warm-up included. Of a failed request the engine counts what never arrived."""
+    counters = facts.server_counters or {}
     sent = requests[requests["sent_ns"] != UNKNOWN]
     for field, law in _COUNTED.items():
         if field not in counters:
@@ -166,7 +175,11 @@ def _counters(requests: NDArray[np.void], counters: Mapping[str, float]) -> Iter
         elif (sent[field] == UNKNOWN).any():
             yield Law(law, why="the server reports no token counts")
         else:
-            yield _judged(law, round(counters[field]), float(np.sum(sent[field], dtype=np.int64)), 0.0)
+            measured, expected = round(counters[field]), float(np.sum(sent[field], dtype=np.int64))
+            if measured > expected and _behind(facts):
+                yield Law(law, measured, expected, 0.0, None, _SHARED)
+            else:
+                yield _judged(law, measured, expected, 0.0)
 
 
 def _offered(cell: Cell) -> Law:

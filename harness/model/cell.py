@@ -14,6 +14,7 @@ from harness.model.figures import (
     Law,
     OutputTokens,
     ProbeSize,
+    Replicas,
     Requests,
     Sample,
     Slo,
@@ -101,6 +102,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     gpu: Annotated[Gpu | None, doc("Null where the engine was seen on none.")]
     server: Annotated[Server | None, doc("Null where nothing is known of the engine.")]
     host: Annotated[Host | None, doc("Null where nothing was sampled.")]
+    replicas: Annotated[Replicas | None, doc("By URL, where there were several; null: one server.")] = None
     load_nodes: Annotated[
         tuple[LoadNodeUse, ...], doc("Of a cluster that sent the load; empty: this machine did.")
     ] = ()

@@ -186,6 +186,16 @@ class CellFacts(Record, frozen=True, kw_only=True):
     nodes: Annotated[
         tuple[LoadNode, ...] | UnsetType, doc("Of a cluster that sent the load; missing: this machine did.")
     ] = UNSET
+    urls: Annotated[
+        tuple[str, ...] | UnsetType,
+        doc("Replicas of one model that the requests were spread over; missing: one server."),
+    ] = UNSET
+    balance: Annotated[
+        Literal["round-robin", "least-outstanding"] | UnsetType, doc("How they were spread.")
+    ] = UNSET
+    metrics_urls: Annotated[
+        tuple[str, ...] | UnsetType, doc("Where counters were read, if not at the server's own URLs.")
+    ] = UNSET
     counter_restarts: Annotated[int, doc("Counters that fell: the engine restarted.")] = 0
     server_histograms: Annotated[
         dict[str, HistogramIncrease] | None, doc("Of the engine, over the cell; null: not kept.")

@@ -175,6 +175,29 @@ class ClassStats(Record, frozen=True, kw_only=True):
     cached_share: Annotated[float | None, doc("Of the prompt tokens, 0 to 1.")]
 
 
+class Replica(Record, frozen=True, kw_only=True):
+    """Of the measured requests that went to one of several URLs."""
+
+    url: Annotated[str, doc("Of the server.")]
+    requests: Annotated[int, doc("That went there.")]
+    ok: Annotated[int, doc("Answered in full.")]
+    failed: Annotated[int, doc("Ended in another way; what bench cancelled is left out.")]
+    share: Annotated[float | None, doc("Of all requests that went anywhere, 0 to 1.")]
+    ttft_ms: Annotated[LatencyStats, doc("As of the cell.")]
+    output_tokens_per_s: Annotated[float | None, doc("Its part of the cell's; null: no token counts.")]
+
+
+class Replicas(Record, frozen=True, kw_only=True):
+    """Several servers of one model that shared the requests of a cell."""
+
+    balance: Annotated[Literal["round-robin", "least-outstanding"], doc("How requests were spread.")]
+    fairness: Annotated[
+        float | None,
+        doc("Jain's index of the output tokens/s, 1/n to 1: 1 where all URLs gave as many; null: not known."),
+    ]
+    urls: Annotated[tuple[Replica, ...], doc("Each, in the order given.")]
+
+
 class Constraint(Record, frozen=True, kw_only=True):
     """What constraining answers costs."""
 

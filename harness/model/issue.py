@@ -12,6 +12,8 @@ class IssueCode(StrEnum):
     NODE_STALLED = "node-stalled"
     NODE_CLOCK = "node-clock"
     NODE_DIFFERS = "node-differs"
+    REPLICA_FAILED = "replica-failed"
+    REPLICA_SLOWER = "replica-slower"
     WORKER_LOST = "worker-lost"
     CLIENT_BUSY = "client-busy"
     LOOP_LAG = "loop-lag"

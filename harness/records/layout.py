@@ -85,6 +85,7 @@ REQUEST_DTYPE = np.dtype(
         ("retransmits", "<i4"),  # TCP segments of the request sent again (TCP_INFO)
         ("out_of_order", "<i4"),  # TCP segments of the answer that arrived out of order: one was lost before
         ("wire_bytes", "<i8"),
+        ("replica", "<i2"),  # position of the URL it went to among the cell's; UNKNOWN where never sent
     ]
 )
 

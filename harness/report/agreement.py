@@ -1,19 +1,9 @@
 """Whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
 from harness.model import Agreement, Summary
-from harness.report.text import NOT_KNOWN, plain
+from harness.report.text import NOT_KNOWN, Table, plain
 
 _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 def agreement_tables(summary: Summary) -> list[Table]:
@@ -23,20 +13,6 @@ def agreement_tables(summary: Summary) -> list[Table]:
         return []
     tables = [_right(agreement), _under_load(agreement)]
     return [*tables, _pairs(agreement)] if agreement.pairs else tables
-
-
-def agreement_lines(summary: Summary) -> Iterator[str]:
-    """For a terminal: names to the left, figures to the right."""
-    for table in agreement_tables(summary):
-        widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
-        yield ""
-        yield table.title
-        for row in (table.head, *table.rows):
-            first, *rest = (
-                text.rjust(width) if place else text.ljust(width)
-                for place, (text, width) in enumerate(zip(row, widths, strict=True))
-            )
-            yield "  ".join([first, *rest]).rstrip()
 
 
 def _right(agreement: Agreement) -> Table:

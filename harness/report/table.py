@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import CellResult, Summary
 from harness.report import verdicts
-from harness.report.agreement import agreement_lines, agreement_tables
+from harness.report.agreement import agreement_tables
 from harness.report.grid import Column, Entry, shown
 from harness.report.notes import (
     Note,
@@ -15,6 +15,7 @@ from harness.report.notes import (
     odd_tracks,
     simulated,
 )
+from harness.report.replicas import replica_tables
 from harness.report.text import counted, markdown_escaped, markdown_row, plain
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
 
@@ -47,7 +48,8 @@ def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
         yield ""
         yield paint(point_words(group.point), BOLD)
         yield from _blocks(group, marks(summary), width, paint)
-    yield from agreement_lines(summary)
+    for table in (*replica_tables(summary), *agreement_tables(summary)):
+        yield from table.lines()
     yield ""
     yield from _legend(summary, width)
     yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
@@ -176,7 +178,7 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
             texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
             yield markdown_row([_name(row.label, marked), *texts])
         yield ""
-    for table in agreement_tables(summary):
+    for table in (*replica_tables(summary), *agreement_tables(summary)):
         yield f"### {markdown_escaped(table.title)}"
         yield ""
         yield markdown_row(table.head)

@@ -1,9 +1,29 @@
 """Numbers and foreign words as people read them. Knows no output format."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 NOT_KNOWN = "n/a"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def lines(self) -> Iterator[str]:
+        """For a terminal: names to the left, figures to the right."""
+        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
+        yield ""
+        yield self.title
+        for row in (self.head, *self.rows):
+            first, *rest = (
+                text.rjust(width) if place else text.ljust(width)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            yield "  ".join([first, *rest]).rstrip()
 
 
 def number(value: float) -> str:

@@ -100,13 +100,15 @@ def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen:
         promised=promised(engine),
         workers=1,
     )
-    records = run_load(job).records
-    # An answer of one token may have no text: an end, or half a character.
-    failed = ~np.isin(records.requests["outcome"], (Outcome.OK, Outcome.EMPTY))
-    if failed.any():
-        first = records.errors[int(np.argmax(failed))]
-        raise SetupError(
-            f"{np.count_nonzero(failed)} of {len(picked)} requests to fill the prefix cache failed: {first}",
-            where=engine.base_url,
-        )
+    for url in engine.chat_urls:  # a replica has a cache of its own, and any request may come to it
+        records = run_load(replace(job, url=url)).records
+        # An answer of one token may have no text: an end, or half a character.
+        failed = ~np.isin(records.requests["outcome"], (Outcome.OK, Outcome.EMPTY))
+        if failed.any():
+            first = records.errors[int(np.argmax(failed))]
+            raise SetupError(
+                f"{np.count_nonzero(failed)} of {len(picked)} requests to fill the prefix cache failed: "
+                f"{first}",
+                where=url,
+            )
     return len(picked)

@@ -122,7 +122,8 @@ class Run(Stored):
                 )
                 self.manifest.engine_started(label, engine.facts, key)
                 self.ui.note(
-                    f"{label}: {engine_version(engine.facts) or 'version unknown'} at {engine.base_url}"
+                    f"{label}: {engine_version(engine.facts) or 'version unknown'} at "
+                    f"{' and '.join(engine.urls)}"
                 )
                 self._tell_known(label, engine)
                 self._cells(block, engine)

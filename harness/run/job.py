@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from harness.engines.dialect import Chat, Message, render_body
 from harness.engines.session import EngineSession
+from harness.load.balance import round_robin
 from harness.load.bodies import write_bodies
 from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
@@ -39,12 +40,17 @@ def make_job(
 ) -> LoadJob:
     """The bodies lie in `scratch`, which must be there until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
+    sessions = _sessions(prepared, cell.load, cell.repeat, workload.requested)
+    url, *other_urls = engine.chat_urls
+    by_load = prepared.options.balance == "least-outstanding"
     return LoadJob(
-        url=engine.chat_url,
+        url=url,
+        other_urls=tuple(other_urls),
+        replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
         headers=engine.headers(),
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
-        sessions=_sessions(prepared, cell.load, cell.repeat, workload.requested),
+        sessions=sessions,
         warmup_requests=warmup_requests(prepared.scenario, cell.load),
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from harness.cluster.placement import Cluster
 from harness.engines.dialect import common_fields, exact_output_possible, unsaid
 from harness.engines.prometheus import Histogram
+from harness.engines.server import Server
 from harness.engines.session import EngineSession
 from harness.engines.started import EngineFacts
 from harness.errors import SetupError
@@ -43,7 +45,14 @@ from harness.run.job import make_job
 from harness.run.prepare import Prepared
 from harness.run.sampling import COUNTERS, watch_of
 from harness.run.workers import choose_workers
-from harness.sampling.counter_deltas import counted, histogram_increase, idle, settled
+from harness.sampling.counter_deltas import (
+    added,
+    added_histograms,
+    counted,
+    histogram_increase,
+    idle,
+    settled,
+)
 from harness.sampling.watcher import Watcher
 from harness.spec.scenario import Scenario
 from harness.workload.prompts.structured import FREE
@@ -104,25 +113,35 @@ def measure(
     ):
         job = make_job(prepared, cell, workload, engine, room, salt=cache.salt)
         job = replace(job, workers=workers.count)
-        before, shapes_before = idle(lambda: _counters(engine)), _histograms(engine)
+        sources = engine.counter_sources
+        before = [idle(partial(_counters, source)) for source in sources]
+        shapes_before = [_histograms(source) for source in sources]
         watcher.idle()
         worker_pool = window.cluster.worker_pool(job, prepared.options.sample_hz) if window.cluster else None
         result = run_load(job, window.progress, window.stop, worker_pool)
         engine.fresh = False
-        after = settled(lambda: _counters(engine), COUNTERS)
-        shapes_after = _histograms(engine) if after is not None else {}
+        after = [settled(partial(_counters, source), COUNTERS) for source in sources]
+        shapes_after = [
+            _histograms(source) if counts is not None else {}
+            for source, counts in zip(sources, after, strict=True)
+        ]
         telemetry = watcher.stop(result.t0_monotonic_ns)
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
-    exited = engine.exited(suspected=before is not None and after is None)
-    counters, restarts = counted(before, after, telemetry, COUNTERS)
+    exited = engine.exited(suspected=before[0] is not None and after[0] is None)
+    counters, restarts = added(
+        [
+            counted(*ends, telemetry, COUNTERS, f"engine.{place}" if len(sources) > 1 else "engine")
+            for place, ends in enumerate(zip(before, after, strict=True))
+        ]
+    )
     seen = _Seen(
         result=result,
         cache=cache,
         workers=workers,
         counters=counters,
         restarts=restarts,
-        histograms=histogram_increase(shapes_before, shapes_after),
+        histograms=added_histograms(list(map(histogram_increase, shapes_before, shapes_after))),
         sampled=watcher.sampled,
         exited=exited,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
@@ -131,7 +150,7 @@ def measure(
     return Measured(result, facts, telemetry)
 
 
-def _counters(engine: EngineSession) -> dict[str, float] | None:
+def _counters(engine: Server) -> dict[str, float] | None:
     """None where the engine has none or does not answer: a measured cell is not lost for its counters."""
     try:
         return engine.counters()
@@ -139,7 +158,7 @@ def _counters(engine: EngineSession) -> dict[str, float] | None:
         return None
 
 
-def _histograms(engine: EngineSession) -> dict[str, Histogram]:
+def _histograms(engine: Server) -> dict[str, Histogram]:
     try:
         return engine.histograms()
     except SetupError:
@@ -258,6 +277,9 @@ def _facts(
         client=client_stats(seen.result.client),
         workers=seen.workers,
         nodes=seen.nodes,
+        metrics_urls=prepared.backends[cell.backend].metrics_urls or UNSET,
+        urls=engine.urls if len(engine.urls) > 1 else UNSET,
+        balance=(prepared.options.balance or "round-robin") if len(engine.urls) > 1 else UNSET,
         counter_restarts=seen.restarts,
         server_histograms=seen.histograms,
         telemetry=seen.sampled,

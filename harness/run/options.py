@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 from harness.cluster.options import ClusterOptions
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
+from harness.load.balance import Balance
 from harness.load.job import Progress
 from harness.model import Manifest, Prices, from_json
 from harness.plan import Cell
@@ -41,6 +42,8 @@ class RunOptions:
     workers: int | None = None
     load_from: ClusterOptions | None = None  # nodes of a cluster; None: this machine
     http2: bool = False
+    balance: Balance | None = None  # of backends with several URLs; None: round-robin
+    metrics_urls: tuple[str, ...] = ()  # [BACKEND=]URL of the metrics of attached servers; (): their own
     out: Path = Path("results")
     api_key_env: str | None = None
     probe: bool = True  # before the first cell of each backend

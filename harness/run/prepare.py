@@ -32,6 +32,7 @@ from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.scenario import Profile, Scenario, load_scenario
+from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
@@ -98,6 +99,12 @@ def prepare(options: RunOptions) -> Prepared:
     if options.find_capacity:
         scenario = _searched(scenario)
     listed = tuple(parse_backend_list(options.backends))
+    labels = tuple(_unique_label(ref, listed) for ref in listed)
+    listed = with_metrics_urls(listed, labels, options.metrics_urls)
+    if options.balance and all(len(ref.urls) < 2 for ref in listed):
+        raise SpecError(
+            "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
+        )
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
     backends = tuple(map(as_launched, backends, launches))
@@ -122,7 +129,6 @@ def prepare(options: RunOptions) -> Prepared:
         track_of(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )
     values = _engine_values(backends, model, scenario.engine_values, options.engine_values)
-    labels = tuple(_unique_label(ref, listed) for ref in listed)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
     repeats, looks = repeats_of(options, scenario, len(backends))
@@ -267,5 +273,5 @@ def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
     same = [other for other in backends if other.label == ref.label]
     if len(same) == 1 or ref.url is None:
         return ref.label
-    address = ref.url.partition("://")[2].replace("/", "_").replace(":", "_")
-    return f"{ref.label}_{address}"
+    addresses = [url.partition("://")[2].replace("/", "_").replace(":", "_") for url in ref.urls]
+    return f"{ref.label}_{'+'.join(addresses)}"

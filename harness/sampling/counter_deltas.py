@@ -2,11 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from harness.engines.prometheus import Histogram
+from harness.engines.prometheus import Histogram, summed
 from harness.model import HistogramIncrease
 from harness.records.series import Telemetry, restarts, unbroken
 
@@ -42,7 +42,11 @@ def settled(read: Callable[[], Counts | None], names: frozenset[str]) -> Counts 
 
 
 def counted(
-    before: Counts | None, after: Counts | None, telemetry: Telemetry, names: frozenset[str]
+    before: Counts | None,
+    after: Counts | None,
+    telemetry: Telemetry,
+    names: frozenset[str],
+    prefix: str = "engine",
 ) -> tuple[dict[str, float] | None, int]:
     """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
 
@@ -52,11 +56,37 @@ def counted(
         return None, 0
     increases, falls = {}, 0
     for name in sorted(names & before.keys() & after.keys()):
-        values = np.concatenate([[before[name]], telemetry.get(f"engine.{name}").values, [after[name]]])
+        values = np.concatenate([[before[name]], telemetry.get(f"{prefix}.{name}").values, [after[name]]])
         whole = unbroken(values)
         increases[name] = float(whole[-1] - whole[0])
         falls = max(falls, restarts(values))
     return increases, falls
+
+
+def added(
+    counts: Sequence[tuple[dict[str, float] | None, int]],
+) -> tuple[dict[str, float] | None, int]:
+    """Of several engines what each `counted`."""
+    return summed([increase for increase, _ in counts]), sum(falls for _, falls in counts)
+
+
+def added_histograms(
+    increases: Sequence[Mapping[str, HistogramIncrease]],
+) -> dict[str, HistogramIncrease]:
+    """Of several engines, those that all have with the same bounds."""
+    first, *others = increases
+    whole = {}
+    for name, one in first.items():
+        parts = [one, *(other[name] for other in others if name in other)]
+        bounds = [[bound for bound, _ in part.buckets] for part in parts]
+        if len(parts) == len(increases) and all(each == bounds[0] for each in bounds):
+            counts = zip(*([count or 0.0 for _, count in part.buckets] for part in parts), strict=True)
+            whole[name] = HistogramIncrease(
+                buckets=tuple(zip(bounds[0], map(sum, counts), strict=True)),
+                sum=sum(part.sum for part in parts),
+                count=sum(part.count for part in parts),
+            )
+    return whole
 
 
 def histogram_increase(

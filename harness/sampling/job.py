@@ -24,14 +24,14 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """`engine_pid` None: look for whoever listens on `engine_port` of this machine, if that is set."""
+    """`engine_pid` None: look for whoever listens on `engine_ports` of this machine, if there are any."""
 
     bench_pid: int
     folder: Path = Path()  # where samples are spilled; must exist
     hz: float = DEFAULT_HZ
-    exporter: Exporter | None = None
+    exporters: tuple[Exporter, ...] = ()
     engine_pid: int | None = None
-    engine_port: int | None = None
+    engine_ports: tuple[int, ...] = ()
     engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
     engine_here: bool = True  # False: what this machine's GPUs and CPUs draw is not the engine's
 

@@ -12,7 +12,7 @@ from harness.host.helper_process import peak_rss_bytes
 from harness.sampling.job import Report, SourceFacts, Watch
 from harness.sampling.sources import Source, UnavailableError, UnreadableError
 from harness.sampling.sources.amd import AmdGpus
-from harness.sampling.sources.engine import EngineExporter
+from harness.sampling.sources.engine import EngineExporter, EngineExporters
 from harness.sampling.sources.nvml import NvidiaGpus, NvidiaGpusSlowly
 from harness.sampling.sources.processes import Processes
 from harness.sampling.sources.system import System
@@ -83,8 +83,10 @@ def sources(watch: Watch) -> dict[str, Source]:
         "system": System(period_s=2.5 * beat, energy=watch.engine_here),
         "processes": processes,
     }
-    if watch.exporter is not None:
-        made["engine"] = EngineExporter(watch.exporter, period_s=5 * beat)
+    if len(watch.exporters) == 1:
+        made["engine"] = EngineExporter(watch.exporters[0], period_s=5 * beat)
+    elif watch.exporters:
+        made["engine"] = EngineExporters(watch.exporters, period_s=5 * beat)
     if watch.engine_here:
         made["nvidia"] = NvidiaGpus(watch.engine_env, period_s=beat)
         made["nvidia-slow"] = NvidiaGpusSlowly(watch.engine_env, processes.engine_pids, period_s=10 * beat)

@@ -368,9 +368,14 @@ class BackendRef:
 
     definition: Backend
     variant: str | None
-    url: str | None  # attach to a running server
+    url: str | None  # attach to a running server; several of one model are joined by +
     version: str | None = None  # in place of the one that the definition pins
+    metrics_urls: tuple[str, ...] = ()  # where a running server's metrics are read; (): at its URLs
     tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        return tuple(self.url.split("+")) if self.url else ()
 
     @property
     def label(self) -> str:

@@ -4,7 +4,6 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from harness.errors import SpecError
 from harness.spec import files
@@ -20,6 +19,7 @@ from harness.spec.backend import (
     Value,
 )
 from harness.spec.dialect import check_dialect
+from harness.spec.server_urls import server_urls
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
 from harness.spec.tuned import VARIANT, load_tuned, tuned_path
@@ -227,7 +227,7 @@ def definition_key(definition: Backend) -> str:
 
 
 def parse_backend_list(text: str) -> list[BackendRef]:
-    """`NAME[==VERSION][@VARIANT][=URL],…`. The same entry twice is an error: use --repeats."""
+    """`NAME[==VERSION][@VARIANT][=URL[+URL…]],…`. The same entry twice is an error: use --repeats."""
     refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]
     if not refs:
         raise SpecError("no backend given", where="--backends")
@@ -249,7 +249,7 @@ def _parse_entry(entry: str) -> BackendRef:
     name, is_pinned, version = versioned.partition("==")
     if at and not variant:
         raise SpecError("a variant is missing after '@'", where=where)
-    url = server_url(rest[0], f"{where}=…") if rest else None
+    url = server_urls(rest[0], f"{where}=…") if rest else None
     if is_pinned and url:
         raise SpecError("a running server has one version", where=where, hint=f"use {name}={url}")
     definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
@@ -275,25 +275,3 @@ def tuned_ref(definition: Backend, path: Path) -> BackendRef:
         base, engine=dataclasses.replace(base.engine, values={**base.engine.values, **tuned.values})
     )
     return BackendRef(varied, VARIANT, None, tuned=tuned)
-
-
-def server_url(url: str, where: str) -> str:
-    """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
-    try:
-        parts = urlsplit(url)
-        fits = parts.port != 0 and not re.search(r"[\s,]", url)
-    except ValueError:
-        fits = False
-    if not fits:
-        raise SpecError(f"{url.rpartition('@')[2]!r} is not a URL", where=where)
-    if parts.username or parts.password:
-        raise SpecError(
-            "the URL holds a user name or password",
-            where=where,
-            hint="name an environment variable with --api-key-env",
-        )
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
-    if parts.query or parts.fragment:
-        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
-    return url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")

@@ -24,7 +24,7 @@ from harness.records.layout import (
 from harness.store import parquet
 
 _CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": EventKind}
-_ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order")  # with 0.2
+_ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order", "replica")  # with 0.2
 _TEXTS = ("text", "finish_reason", "error")
 
 

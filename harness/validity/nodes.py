@@ -10,8 +10,8 @@ from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
 from harness.validity.rule import Evidence, Rule, Violation
 
 _MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
-_LEAST_ANSWERS = 30  # of a node, for a median with an interval
-_NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
+LEAST_ANSWERS = 30  # for a median with an interval
+NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
 
 
 def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
@@ -54,20 +54,22 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
     requests, nodes = cell.records.requests, _nodes(cell)
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
-        here, there = (_finite(ttft_service_ms(requests[mask])) for mask in (own, ~own))
-        if min(len(here), len(there)) < _LEAST_ANSWERS:
+        here, there = (finite(ttft_service_ms(requests[mask])) for mask in (own, ~own))
+        if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
         apart_ms = float(np.median(here) - np.median(there))
-        limit_ms = (node.path_rtt_ms or 0.0) + _NOISE_ERRORS * float(np.hypot(_error(here), _error(there)))
+        limit_ms = (node.path_rtt_ms or 0.0) + NOISE_ERRORS * float(
+            np.hypot(median_error(here), median_error(there))
+        )
         if abs(apart_ms) > limit_ms:
             yield Violation(f"{node.name} ({node.address}): {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
 
 
-def _finite(values: Floats) -> Floats:
+def finite(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def _error(values: Floats) -> float:
+def median_error(values: Floats) -> float:
     """Standard error of the median, its spread from the quartiles."""
     low, high = np.quantile(values, (0.25, 0.75))
     return 1.2533 * float(high - low) / 1.349 / float(np.sqrt(len(values)))

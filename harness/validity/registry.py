@@ -16,6 +16,7 @@ from harness.validity import (
     engine,
     machine,
     nodes,
+    replicas,
     requests,
     slots,
     steady,
@@ -28,6 +29,7 @@ from harness.validity.rule import Cause, Evidence, Rule
 FAMILIES: tuple[ModuleType, ...] = (
     client,
     nodes,
+    replicas,
     arrivals,
     slots,
     requests,

@@ -35,7 +35,7 @@ GAUGES = {"running": "vllm:num_requests_running", "kv_use": "vllm:kv_cache_usage
 
 def watch(server: MockServer) -> Watch:
     exporter = Exporter(url=f"{server.url}/metrics", headers={}, counters=COUNTERS, gauges=GAUGES)
-    return Watch(bench_pid=os.getpid(), exporter=exporter, engine_pid=server.pid)
+    return Watch(bench_pid=os.getpid(), exporters=(exporter,), engine_pid=server.pid)
 
 
 def own_cost(seconds: float, gpus: int, machine: Machine) -> tuple[float, int, float]:

@@ -1,5 +1,8 @@
 """HTTP/2, where it is asked for: through httpx, and nothing else is spoken instead."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from harness.errors import SetupError
@@ -36,6 +39,19 @@ def test_answers_are_read_and_the_way_is_recorded():
     assert (rows["text_events"] == TOKENS).all()
     assert result.client.stamp_source == "user"
     assert any(note.startswith("HTTP/2") for note in result.client.notes)
+
+
+@pytest.mark.parametrize("dealt", [True, False])
+def test_requests_go_to_the_url_that_their_record_names(dealt):
+    """One URL answers, at the other nobody listens."""
+    with running_h2() as url:
+        two = replace(job(url), other_urls=("http://127.0.0.1:9/v1/chat/completions",))
+        rows = run_load(replace(two, replicas=np.arange(12) % 2) if dealt else two).records.requests
+    assert (rows["outcome"][rows["replica"] == 0] == Outcome.OK).all()
+    assert (rows["outcome"][rows["replica"] == 1] == Outcome.CONNECT_FAILED).all()
+    assert set(rows["replica"]) == {0, 1}
+    if dealt:
+        assert (rows["replica"] == rows["seq"] % 2).all()
 
 
 def test_a_server_without_it_fails_the_requests_and_is_not_asked_in_another_way():

@@ -83,7 +83,7 @@ def test_a_local_server_is_found_by_its_port():
 def test_engine_metrics_are_sampled_and_what_it_lacks_is_named():
     with running(ttft_ms=1) as server:
         telemetry, facts = watched(
-            2.0, exporter=exporter(f"{server.url}/metrics", counters=COUNTERS, gauges=GAUGES)
+            2.0, exporters=[exporter(f"{server.url}/metrics", counters=COUNTERS, gauges=GAUGES)]
         )
     engine = facts.sources["engine"]
     assert engine.failures == 0
@@ -97,7 +97,7 @@ def test_an_exporter_that_dies_is_a_gap_and_nothing_more():
         telemetry, facts = watched(
             4.0,
             halfway=lambda: os.kill(server.pid, signal.SIGKILL),
-            exporter=exporter(f"{server.url}/metrics", counters=COUNTERS),
+            exporters=[exporter(f"{server.url}/metrics", counters=COUNTERS)],
         )
     engine = facts.sources["engine"]
     assert 1.5 < engine.failing_since_s < 3.2
@@ -110,7 +110,7 @@ def test_an_exporter_that_hangs_holds_up_no_other_source():
     with running(ttft_ms=1) as server:
         os.kill(server.pid, signal.SIGSTOP)
         try:
-            telemetry, facts = watched(5.0, exporter=exporter(f"{server.url}/metrics", counters=COUNTERS))
+            telemetry, facts = watched(5.0, exporters=[exporter(f"{server.url}/metrics", counters=COUNTERS)])
         finally:
             os.kill(server.pid, signal.SIGCONT)
     assert facts.sources["engine"].failing_since_s is not None
@@ -156,7 +156,7 @@ def test_json_statistics_are_read_and_an_empty_answer_is_no_sample():
     # The Prometheus text that this engine can also give is not there: it was not started with it.
     with answering([iteration(1, 10), iteration(3, 50)], [], [iteration(4, 100)]) as url:
         telemetry, facts = watched(
-            2.5, exporter=exporter("http://127.0.0.1:9/", gauges=paths, json_url=url, json_gauges=paths)
+            2.5, exporters=[exporter("http://127.0.0.1:9/", gauges=paths, json_url=url, json_gauges=paths)]
         )
     assert telemetry.get("engine.running").values.tolist() == [3, 4]
     assert telemetry.get("engine.kv_use").values.tolist() == [0.25, 0.5]

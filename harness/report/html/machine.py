@@ -8,6 +8,7 @@ from harness.model.json_path import number_at
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
+from harness.report.replicas import replica_tables
 from harness.report.text import NOT_KNOWN, number, or_unknown, plain
 from harness.report.view import Row, cell_name
 
@@ -51,9 +52,14 @@ COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tok
 
 def machine(source: Source) -> Html | None:
     """None in runs that were neither sampled nor priced."""
-    every = (_used(source), _load_nodes(source), _scaling(source), _costs(source))
+    every = (_replicas(source), _used(source), _load_nodes(source), _scaling(source), _costs(source))
     parts = [part for part in every if part is not None]
     return section("machine", "What the machine was doing", *parts) if parts else None
+
+
+def _replicas(source: Source) -> Html | None:
+    parts = replica_tables(source.summary)
+    return join(table(part.title, part.head, part.rows, class_="numbers") for part in parts) or None
 
 
 def _used(source: Source) -> Html | None:

@@ -1,7 +1,7 @@
-"""The engine's own metrics while it works, over one connection kept open."""
+"""The engine's own metrics while it works, over one connection kept open to each place that has them."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from harness.client import Answer, Limits, LookUp
@@ -12,6 +12,8 @@ from harness.sampling.sources import Put, UnreadableError
 from harness.untrusted import BadDocumentError
 
 _LIMITS = Limits(total_s=2.0)
+# Of several engines: a share of each one's own KV cache does not add up, and one that is full holds back.
+_LARGEST, _MEAN = ("engine.kv_use",), ("engine.cache_hit_rate",)
 
 
 class EngineExporter:
@@ -84,3 +86,51 @@ class EngineExporter:
 
     def close(self) -> None:
         self._look_up.close()
+
+
+class EngineExporters:
+    """Those of several engines that work as one: `engine.N.…` is of the Nth, `engine.…` of all together."""
+
+    def __init__(self, exporters: Sequence[Exporter], period_s: float) -> None:
+        self.period_s = period_s
+        self._parts = [EngineExporter(exporter, period_s) for exporter in exporters]
+        self.about: dict[str, object] = {"urls": [exporter.url for exporter in exporters]}
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What a part lacks, all together lack."""
+        return {name: why for part in self._parts for name, why in part.missing.items()}
+
+    def open(self) -> None:
+        pass
+
+    def read(self, put: Put) -> None:
+        """Where one cannot be read there is no sum: one without it would look like a fall."""
+        samples: dict[str, list[tuple[float, int]]] = {}
+        problems = []
+        for index, part in enumerate(self._parts):
+
+            def keep(name: str, value: float, at_ns: int, index: int = index) -> None:
+                put(name.replace("engine.", f"engine.{index}.", 1), value, at_ns)
+                samples.setdefault(name, []).append((value, at_ns))
+
+            try:
+                part.read(keep)
+            except UnreadableError as error:
+                problems.append(str(error))
+        if problems:
+            raise UnreadableError("; ".join(problems))
+        for name, parts in samples.items():
+            if len(parts) == len(self._parts):
+                values, times = zip(*parts, strict=True)
+                put(name, _together(name, values), sum(times) // len(times))
+
+    def close(self) -> None:
+        for part in self._parts:
+            part.close()
+
+
+def _together(name: str, values: Sequence[float]) -> float:
+    if name in _LARGEST:
+        return max(values)
+    return sum(values) / len(values) if name in _MEAN else sum(values)

@@ -14,16 +14,16 @@ _MOST_NAMED = 32  # processes of the engine that get a series of their own
 
 
 class Tree:
-    """A process and its descendants. Their CPU time never falls, whoever of them ends."""
+    """Processes and their descendants. Their CPU time never falls, whoever of them ends."""
 
-    def __init__(self, root: int, without: frozenset[int] = frozenset()) -> None:
-        self._root, self._without = root, without
+    def __init__(self, roots: frozenset[int], without: frozenset[int] = frozenset()) -> None:
+        self._roots, self._without = roots, without
         self.processes: dict[int, psutil.Process] = {}
         self._lost_s = self._last_s = 0.0
 
     def look(self) -> None:
         """Through the kernel's lists of children: a look at every process of a machine costs milliseconds."""
-        pids = [self._root]
+        pids = list(self._roots)
         for pid in pids:
             pids += (child for child in _children(pid) if child not in self._without)
         for pid in self.processes.keys() - set(pids):
@@ -52,7 +52,7 @@ class Tree:
             if each and alive <= _MOST_NAMED:
                 put(f"{name}.process.{pid}.cpu_s", used_s)
         if not alive:
-            raise UnreadableError(f"process {self._root} is gone")
+            raise UnreadableError(f"process {', '.join(map(str, sorted(self._roots)))} is gone")
         # A child's time moves to its parent when it is waited for; one that nobody waits for takes it along.
         self._lost_s += max(0.0, self._last_s - cpu_s)
         self._last_s = cpu_s
@@ -95,16 +95,15 @@ class Processes:
 
     def open(self) -> None:
         watch = self._watch
-        pid = watch.engine_pid
-        if pid is None and watch.engine_port is not None:
-            pid = listener(watch.engine_port)
-        if pid is None:
+        pids = {watch.engine_pid} if watch.engine_pid is not None else set(map(listener, watch.engine_ports))
+        roots = frozenset(pid for pid in pids if pid is not None)
+        if not roots or None in pids:  # a part of the engine would be shown as all of it
+            roots = frozenset()
             self.missing["server.*"] = "the engine's process is not known or not on this machine"
         else:
-            self._engine = Tree(pid)
-            self.about["engine_pid"] = pid
-        without = {psutil.Process().pid} | ({pid} if pid is not None else set())
-        self._client = Tree(watch.bench_pid, frozenset(without))
+            self._engine = Tree(roots)
+            self.about["engine_pid"] = min(roots)
+        self._client = Tree(frozenset({watch.bench_pid}), roots | {psutil.Process().pid})
 
     def engine_pids(self) -> frozenset[int]:
         return frozenset(self._engine.processes) if self._engine is not None else frozenset()

@@ -12,7 +12,7 @@ from harness.agreement import as_json, compare, from_json, interleaved, load_que
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
 from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
-from harness.report.agreement import agreement_lines, agreement_tables
+from harness.report.agreement import agreement_tables
 from tests.factories.documents import made
 
 QUESTIONS = load_questions()
@@ -210,7 +210,9 @@ def test_backends_are_compared():
     assert told["answers-harmed"] == "a: with 58 questions at once: 8 empty"
     assert told["answers-differ"].startswith("a is right in 46 questions where b is wrong, and wrong in 0")
 
-    text = "\n".join(agreement_lines(made(Summary, agreement=found)))
+    text = "\n".join(
+        line for table in agreement_tables(made(Summary, agreement=found)) for line in table.lines()
+    )
     assert "58/58" in text
     assert "12/58" in text
     assert "a / b" in text

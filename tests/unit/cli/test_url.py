@@ -11,11 +11,11 @@ import pytest
 
 from harness.cli import options, run, url
 from harness.cli.main import main
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SpecError
 from harness.probe import Look
 from harness.run.prepare import prepare
 from harness.run.sizing import fit
-from harness.spec.backend_refs import server_url
+from harness.spec.server_urls import server_url
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -168,3 +168,9 @@ def test_bench_alone_says_where_to_start(capsys):
     for start in ("bench http://", "bench run ", "bench list scenarios"):
         assert start in said
     assert len(said.splitlines()) < 12
+
+
+def test_replicas_are_one_server_of_the_comparison():
+    assert url._urls(["a:1+http://b:2/v1", "c:3"]) == ["http://a:1+http://b:2", "http://c:3"]
+    with pytest.raises(SpecError, match="missing beside"):
+        url._urls(["a:1++b:2"])

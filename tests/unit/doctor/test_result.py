@@ -78,7 +78,7 @@ def test_the_stored_document_is_read_back_whole(cache):
 
 @pytest.fixture
 def sixteen_cores(monkeypatch):
-    monkeypatch.setattr("harness.load.sharding._cores", lambda: 16)
+    monkeypatch.setattr("harness.load.sharding.usable_cpus", lambda: 16)
     monkeypatch.setattr(workers.machine, "host_facts", lambda: HOST)
 
 

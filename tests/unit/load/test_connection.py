@@ -19,7 +19,7 @@ HEAD, BODY = b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n", b"{}"
 def pair() -> Iterator[tuple[Connection, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         way = Route(Address(socket.AF_INET, listener.getsockname()), "127.0.0.1", None)
-        connection = connect(way, 0, kernel=False)
+        connection = connect(way, 0, 0, kernel=False)
         peer, _ = listener.accept()
         with connection.sock, peer:
             yield connection, peer

@@ -171,7 +171,7 @@ def test_no_more_workers_than_slots() -> None:
 
 
 def test_workers_grow_with_the_load_and_leave_cores_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.load.sharding._cores", lambda: 8)
+    monkeypatch.setattr("harness.load.sharding.usable_cpus", lambda: 8)
     assert choose_workers(job(ClosedLoop(64), 64)) == 1
     assert choose_workers(job(ClosedLoop(5000), 5000)) == 3
     assert choose_workers(job(ClosedLoop(50_000), 50_000)) == 4

@@ -134,6 +134,15 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert "other clients" in reason.hint
 
 
+@pytest.mark.parametrize(("counted", "holds"), [(320.0, None), (160.0, True), (159.0, False)])
+def test_engines_behind_one_address_may_both_count_a_prompt_and_never_too_little(counted, holds):
+    behind = {"metrics_urls": ["http://prefill", "http://decode"]}
+    given = cell(closed_loop(), server_counters={"prompt_tokens": counted}, **behind)
+    assert law(given, "prompt tokens").holds is holds
+    alone = cell(closed_loop(), server_counters={"prompt_tokens": counted}, metrics_urls=["http://m"])
+    assert law(alone, "prompt tokens").holds is (counted == 160)
+
+
 def test_what_the_engine_counted_for_a_failed_request_is_not_known():
     made = closed_loop()
     made.requests["outcome"][3] = Outcome.TRUNCATED

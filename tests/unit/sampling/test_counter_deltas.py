@@ -9,7 +9,14 @@ import psutil
 from harness.model import HistogramIncrease
 from harness.records.series import Samples, Telemetry
 from harness.sampling import machine
-from harness.sampling.counter_deltas import counted, histogram_increase, idle, settled
+from harness.sampling.counter_deltas import (
+    added,
+    added_histograms,
+    counted,
+    histogram_increase,
+    idle,
+    settled,
+)
 from harness.sampling.sources.visible import visible
 
 NAMES = frozenset({"output_tokens"})
@@ -34,6 +41,32 @@ def test_no_answer_at_one_end_is_no_count():
     assert counted(None, {"output_tokens": 1.0}, sampled(), NAMES) == (None, 0)
     assert counted({"output_tokens": 1.0}, None, sampled(), NAMES) == (None, 0)
     assert counted({}, {"output_tokens": 1.0}, sampled(), NAMES) == ({}, 0)
+
+
+def test_each_of_several_engines_counts_for_itself():
+    """In their sum the restart of one would look like the other's work done again."""
+    telemetry = Telemetry(
+        {
+            f"engine.{place}.output_tokens": Samples(np.arange(2), np.array(values, float))
+            for place, values in enumerate([(500, 520), (500, 10)])
+        }
+    )
+    ends = [({"output_tokens": 500.0}, {"output_tokens": count}) for count in (530.0, 20.0)]
+    parts = [counted(*one, telemetry, NAMES, prefix=f"engine.{place}") for place, one in enumerate(ends)]
+    assert added(parts) == ({"output_tokens": 50.0}, 1)
+    assert added([*parts, (None, 0)]) == (None, 1)
+    assert added([*parts, ({}, 0)]) == ({}, 1), "a part of the whole is not the whole"
+    assert added([(None, 0)]) == (None, 0)
+
+
+def test_histograms_of_several_engines_add_up_where_their_bounds_are_the_same():
+    one = HistogramIncrease(buckets=((0.1, 3.0), (None, 4.0)), sum=0.5, count=4.0)
+    other = HistogramIncrease(buckets=((0.2, 1.0), (None, 1.0)), sum=0.1, count=1.0)
+    assert added_histograms([{"ttft": one}, {"ttft": one}]) == {
+        "ttft": HistogramIncrease(buckets=((0.1, 6.0), (None, 8.0)), sum=1.0, count=8.0)
+    }
+    assert added_histograms([{"ttft": one}, {"ttft": other}]) == {}
+    assert added_histograms([{"ttft": one}, {}]) == {}
 
 
 def test_counts_are_read_until_they_rest():

@@ -1,0 +1,78 @@
+"""Which of several servers of one model a request goes to: by the schedule, or by what is in flight."""
+
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.load.job import LoadJob, Sessions
+from harness.load.sharding import units_of
+
+Balance = Literal["round-robin", "least-outstanding"]
+
+
+def round_robin(count: int, sessions: Sessions | None, replicas: int) -> NDArray[np.int16]:
+    """The replica of each request, dealt in turn by the schedule; a session has one for all turns."""
+    return (units_of(count, sessions) % replicas).astype(np.int16)
+
+
+class Balancer(Protocol):
+    """Of one worker's share."""
+
+    def choose(self, index: int) -> int:
+        """The replica that the request at `index` goes to, now."""
+
+    def ended(self, replica: int) -> None:
+        """A request that went there ended."""
+
+
+class Dealt:
+    """As the job says."""
+
+    def __init__(self, replicas: list[int]) -> None:
+        self.choose = replicas.__getitem__
+
+    def ended(self, replica: int) -> None:
+        """What is in flight changes nothing."""
+
+
+class LeastOutstanding:
+    """The replica with the fewest requests of this worker in flight; of equals the one after the last chosen.
+
+    A session's later turns go where its first went: its KV cache is there.
+    """
+
+    def __init__(self, replicas: int, sessions: Sessions | None) -> None:
+        self._in_flight = [0] * replicas
+        self._order = range(replicas)
+        self._last = -1
+        self._session = None if sessions is None else sessions.session.tolist()
+        self._replica_of: dict[int, int] = {}  # by session
+
+    def choose(self, index: int) -> int:
+        if self._session is None:
+            replica = self._fewest()
+        else:
+            session = self._session[index]
+            if session not in self._replica_of:
+                self._replica_of[session] = self._fewest()
+            replica = self._replica_of[session]
+        self._in_flight[replica] += 1
+        return replica
+
+    def ended(self, replica: int) -> None:
+        self._in_flight[replica] -= 1
+
+    def _fewest(self) -> int:
+        count, after = len(self._in_flight), self._last + 1
+        self._last = min(self._order, key=lambda one: (self._in_flight[one], (one - after) % count))
+        return self._last
+
+
+def balancer_of(job: LoadJob) -> Balancer:
+    """For one worker's share of a job."""
+    if job.replicas is not None:
+        return Dealt(job.replicas.tolist())
+    if job.other_urls:
+        return LeastOutstanding(len(job.urls), job.sessions)
+    return Dealt([0] * len(job.bodies))

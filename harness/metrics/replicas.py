@@ -1,0 +1,60 @@
+"""The requests of a cell by the URL they went to, and how evenly the URLs worked."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics import latency
+from harness.metrics.distribution import describe
+from harness.metrics.throughput import Window
+from harness.model import UNSET, CellFacts, Replica, Replicas
+from harness.records.layout import UNKNOWN
+
+
+def replicas(
+    requests: NDArray[np.void], facts: CellFacts, window: Window | None, shares: latency.Floats
+) -> Replicas | None:
+    """None for one server. `shares`: of each request's work the part that is inside the window."""
+    if facts.urls is UNSET or facts.balance is UNSET:
+        return None
+    sent = requests[latency.measured(requests)]["replica"]
+    total = int(np.count_nonzero(sent != UNKNOWN))
+    parts = []
+    for place, url in enumerate(facts.urls):
+        mask = requests["replica"] == place
+        rows = requests[mask]
+        count, ok = int(latency.measured(rows).sum()), int(latency.answered(rows).sum())
+        parts.append(
+            Replica(
+                url=url,
+                requests=count,
+                ok=ok,
+                failed=count - ok,
+                share=count / total if total else None,
+                ttft_ms=describe(latency.ttft_ms(rows))[0],
+                output_tokens_per_s=_tokens_per_s(rows, window, shares[mask]),
+            )
+        )
+    return Replicas(
+        balance=facts.balance,
+        fairness=fairness([part.output_tokens_per_s for part in parts]),
+        urls=tuple(parts),
+    )
+
+
+def _tokens_per_s(rows: NDArray[np.void], window: Window | None, shares: latency.Floats) -> float | None:
+    if window is None or (rows["output_tokens"][shares > 0] == UNKNOWN).any():
+        return None
+    return window.per_second(float((shares * np.maximum(rows["output_tokens"], 0)).sum()))
+
+
+def fairness(rates: Sequence[float | None]) -> float | None:
+    """Jain's index, (sum x)^2 / (n sum x^2): 1 where all are equal, 1/n where one has everything.
+
+    Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared
+    Computer Systems, DEC TR-301, 1984. None where one is not known, or all are 0.
+    """
+    values = [rate for rate in rates if rate is not None]
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares and len(values) == len(rates) else None

@@ -1,0 +1,79 @@
+"""Addresses of running servers, as they are given on the command line."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from harness.errors import SpecError
+from harness.spec.backend import BackendRef
+from harness.spec.strict import nearest
+
+MOST_URLS = 64  # each has connections and a sampler's reads of its own
+
+
+def server_urls(text: str, where: str) -> str:
+    """`URL[+URL…]`, each as `server_url` makes it. A + that belongs to a path is written %2B."""
+    given = text.split("+")
+    if "" in given:
+        raise SpecError("a URL is missing beside '+'", where=where, hint="write URL+URL")
+    if len(given) > MOST_URLS:
+        raise SpecError(f"{len(given)} URLs; at most {MOST_URLS}", where=where)
+    urls = [server_url(url, where) for url in given]
+    if twice := next((url for url in urls if urls.count(url) > 1), None):
+        raise SpecError(f"{twice} is given twice", where=where, hint="each URL is a server of its own")
+    return "+".join(urls)
+
+
+def server_url(url: str, where: str) -> str:
+    """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
+    try:
+        parts = urlsplit(url)
+        fits = parts.port != 0 and not re.search(r"[\s,]", url)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise SpecError(f"{url.rpartition('@')[2]!r} is not a URL", where=where)
+    if parts.username or parts.password:
+        raise SpecError(
+            "the URL holds a user name or password",
+            where=where,
+            hint="name an environment variable with --api-key-env",
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
+    if parts.query or parts.fragment:
+        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
+    return url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
+
+
+def with_metrics_urls(
+    refs: Sequence[BackendRef], labels: Sequence[str], given: Sequence[str]
+) -> tuple[BackendRef, ...]:
+    """`[BACKEND=]URL` of --metrics-url, added to their backends; without BACKEND it is of the only one."""
+    for text in given:
+        where = f"--metrics-url {text}"
+        label, _, url = ("", "", text) if text.startswith(("http://", "https://")) else text.partition("=")
+        if not label and len(refs) > 1:
+            raise SpecError(
+                "several backends: whose metrics are these?", where=where, hint="write BACKEND=URL"
+            )
+        if label and label not in labels:
+            raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, labels))
+        chosen = labels.index(label) if label else 0
+        ref, url = refs[chosen], server_url(url, where)
+        if not ref.url:
+            raise SpecError(
+                "is for a running server", where=where, hint=f"write {ref.label}=URL in --backends"
+            )
+        if ref.definition.metrics is None:
+            raise SpecError(
+                f"backend '{ref.label}' declares no metrics to look for",
+                where=where,
+                hint="give the server by its engine's name in --backends, such as vllm=URL",
+            )
+        if url in ref.metrics_urls:
+            raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
+        changed = replace(ref, metrics_urls=(*ref.metrics_urls, url))
+        refs = [changed if place == chosen else one for place, one in enumerate(refs)]
+    return tuple(refs)

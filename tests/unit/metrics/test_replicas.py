@@ -1,0 +1,93 @@
+"""A cell's requests by URL, how evenly the URLs worked, and when one of them is doubted."""
+
+import numpy as np
+import pytest
+
+from harness.metrics.replicas import fairness, replicas
+from harness.metrics.throughput import Window
+from harness.validity import Evidence, judge
+from tests.factories.recorded import facts, records
+
+URLS = ["http://a", "http://b"]
+BOTH = {"urls": URLS, "balance": "round-robin"}
+
+
+def made(*ttfts_ms, each=40, **fields):
+    """`each` answers of every replica, of three tokens, by turns; a TTFT of None: it failed."""
+    rows, places = [], []
+    for index in range(each):
+        for place, ttft in enumerate(ttfts_ms):
+            sent = 10 * index
+            jitter = 0.01 * (index % 5)
+            texts = [] if ttft is None else [sent + ttft + jitter + step for step in range(3)]
+            rows.append({"intended": sent, "sent": sent, "texts": texts, "prompt": 100, **fields})
+            if ttft is None:
+                rows[-1]["outcome"] = 1
+            places.append(place)
+    whole = records(*rows)
+    whole.requests["replica"] = places
+    return whole
+
+
+def codes(cell, **changes):
+    verdict = judge(Evidence(cell, facts(**BOTH, **changes)))
+    return {str(one.code): one for one in verdict.reasons if one.code.startswith("replica-")}
+
+
+def test_each_url_has_its_own_figures():
+    cell = made(5, 20)
+    shares = np.ones(len(cell.requests))
+    whole = replicas(cell.requests, facts(**BOTH), Window(0, 10**9, "whole"), shares)
+    assert whole.balance == "round-robin"
+    assert [part.url for part in whole.urls] == URLS
+    assert [(part.requests, part.ok, part.failed, part.share) for part in whole.urls] == [
+        (40, 40, 0, 0.5)
+    ] * 2
+    assert [part.ttft_ms.p50 for part in whole.urls] == pytest.approx([5.02, 20.02])
+    tokens = cell.requests["output_tokens"].sum() / 2
+    assert [part.output_tokens_per_s for part in whole.urls] == [tokens, tokens]
+    assert whole.fairness == 1.0
+
+
+def test_one_server_is_not_asked():
+    cell = made(5)
+    assert replicas(cell.requests, facts(), None, np.zeros(len(cell.requests))) is None
+
+
+@pytest.mark.parametrize(
+    ("rates", "index"),
+    [([7, 7, 7], 1.0), ([9, 0, 0], 1 / 3), ([3, 1], 0.8), ([0, 0], None), ([5, None], None), ([4], 1.0)],
+)
+def test_fairness_is_jains_index(rates, index):
+    assert fairness(rates) == (None if index is None else pytest.approx(index))
+
+
+def test_replicas_alike_are_not_doubted():
+    assert codes(made(20, 20)) == {}
+    assert codes(made(20, 24.9)) == {}, "below a quarter of the fastest"
+    assert codes(made(20, 40, each=29)) == {}, "too few to tell"
+    assert codes(made(0.5, 1.2)) == {}, "below a millisecond"
+
+
+def test_the_slower_is_named():
+    found = codes(made(40, 20))
+    assert found.keys() == {"replica-slower"}
+    assert found["replica-slower"].verdict == "SUSPECT"
+    assert found["replica-slower"].measured == "http://a: +20.00 ms, 20.02 ms at the fastest"
+    assert found["replica-slower"].limit == "5.00 ms"
+
+
+def test_a_replica_without_an_answer_is_named():
+    found = codes(made(20, None))
+    assert found.keys() == {"replica-failed"}
+    assert found["replica-failed"].measured == "http://b: 0 of 40 requests answered"
+
+
+@pytest.mark.parametrize(("failed", "doubted"), [(1, False), (2, True)])
+def test_a_replica_that_failed_meanwhile_is_named(failed, doubted):
+    cell = made(20, 20, each=100)
+    cell.requests["outcome"][1 : 2 * failed : 2] = 1
+    found = codes(cell)
+    assert bool(found) == doubted
+    if doubted:
+        assert found["replica-failed"].measured == "http://b: 98 of 100 requests answered"

@@ -1,0 +1,89 @@
+"""Addresses of running servers: one, several of one model, and where their metrics are."""
+
+import re
+
+import pytest
+
+from harness.errors import SpecError
+from harness.run.options import RunOptions
+from harness.run.prepare import prepare
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.server_urls import MOST_URLS, with_metrics_urls
+
+A, B = "http://a:8000", "http://b:8000"
+SIZE = {"load.requests": 8}
+
+
+def refs(text):
+    return parse_backend_list(text)
+
+
+def prepared(backends, **options):
+    return prepare(RunOptions("fixed-length", backends, overrides=SIZE, **options))
+
+
+def test_one_backend_may_have_several_urls():
+    one, other = refs(f"vllm={A}/v1+{B}/, sglang=https://c/")
+    assert one.urls == (A, B)
+    assert one.url == f"{A}+{B}"
+    assert other.urls == ("https://c",)
+    assert refs("vllm")[0].urls == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (f"{A}++{B}", "a URL is missing beside '+'"),
+        (f"{A}+", "a URL is missing beside '+'"),
+        (f"+{A}", "a URL is missing beside '+'"),
+        (f"{A}+{A}/v1", f"{A} is given twice"),
+        (f"{A}+sglang", "'sglang' is not an http:// or https:// URL"),
+        (f"{A}+http://u:p@b", "user name or password"),
+        ("+".join(f"http://h{n}" for n in range(MOST_URLS + 1)), f"at most {MOST_URLS}"),
+    ],
+)
+def test_what_is_no_list_of_servers_is_one_error(given, said):
+    with pytest.raises(SpecError, match=re.escape(said)):
+        refs(f"vllm={given}")
+
+
+@pytest.mark.parametrize("launch", ["process", "compose", "simulate"])
+def test_urls_and_a_launch_exclude_each_other(launch):
+    with pytest.raises(SpecError, match="given with a URL, which means attach"):
+        prepared(f"vllm={A}+{B}", launch=launch)
+
+
+def test_balance_needs_something_to_balance():
+    assert prepared(f"vllm={A}+{B}", balance="least-outstanding").options.balance == "least-outstanding"
+    for backends in (f"vllm={A}", f"vllm={A},sglang={B}"):
+        with pytest.raises(SpecError, match="no backend has several URLs"):
+            prepared(backends, balance="round-robin")
+
+
+def test_two_sets_of_servers_under_one_name_are_told_apart():
+    labels = prepared(f"vllm={A}+{B},vllm=http://c:1").labels
+    assert labels == ("vllm_a_8000+b_8000", "vllm_c_1")
+
+
+def test_metrics_go_to_the_backend_that_is_named():
+    both = refs(f"vllm={A},sglang={B}")
+    one, other = with_metrics_urls(both, ["vllm", "sglang"], ["sglang=http://m/metrics", "sglang=http://n"])
+    assert (one.metrics_urls, other.metrics_urls) == ((), ("http://m/metrics", "http://n"))
+    (only,) = with_metrics_urls(both[:1], ["vllm"], ["http://m:1"])
+    assert only.metrics_urls == ("http://m:1",)
+
+
+@pytest.mark.parametrize(
+    ("backends", "given", "said"),
+    [
+        (f"vllm={A},sglang={B}", ["http://m"], "whose metrics are these"),
+        (f"vllm={A}", ["vlm=http://m"], "'vlm' is not one of --backends"),
+        ("vllm", ["http://m"], "is for a running server"),
+        (f"openai={A}", ["http://m"], "declares no metrics"),
+        (f"vllm={A}", ["http://m", "http://m/"], "is given twice"),
+        (f"vllm={A}", ["vllm=m"], "is not an http:// or https:// URL"),
+    ],
+)
+def test_metrics_of_nothing_are_one_error(backends, given, said):
+    with pytest.raises(SpecError, match=said):
+        prepared(backends, metrics_urls=tuple(given))
