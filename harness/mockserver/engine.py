@@ -1,6 +1,6 @@
 """The imagined engine: admission, prefix cache and counters. It has no clock and no sockets."""
 
-from collections import Counter, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -44,7 +44,7 @@ class Engine:
         self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
         self._generated_tokens = 0  # of jobs that ended
         self._received = 0
-        self._seen: Counter[bytes] = Counter()
+        self._seen: OrderedDict[bytes, int] = OrderedDict()  # times per body; the one that came last is last
 
     @property
     def generated_tokens(self) -> int:
@@ -61,10 +61,15 @@ class Engine:
         self._seen.clear()
 
     def rng(self, body: bytes) -> Random:
-        """From the seed, the body and how often that came before: the order of arrival does not matter."""
+        """From the seed, the body and how often that came before: the order of arrival does not matter.
+
+        With `keep_requests` only that many bodies are remembered, those that came last.
+        """
         digest = blake2b(body, digest_size=16).digest()
-        occurrence = self._seen[digest]
-        self._seen[digest] += 1
+        occurrence = self._seen.pop(digest, 0)
+        self._seen[digest] = occurrence + 1
+        if self.options.keep_requests is not None and len(self._seen) > self.options.keep_requests:
+            self._seen.popitem(last=False)
         return Random(b"%d %d %b" % (self.options.seed, occurrence, digest))
 
     def fault(self, number: int, rng: Random) -> Fault | None:

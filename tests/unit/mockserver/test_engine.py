@@ -101,3 +101,12 @@ def test_metrics_count_what_happened() -> None:
         "generation_tokens_total": 2,
     }.items():
         assert f'vllm:{line}{{model_name="m",engine="0"}} {value}\n' in text
+
+
+def test_a_body_that_is_no_longer_kept_draws_like_a_new_one() -> None:
+    bounded = engine(keep_requests=2)
+    first = bounded.rng(b"one").random()
+    assert bounded.rng(b"one").random() != first
+    bounded.rng(b"two")
+    bounded.rng(b"three")  # two are kept, and "one" came before these
+    assert bounded.rng(b"one").random() == first
