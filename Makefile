@@ -37,7 +37,7 @@ types: $(VENV)/ready ## static types
 engines: $(VENV)/ready ## tests on real llama.cpp and vLLM (downloads about 5 GB once)
 	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
 
-engines-slow: $(VENV)/ready ## real answers compared, structured output, transformers, mlx-lm, OpenVINO GenAI: twenty minutes; not in `make ci`
+engines-slow: $(VENV)/ready ## real answers compared, structured output, and the other engines that run on a CPU: an hour with what is compiled; not in `make ci`
 	$(BIN)/python -m pytest tests/engines/slow
 
 compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstrap and root, no registry

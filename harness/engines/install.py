@@ -51,7 +51,7 @@ class EngineEnv:
 
 
 MB = 1_000_000  # as `size_mb` counts
-_INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "UV_INDEX", "UV_DEFAULT_INDEX")
+_INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX")
 
 
 def needs_install(definition: Backend) -> bool:

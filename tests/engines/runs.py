@@ -11,11 +11,11 @@ from harness.summary import summarise_folder
 VLLM = "vllm@eager"
 
 
-def bench_run(here, scenario, backends, *arguments, limit_s=900):
-    """Its folder, and what it printed. On a busy machine cells may be INVALID."""
+def bench_run(here, scenario, backends, *arguments, limit_s=900, inside=()):
+    """Its folder, and what it printed. On a busy machine cells may be INVALID. `inside`: what runs it."""
     asked = ["--scenario", scenario, "--backends", ",".join(backends), *arguments]
     done = subprocess.run(
-        [sys.executable, "-m", "harness", "run", *asked],
+        [*inside, sys.executable, "-m", "harness", "run", *asked],
         cwd=here,
         capture_output=True,
         text=True,
@@ -26,10 +26,10 @@ def bench_run(here, scenario, backends, *arguments, limit_s=900):
     return RunFolder(folder), done.stdout
 
 
-def cells_of(here, scenario, backends, *flags):
+def cells_of(here, scenario, backends, *flags, inside=()):
     """One small run: its folder, and its cells by label."""
     once = ("--repeats", "1", "--profile", "cpu", "--no-agreement")
-    folder, _ = bench_run(here, scenario, backends, *once, *flags)
+    folder, _ = bench_run(here, scenario, backends, *once, *flags, inside=inside)
     return folder, {cell["label"]: cell for cell in folder.read_json("summary.json")["cells"]}
 
 

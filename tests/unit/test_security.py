@@ -157,6 +157,7 @@ def test_chat_templates_are_rendered_in_a_sandbox_only():
     assert users("transformers") == {
         "engines/shims/convert_gguf.py",
         "engines/shims/library_ctranslate2.py",
+        "engines/shims/library_mistralrs.py",
     }
     assert not any("trust_remote_code" in path.read_text(encoding="utf-8") for path in SOURCES)
 

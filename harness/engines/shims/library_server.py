@@ -91,6 +91,11 @@ class Job:
         self.produced += len(tokens)
         self._tell(last=False)
 
+    def say(self, text: str) -> None:
+        """Of a library that decodes by itself, and then counts `produced` by itself as well."""
+        if text:
+            self._write(self.answer.text, text)
+
     def end(self, reason: str) -> None:
         self._tell(last=True)
         self._write(self.answer.end, reason)
@@ -104,8 +109,7 @@ class Job:
         if text.endswith(_UNFINISHED) and not last:
             return
         self._from, self._told = self._told, len(self._tokens)
-        if len(text) > len(before):
-            self._write(self.answer.text, text[len(before) :])
+        self.say(text[len(before) :])
 
     def _write(self, how: "Writer", said: str) -> None:
         if not self.gone:

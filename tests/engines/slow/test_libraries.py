@@ -12,7 +12,9 @@ pytestmark = pytest.mark.engine
 SMALL = ("--requests", "4", "--input-tokens", "32", "--output-tokens", "8", "--set", "load.warmup_requests=1")
 
 
-@pytest.mark.parametrize(("name", "concurrency"), [("openvino-genai", "2"), ("ctranslate2", "1")])
+@pytest.mark.parametrize(
+    ("name", "concurrency"), [("openvino-genai", "2"), ("ctranslate2", "1"), ("mistralrs-library", "2")]
+)
 def test_a_library_answers_and_every_output_says_what_it_is(name, concurrency, tmp_path):
     folder, cells = cells_of(tmp_path, "fixed-length", [name], *SMALL, "--concurrency", concurrency)
     cell = cells[name]
@@ -32,6 +34,15 @@ def test_openvino_is_as_declared(start):
     differ = [(one.topic, one.seen) for one in found.mismatches]
     assert [one for one in differ if one[0] not in ("tokens per event", "events sent")] == []
     assert next(one.holds for one in found.findings if one.topic == "3 streams at once")
+
+
+def test_mistralrs_is_as_declared_and_counts_the_prompt_as_others_do(start):
+    with start("mistralrs-library") as engine:
+        probed = examine(engine)
+    assert not probed.mismatches
+    assert next(one.holds for one in probed.findings if one.topic == "3 streams at once")
+    (counted,) = [one.seen for one in probed.findings if one.topic == "prompt tokens"]
+    assert counted == "34 (user), 24 (system + user)"  # as transformers serve and mlx-lm
 
 
 def test_ctranslate2_is_as_declared_and_says_that_it_computes_in_another_type(start):

@@ -172,7 +172,7 @@ def test_every_shipped_environment_is_locked_as_its_definition_says(name, proces
 
 def test_wheels_of_another_index_are_not_looked_for_without_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "UV_INDEX", "UV_DEFAULT_INDEX"):
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX"):
         monkeypatch.delenv(name, raising=False)
     for words in (["install"], ["install", "--dry-run"]):
         assert main(["engines", *words, "tensorrt-llm", "--device", "cuda"]) == ExitCode.SETUP
