@@ -28,6 +28,11 @@ MARKS = {
 }
 
 
+def _notices_a_hangup() -> None:
+    """Also below `nohup`, whose children ignore SIGHUP: a strike would strike nothing."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 class Attacked:
     """`room` is an empty working directory, and the present one."""
 
@@ -49,6 +54,7 @@ class Attacked:
             stderr=subprocess.PIPE,
             text=True,
             cwd=self.room,
+            preexec_fn=_notices_a_hangup,
         )
 
     def finish(self, bench: "subprocess.Popen[str]") -> int | None:
