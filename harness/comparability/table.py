@@ -240,7 +240,7 @@ _INTERFACE = (
         values=("port",),
         variables=("PATH", "PWD", "OLDPWD", "HOME", "SHLVL", "TMPDIR", "BENCH_CACHE", "_", "OLLAMA_HOST",
                    "VLLM_CACHE_ROOT", "LOCALAI_ADDRESS", "MAX_SERVE_METRICS_ENDPOINT_PORT",
-                   "RAY_TMPDIR"), several=True),
+                   "RAY_TMPDIR", "PORT"), several=True),
     Key("shell", "settings of the shell", "ignored", "told", "Every engine that bench starts sees the same.",
         variables=("LANG", "LC_*", "TZ", "XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "*_proxy", "*_PROXY",
                    "LD_LIBRARY_PATH", "LD_PRELOAD", "CUDA_DEVICE_ORDER"), several=True),
