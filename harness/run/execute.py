@@ -13,7 +13,7 @@ from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host import scratch
-from harness.model import CellFacts, CellResult, WorkloadCards
+from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
 from harness.plan import Block, Cell
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
@@ -127,7 +127,7 @@ class Run(Stored):
                 )
                 self._tell_known(label, engine)
                 self._cells(block, engine)
-                if not self.interrupted and self._unasked(block) and engine.exited() is None:
+                if not self.interrupted and self._unasked(block):
                     self._agreement(block, engine)
         except StorageError:
             raise
@@ -257,16 +257,21 @@ class Run(Stored):
         label = self.prepared.labels[block.backend]
         questions = agreement.load_questions()
         definition = self.prepared.backends[block.backend].definition
-        try:
-            with self.interrupts.window() as stop:
-                asked = ask_all(
-                    definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
-                )
-        except SetupError as error:
-            self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {error}", error.hint or None))
-            return
-        self.interrupted = asked is None
-        if asked is not None:
+        asked, missing, hint = None, _death(engine), None
+        if missing is None:
+            try:
+                with self.interrupts.window() as stop:
+                    asked = ask_all(
+                        definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
+                    )
+                self.interrupted = asked is None
+            except SetupError as error:
+                missing, hint = str(error), error.hint or None
+            if not self.interrupted and (asked is None or _failed(asked)):
+                missing = _death(engine, suspected=True) or missing
+        if missing:
+            self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint))
+        elif asked is not None:
             self.folder.write_answers(agreement.as_json(questions), label, asked)
 
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
@@ -300,3 +305,14 @@ class Run(Stored):
         elif self.prepared.probe is not None:
             self.workloads.count_with(token_counter(engine))
         return self.workloads
+
+
+def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
+    ended = engine.exited(suspected=suspected)
+    return f"the engine died: {ended}" if ended else None
+
+
+def _failed(asked: AskedBackend) -> bool:
+    """Whether a question got no answer."""
+    conditions = (asked.unloaded, asked.saturated)
+    return any(one.outcome != "ok" for condition in conditions for one in condition.answers.values())

@@ -51,7 +51,7 @@ class Full(Attacked):
         }
 
     def places(self) -> list[tuple[int, tuple[str, str]]]:
-        """The steps of a run that nothing befalls: number, kind of file, what is done to it."""
+        """The steps of a run that is left alone: number, kind of file, what is done to it."""
         code = self.run_with()
         assert code in (ExitCode.OK, ExitCode.INVALID), self.said
         lines = (line.split(" ", 1) for line in self.log.read_text().splitlines())

@@ -53,7 +53,7 @@ class Strike:
 class Moment:
     """A strike at any time of a run, or of a night, against whoever is there then."""
 
-    share: float  # of the time that it takes when nothing befalls it
+    share: float  # of the time that it takes when nothing strikes it
     signal: str
     night: bool
     pick: float  # 0 to 1: who of those that are there
@@ -93,7 +93,7 @@ def broken_at(room: Path, moment: Moment, whole_s: float) -> tuple[str, list[str
 
 
 def whole_s(room: Path, *, night: bool) -> float:
-    """Seconds that it takes when nothing befalls it."""
+    """Seconds that it takes when nothing strikes it."""
     case = _AnyTime(room, Moment(0, "KILL", night, 0))
     began = time.monotonic()
     assert case.finish(case.begin(*case.words())) in (0, 4), case.said

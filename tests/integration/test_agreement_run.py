@@ -54,6 +54,15 @@ def test_answers_are_asked_twice_stored_and_compared(here):
     assert kept["unloaded"]["answers"]["capital-france"]["outcome"] == "ok"
 
 
+def test_an_engine_that_dies_of_a_question_is_named_and_has_no_answers(here):
+    define("dying", "--fault", "die:at=30", ttft_ms=5, gap_ms=1)
+    bench("run", "--scenario", "fixed-length", "--backends", "dying", "--agreement", *SMALL, "--no-probe")
+    (warning,) = [one for one in summary()["warnings"] if one["code"] == "agreement-missing"]
+    assert "dying: the engine died: exit code 1" in warning["text"]
+    assert summary()["agreement"] is None
+    assert not (run_folder() / "agreement").exists()
+
+
 def test_a_slow_engine_is_asked_for_so_long_only(here):
     with running(ttft_ms=300, gap_ms=1, max_running=64) as server:
         (ref,) = parse_backend_list(f"truth={server.url}")

@@ -35,7 +35,7 @@ def writes(arguments: argparse.Namespace) -> int:
 
 
 def _steps(home: Path) -> Steps:
-    """Of a run that nothing befalls."""
+    """Of a run that is left alone."""
     room = home / "whole"
     room.mkdir()
     with chdir(room):
