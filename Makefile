@@ -44,7 +44,7 @@ compose: $(VENV)/ready ## tests in containers: needs Docker, Compose, debootstra
 	$(BIN)/python -m pytest tests/compose
 
 cluster: $(VENV)/ready ## load from two nodes of a Ray cluster in network and time namespaces: needs Linux, root, iproute2
-	$(BIN)/python -m pip install --quiet --editable '.[ray]'
+	$(BIN)/python -m pip install --quiet --editable '.[ray]' 'ray[client]'
 	$(if $(filter 0,$(shell id -u)),,sudo -E) $(BIN)/python -m pytest tests/cluster
 
 browser: $(VENV)/ready ## the report in headless Chromium

@@ -20,7 +20,7 @@ from tests.cluster.cable import Cable
 
 BIN = Path(sys.executable).parent
 HEAD, OTHER = "10.201.7.1", "10.201.7.2"
-GCS_PORT, TRUTH_PORT = 6399, 8399
+GCS_PORT, CLIENT_PORT, TRUTH_PORT = 6399, 10001, 8399
 TTFT_MS, GAP_MS = 50, 10  # known to the server: what a client must find
 AHEAD_S, BEHIND_S = 3000, -7  # of the nodes' clocks against that of the machine
 CLOCKS = {HEAD: AHEAD_S, OTHER: BEHIND_S}
@@ -85,7 +85,8 @@ class Machines:
 
     def node(self, address):
         """A node of the cluster with one CPU, on its own clock."""
-        place = ["--head", f"--port={GCS_PORT}"] if address == HEAD else [f"--address={HEAD}:{GCS_PORT}"]
+        first = ["--head", f"--port={GCS_PORT}", f"--ray-client-server-port={CLIENT_PORT}"]
+        place = first if address == HEAD else [f"--address={HEAD}:{GCS_PORT}"]
         command = [BIN / "ray", "start", *place, f"--node-ip-address={address}", "--num-cpus=1", "--block"]
         small = ["--object-store-memory=100000000", "--disable-usage-stats", "--include-dashboard=false"]
         head = small if address == HEAD else small[:1]
@@ -110,21 +111,21 @@ class Machines:
         self.start("bench", HEAD, BIN / "bench", *command)
         return self._started[-1]
 
-    def ledger(self, reset=False):
-        """Of the scripted server."""
+    def ledger(self, reset=False, address=HEAD, port=TRUTH_PORT):
+        """Of the scripted server there."""
         method = "POST" if reset else "GET"
         code = (
             "import sys,urllib.request as u;"
             f"print(u.urlopen(u.Request(sys.argv[1], method='{method}'), timeout=30).read().decode())"
         )
-        url = f"http://{HEAD}:{TRUTH_PORT}/truth" + ("/reset" if reset else "")
+        url = f"http://{address}:{port}/truth" + ("/reset" if reset else "")
         done = subprocess.run(
             self.inside(HEAD, sys.executable, "-c", code, url), capture_output=True, text=True, timeout=60
         )
         return json.loads(done.stdout)
 
-    def wait_for(self, port):
-        code = f"import socket; socket.create_connection(('{HEAD}', {port}), 1)"
+    def wait_for(self, port, address=HEAD):
+        code = f"import socket; socket.create_connection(('{address}', {port}), 1)"
         asks = self.inside(HEAD, sys.executable, "-c", code)
         self._until(lambda: subprocess.run(asks, capture_output=True, timeout=10).returncode == 0)
 

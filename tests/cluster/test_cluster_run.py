@@ -6,7 +6,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.cluster.network import CLOCKS, HEAD, TTFT_MS
+from tests.cluster.network import CLIENT_PORT, CLOCKS, HEAD, TTFT_MS
 from tests.cluster.runs import SMALL, TWO, cell_of, measured
 
 
@@ -38,6 +38,15 @@ def test_both_nodes_send_one_schedule(machines, load):
         assert abs(node.start_skew_ms) < 5
         assert node.pings >= 200
         assert node.lost is None
+
+
+def test_bench_may_be_no_node_itself(machines):
+    by_client = ["--cluster", f"ray://{HEAD}:{CLIENT_PORT}", "--load-nodes", "2"]
+    folder, _ = measured(machines, "--rate", "20", "--requests", "100", *by_client, out="client")
+    records, facts = cell_of(folder)
+    assert (records.requests["outcome"] == 0).all()
+    assert {node.address for node in facts.nodes} == CLOCKS.keys()
+    assert all(abs(node.clock_offset_ms - CLOCKS[node.address] * 1e3) < 5 for node in facts.nodes)
 
 
 def test_one_node_and_two_say_the_same_of_a_server(machines):
