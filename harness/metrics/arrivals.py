@@ -114,13 +114,14 @@ def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:
     first, last = int(range_ns[0]), int(range_ns[-1])
     bins = max(len(range_ns) // _PER_BIN, 1)
     inner = times_ns[1:-1]
-    inner = inner[(inner >= first) & (inner < last)]
+    inner = inner[(inner >= first) & (inner <= last)]
     places = ((inner - first) / (last - first) * bins).astype(np.int64)
     return np.bincount(np.minimum(places, bins - 1), minlength=bins)
 
 
 def _dispersion(counts: NDArray[np.int64]) -> float:
-    return float(counts.var(ddof=1) / counts.mean())
+    mean = counts.mean()
+    return float(counts.var(ddof=1) / mean) if mean else 0.0
 
 
 def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:

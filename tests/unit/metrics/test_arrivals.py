@@ -1,6 +1,7 @@
 """Figures that can be worked out, false alarms counted, and the defects that other load generators have."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from harness.workload.arrivals import Profile, arrivals
 from tests.factories.recorded import facts, load, records
 
 MS = 1_000_000
+ALARM = 0.001 / 3  # of each of the three tests
 METRONOME = np.arange(500) * 10 * MS
 
 
@@ -81,6 +83,55 @@ def test_a_bursty_trace_is_tested_against_itself():
     assert found.asked["dispersion"] > 3
     smoothed = np.linspace(trace[0], trace[-1], len(trace)).astype(np.int64)
     assert compare(trace, smoothed, None).verdict == "differs"
+
+
+def test_limits_of_a_process_are_passed_by_chance_once_in_three_thousand():
+    times = drawn(count=105)
+    limits = compare(times, times, 1.0).limits
+    low, high = limits["gap_cv"]
+    # For Poisson arrivals the deviation of a CV of n gaps is 1 / √n.
+    assert NormalDist(1, 105**-0.5).cdf(low) == pytest.approx(ALARM / 2)
+    assert low + high == pytest.approx(2)
+    # 20 times the dispersion of 21 counts is chi-square; its limits are an approximation.
+    above = [
+        math.exp(-half) * sum(half**k / math.factorial(k) for k in range(10))
+        for half in (10 * limit for limit in limits["dispersion"])
+    ]
+    assert (1 - above[0], above[1]) == pytest.approx((ALARM / 2, ALARM / 2), rel=0.3)
+    # Stephens 1970, for the distance of 104 gaps from what is expected.
+    root = math.sqrt(104)
+    assert limits["ks"][0] == 0
+    scaled = limits["ks"][1] * (root + 0.12 + 0.11 / root)
+    assert 2 * math.exp(-2 * scaled**2) == pytest.approx(ALARM)
+
+
+def test_limits_of_a_schedule_are_those_of_two_draws():
+    times = drawn("gamma", burstiness=0.25, count=200)
+    found = compare(times, times, None)
+    cv, dispersion = found.asked["gap_cv"], found.asked["dispersion"]
+    errors = NormalDist().inv_cdf(1 - ALARM / 2)
+    of_gaps = math.exp(errors * math.sqrt((1 + cv**2) / 200))
+    of_counts = math.exp(errors * 2 / math.sqrt(200 / 5 - 1))
+    assert found.limits["gap_cv"] == pytest.approx([cv / of_gaps, cv * of_gaps])
+    assert found.limits["dispersion"] == pytest.approx([dispersion / of_counts, dispersion * of_counts])
+    # Of two samples of 200 the distance is that of one of 100.
+    assert 2 * math.exp(-2 * found.limits["ks"][1] ** 2 * 100) == pytest.approx(ALARM)
+    assert found.achieved == {**found.asked, "ks": 0}
+
+
+@pytest.mark.parametrize("apart", [0, -1])
+def test_all_but_one_at_one_moment_are_tested(apart):
+    times = np.full(200, 1000 * MS)
+    times[apart] = 0 if apart == 0 else 2000 * MS
+    found = compare(times, times, None)
+    assert found.verdict == "kept"
+    # The 198 between the first and the last are in one of 40 counts.
+    assert (found.asked["rate_per_s"], found.asked["dispersion"]) == pytest.approx((199, 198))
+
+
+def test_what_was_sent_after_the_whole_schedule_has_no_dispersion_and_differs():
+    found = compare(METRONOME, METRONOME + 10_000 * MS, None)
+    assert (found.verdict, found.achieved["dispersion"], found.achieved["ks"]) == ("differs", 0, 1)
 
 
 def test_few_or_simultaneous_arrivals_are_not_tested():

@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from harness.metrics import cache, latency
+from harness.metrics import cache, latency, pooled
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.distribution import describe, samples_needed, upper_rank
 from harness.metrics.throughput import _text_chars
@@ -113,7 +113,7 @@ def test_percentiles_need_enough_samples():
     assert not reasons
 
 
-@pytest.mark.parametrize("samples", [5, 29, 59, 100, 299, 500])
+@pytest.mark.parametrize("samples", [5, 7, 29, 59, 100, 299, 500])
 def test_an_upper_bound_is_the_smallest_that_holds_with_95_of_100(samples):
     """In exact fractions: at least so many samples lie below the percentile."""
     for percentile in (50, 90, 95, 99):
@@ -123,6 +123,14 @@ def test_an_upper_bound_is_the_smallest_that_holds_with_95_of_100(samples):
             continue
         of = [comb(samples, k) * share**k * (1 - share) ** (samples - k) for k in range(rank)]
         assert sum(of) >= Fraction(95, 100) > sum(of[:-1])
+
+
+def test_many_latencies_are_thinned_evenly_by_rank(monkeypatch):
+    made = records(*({"texts": [ms]} for ms in (7, 3, 10, 1, 9, 2, 8, 4, 6, 5)))
+    assert pooled.samples(made)["ttft_ms"].tolist() == list(range(1, 11))
+    monkeypatch.setattr(pooled, "MOST_VALUES", 4)
+    # The middles of four quarters of ten ranks: 1.25, 3.75, 6.25, 8.75.
+    assert pooled.samples(made)["ttft_ms"].tolist() == [2, 4, 7, 9]
 
 
 def test_an_upper_bound_needs_independent_samples_that_got_there():

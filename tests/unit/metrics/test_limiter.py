@@ -81,6 +81,11 @@ def test_a_cell_has_one_limiter_and_its_numbers(changes, code, words):
     assert None not in found.numbers.values()
 
 
+def test_nobody_lost_a_place_where_nothing_was_preempted():
+    found, _ = limiter(cell(kv_use=0.99, waiting=5.0))
+    assert found.sentence.endswith("5.0 requests waited")
+
+
 def test_threads_bound_what_an_engine_can_use():
     found, _ = limiter(cell(has_gpu=False, cores=0.97, threads=1.0))
     assert found.code == "cpu"

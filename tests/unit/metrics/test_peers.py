@@ -82,6 +82,33 @@ def test_failed_requests_are_left_out_and_counted():
     assert evidence["chunks without text"].startswith("2 of 2 answers began with one, 80 ms")
 
 
+@pytest.mark.parametrize(("ahead_ms", "words"), [(80, "80 ms"), (0.5, "0.5 ms"), (0, None)])
+def test_a_chunk_without_text_is_told_however_soon_the_text_follows(ahead_ms, words):
+    made = stream()
+    made.requests["first_text_ns"] = (30 + ahead_ms) * MS
+    told = words and f"1 of 1 answers began with one, {words} before their text (median)"
+    assert said("vllm", made)[1].get("chunks without text") == told
+
+
+@pytest.mark.parametrize(
+    ("tool", "measure", "value"),
+    [
+        ("vllm", "TPOT", 130),
+        ("sglang", "TPOT", 60),
+        ("aiperf", "ITL", 40),
+        ("guidellm", "ITL", 40),
+        ("inference-perf", "TPOT", 40),
+    ],
+)
+def test_time_between_tokens_is_of_answers_from_two_tokens_on(tool, measure, value):
+    made = stream(count=2)
+    made.requests["output_tokens"] = [2, 1]
+    found, _ = said(tool, made)
+    assert (found[measure, "mean"], found[measure, "p99"]) == (value, value)
+    made.requests["output_tokens"] = 1
+    assert said(tool, made)[0][measure, "mean"] is None
+
+
 def test_what_makes_the_difference_is_told_by_its_name():
     _, evidence = said("vllm", stream(), handshake=6.0)
     assert evidence == {

@@ -47,6 +47,8 @@ def test_a_later_turn_reuses_the_turn_before_it_with_its_answer():
     shared, total = reusable(made, prompt_tokens=told, output_tokens=np.array([6, -1, -1, -1]))
     assert total[:2].tolist() == [104, 140]
     assert shared[:3].tolist() == [0, 110, 150]
+    silent = np.array([0, -1, -1, -1])  # an answer of no token has not the length asked for
+    assert [found[:2].tolist() for found in reusable(made, output_tokens=silent)] == [[0, 100], [100, 120]]
 
 
 @pytest.mark.parametrize(("usage", "ideal"), [(True, 0.75), (False, 119 * 30 / (130 * 40))])

@@ -162,6 +162,15 @@ def test_what_an_engine_has_no_field_for_enters_no_rate():
     assert quality(made, asked, ["structured.json_schema"]).structured_valid_rate == 1.0
 
 
+def test_a_rate_of_no_answer_that_could_be_judged_is_not_known():
+    made, asked = cell((ask(JSON, "json_schema"), '{"n": ', {"end": "length"}))
+    found = quality(made, asked)
+    assert found.structured_valid_rate is None
+    assert found.answers.structured == {
+        "json_schema": {"told": True, "asked": 1, "rate": None, "truncated": 1}
+    }
+
+
 def test_labels_and_calls_have_rates_of_their_own():
     made, asked = cell(
         (ask(LABEL), "sport", {}),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics.throughput import Window, measured_window, rates, work_shares
+from harness.metrics.throughput import Window, makespan_s, measured_window, rates, work_shares
 from harness.records.layout import Outcome, Phase
 from harness.summary import summarise_cell
 from tests.factories.recorded import MS, facts, load, records
@@ -99,6 +99,19 @@ def test_an_open_loop_shorter_than_its_answers_has_no_steady_part():
 def test_no_answer_has_no_window():
     made = records({"outcome": Outcome.TIMEOUT, "tokens": -1})
     assert measured_window(made.requests, 1) is None
+
+
+def test_a_makespan_is_of_measured_requests_that_were_all_answered():
+    rows = [
+        {"sent": 0, "texts": [9000], "phase": Phase.WARMUP},
+        {"sent": 300, "texts": [2500]},
+        {"sent": 200, "texts": [700]},
+    ]
+    assert makespan_s(records(*rows).requests) == 2.3
+    failed = {"sent": 400, "outcome": Outcome.TIMEOUT}
+    assert makespan_s(records(*rows, failed).requests) is None
+    assert makespan_s(records({**failed, "phase": Phase.WARMUP}, *rows).requests) == 2.3
+    assert makespan_s(records(rows[0]).requests) is None
 
 
 def test_a_closed_loop_counts_time_and_an_open_one_text():

@@ -68,6 +68,15 @@ def test_the_oldest_left_waiting_is_a_backlog_though_answers_do_not_grow():
     assert "answers to" in found.why
 
 
+@pytest.mark.parametrize(("usual_s", "state"), [(1.0, "unstable"), (1.05, "under load")])
+def test_a_backlog_is_told_from_one_usual_answer_time_on(usual_s, state):
+    """Sixty requests in 2 s, of which 20 are answered at once: of the 30 due after a usual time, none."""
+    due = np.linspace(0, 2, 60)
+    took = np.full(60, usual_s)
+    took[:20], took[20:30] = 0.01, 10
+    assert cell_state(served(due, took), RATE).state == state
+
+
 def test_more_unanswered_than_chance_is_unstable():
     due = poisson(100, 10)
     assert cell_state(served(due, np.full(100, 0.1), failing=range(3)), RATE).state == "under load"
@@ -79,6 +88,8 @@ def test_few_answers_tell_nothing():
     found = cell_state(served(poisson(12, 10), np.full(12, 0.1)), RATE)
     assert found.state is None
     assert found.why.startswith("12 answers; 20 are needed")
+    found = cell_state(served(poisson(20, 10), np.full(20, 0.1), failing=[7]), RATE)
+    assert (found.state, found.why[:10]) == (None, "19 answers"), "the end of a failure is no answer"
 
 
 def closed(slots, rounds, took_s, think_s):

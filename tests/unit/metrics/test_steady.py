@@ -74,6 +74,25 @@ def test_a_ramp_is_told_and_kept():
     assert found.end_s < found.drained_s
 
 
+def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
+    """From 5 s on answers of 100 ms, the first of 10 texts, each of one more than that before."""
+    starts = range(5000, 9100, 100)
+    rows = [
+        {"intended": start, "texts": np.linspace(start, start + 99, 10 + i).astype(int).tolist()}
+        for i, start in enumerate(starts)
+    ]
+    found = steady_state(records(*rows), CLOSED)
+    cut = found.cuts["output_events_per_s"]
+    mean = (10 + 49) / 2  # of the 40 before the last send
+    assert found.drift == {"e2e_ms": None, "output_events_per_s": pytest.approx((39 - cut) / mean)}
+    assert (found.state, found.why) == (
+        "not steady",
+        f"output in events/s changes by +{(39 - cut) / mean:.0%} over it",
+    )
+    assert (found.fixed_s, found.end_s, found.drained_s) == (5, 9, 9.099)
+    assert (found.start_s, found.ramp_requests) == (5 + cut / 10, cut)
+
+
 def steady(state, ramp=0, **changes):
     why = f"the first {ramp} of 40 measured requests differ from the rest" if ramp else None
     return {"state": state, "why": why, "ramp_requests": ramp, "cold_misses": False, **changes}

@@ -8,9 +8,10 @@ import pytest
 from harness.metrics import cost, energy, machine
 from harness.metrics.scaling import scaling
 from harness.metrics.throughput import Window
-from harness.metrics.usage import Usage
+from harness.metrics.usage import Usage, describe
 from harness.model import (
     CellResult,
+    Cost,
     Gpu,
     HistogramIncrease,
     Host,
@@ -18,6 +19,7 @@ from harness.model import (
     LoadNodeUse,
     Price,
     Prices,
+    Range,
     SampledSource,
     Server,
     TelemetryHealth,
@@ -99,6 +101,8 @@ def test_a_cost_charges_the_whole_hour_to_its_own_tokens():
     assert found.per_million_tokens == pytest.approx(1.0)
     assert found.per_million_good_output_tokens == pytest.approx(20.0)
     assert found.output_tokens_per_day == 50 * 86400
+    unknown = cost.describe(priced, dict.fromkeys(RATES), good_tokens_per_s=None)
+    assert unknown == documents.made(Cost, price=priced)
 
 
 def test_a_price_is_of_the_gpus_that_were_used_or_not_known():
@@ -119,19 +123,20 @@ def test_each_load_node_used_what_it_sampled_of_itself():
         "client.cpu_s": line(-1, 11, 0, 6),
         "host.memory_used_bytes": line(-1, 11, 2e9, 2e9),
         "host.net_received_bytes": line(-1, 11, 0, 12e6),
+        "host.net_sent_bytes": line(-1, 11, 0, 24e6),
         "host.cpu_stolen_s": line(-1, 11, 0, 3),
     }
     here = {"host.cpu_busy_s": line(-1, 11, 0, 3)}
     telemetry = Telemetry(here | {f"node.10.0.0.2.{name}": one for name, one in there.items()})
     nodes = [documents.made(LoadNode, address=f"10.0.0.{number}", cpus=4) for number in (1, 2)]
     silent, used = machine.load_nodes(telemetry, nodes, WINDOW)
-    assert (silent.address, silent.busy_cores, silent.memory_used_bytes) == ("10.0.0.1", None, None)
+    assert silent == documents.made(LoadNodeUse, address="10.0.0.1", cpus=4)
     assert used.busy_cores == pytest.approx(1.0)
     assert used.client_cores == pytest.approx(0.5)
     assert used.stolen_cores == pytest.approx(0.25)
     assert used.memory_used_bytes.max == pytest.approx(2e9)
     assert used.net_received_bytes_per_s == pytest.approx(1e6)
-    assert used.net_sent_bytes_per_s is None
+    assert used.net_sent_bytes_per_s == pytest.approx(2e6)
 
 
 def test_load_nodes_are_drawn_on_the_clock_of_the_cell_and_listed():
@@ -231,13 +236,27 @@ def test_whose_cores_were_whose():
             "server.cpu_s": line(-1, 11, 5, 11),
             "client.cpu_s": line(-1, 11, 0, 3),
             "sampler.cpu_s": line(-1, 11, 0, 0.12),
+            "host.cpu_stolen_s": line(-1, 11, 0, 1.2),
+            "host.memory_used_bytes": line(0, 10, 1e9, 3e9),
+            "host.disk_read_bytes": line(-1, 11, 0, 12e6),
+            "host.disk_written_bytes": line(-1, 11, 0, 24e6),
+            "host.net_received_bytes": line(-1, 11, 0, 36e6),
+            "host.net_sent_bytes": line(-1, 11, 0, 48e6),
         }
     )
     sources = {"system": documents.made(SampledSource, about={"cpus": 2})}
     made = machine.host(telemetry, sources, WINDOW)
     assert made.busy_cores == pytest.approx(1.5)
     assert made.server_cores == pytest.approx(0.5)
+    assert made.client_cores == pytest.approx(0.25)
+    assert made.stolen_cores == pytest.approx(0.1)
     assert made.other_cores == pytest.approx(1.5 - 0.5 - 0.25 - 0.01)
+    assert made.memory_used_bytes == Range(mean=2e9, max=3e9)
+    disk, net = (
+        (made.disk_read_bytes_per_s, made.disk_written_bytes_per_s),
+        (made.net_received_bytes_per_s, made.net_sent_bytes_per_s),
+    )
+    assert (*disk, *net) == pytest.approx((1e6, 2e6, 3e6, 4e6))
     without = {name: samples for name, samples in telemetry.series.items() if name != "server.cpu_s"}
     assert machine.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
 
@@ -256,6 +275,27 @@ def test_the_busiest_process_of_the_engine_is_named():
     assert machine.server(ALIVE, {}, WINDOW, Server(), {}).busiest_process is None
 
 
+def test_what_the_engine_holds_reads_and_says_of_itself():
+    series = {
+        "server.rss_bytes": line(0, 10, 1e9, 3e9),
+        "server.threads": line(0, 10, 4, 8),
+        "server.read_bytes": line(-1, 11, 0, 12e6),
+        "server.written_bytes": line(-1, 11, 0, 24e6),
+        "engine.running": line(0, 10, 0, 8),
+        "engine.waiting": line(0, 10, 0, 2),
+        "engine.kv_use": line(0, 10, 0, 0.5),
+        "engine.cache_hit_rate": line(0, 10, 0, 1),
+    }
+    made = machine.server(Telemetry(series), {}, WINDOW, Server(), {})
+    assert made.rss_bytes == Range(mean=2e9, max=3e9)
+    assert made.threads == Range(mean=6, max=8)
+    assert (made.read_bytes_per_s, made.written_bytes_per_s) == pytest.approx((1e6, 2e6))
+    assert made.running == Range(mean=4, max=8)
+    assert made.waiting == Range(mean=1, max=2)
+    assert made.kv_use == Range(mean=0.25, max=0.5)
+    assert made.cache_hit_rate == Range(mean=0.5, max=1)
+
+
 def shapes(increases):
     made = {name: documents.made(HistogramIncrease, one) for name, one in increases.items()}
     return machine.server(ALIVE, {}, WINDOW, Server(), made).histograms
@@ -272,8 +312,12 @@ def test_a_histogram_of_the_engine_is_read_between_its_buckets():
 
 
 def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
-    def point(load, speed, waiting, memory, verdict="VALID"):
-        server = {"waiting": {"mean": waiting, "max": waiting}, "rss_bytes": {"mean": 1, "max": memory}}
+    def point(load, speed, waiting, memory, verdict="VALID", **gpu):
+        server = {
+            "waiting": {"mean": waiting, "max": waiting},
+            "rss_bytes": {"mean": 1, "max": memory},
+            "running": {"mean": load / 2, "max": load},
+        }
         return documents.made(
             CellResult,
             label="x",
@@ -281,12 +325,13 @@ def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
             validity={"verdict": verdict},
             output_tokens_per_s=speed,
             server=server,
+            gpu={name: {"mean": 1, "max": most} for name, most in gpu.items()},
         )
 
     made = scaling(
         [
-            point(8, 300.0, 0.1, 30),
-            point(1, 100.0, 0.0, 20),
+            point(8, 300.0, 0.1, 30, memory_used_bytes=9),
+            point(1, 100.0, 0.0, 20, memory_used_bytes=7, engine_memory_bytes=5),
             point(32, 330.0, 20.0, 50),
             point(64, 999.0, 0.0, 99, "INVALID"),
         ]
@@ -295,7 +340,9 @@ def test_scaling_says_how_much_more_and_from_where_on_requests_queue():
     assert made.speedup == (1.0, 3.0, 3.3)
     assert made.in_flight_before_queueing == 8
     assert made.peak_process_memory_bytes == (20, 30, 50)
-    assert made.peak_gpu_memory_bytes == (None, None, None)
+    assert made.peak_gpu_memory_bytes == (5, 9, None), "the engine's own where it can be told"
+    assert (made.running, made.waiting) == ((0.5, 4, 16), (0, 0.1, 20))
+    assert (made.output_tokens_per_s, made.speedup_base) == ((100, 300, 330), 1)
 
 
 def test_a_cell_without_samples_says_why_in_every_place():
@@ -303,6 +350,36 @@ def test_a_cell_without_samples_says_why_in_every_place():
     for key in ("gpu", "host", "energy", "cost", "limiter", "joules_per_output_token"):
         assert getattr(made, key) is None
         assert made.null_reasons[key], key
+
+
+def test_every_part_of_a_cell_is_of_its_window():
+    device = {"index": 0, "name": "A", "uuid": "u", "memory_bytes": 80, "power_limit_w": 300.0, "mig": []}
+    sources = {
+        "nvidia": source(about={"devices": [device], "chosen": "all"}),
+        "system": source(about={"cpus": 2}),
+    }
+    given = facts(
+        telemetry={"requested": True, "problem": None, "sources": sources},
+        prices=prices(gpu_per_hour={"A": 1.8}),
+    )
+    telemetry = Telemetry(
+        {
+            "gpu.0.power_w": line(-10, 20, 0, 300),
+            "host.cpu_busy_s": line(-1, 11, 0, 12),
+            "server.cpu_s": line(-1, 11, 0, 6),
+        }
+    )
+    made, reasons = describe(telemetry, given, RATES, WINDOW)
+    assert (made.gpu.power_w.mean, made.gpu.power_w.max) == pytest.approx((150, 200))
+    assert (made.host.busy_cores, made.server.cpu_cores) == pytest.approx((1, 0.5))
+    assert (made.energy.gpu_w, made.joules_per_output_token) == pytest.approx((150, 3))
+    assert made.cost.price == Price(per_hour=1.8, currency="USD", covers="1 × A", source="list")
+    assert made.cost_per_million_output_tokens == pytest.approx(10)
+    assert (made.limiter.code, made.telemetry.sources["nvidia"].reads, reasons) == ("load", 5, {})
+    made, reasons = describe(telemetry, given, dict.fromkeys(RATES), WINDOW)
+    per_token = ("cost_per_million_output_tokens", "joules_per_output_token")
+    assert reasons == dict.fromkeys(per_token, "the server reports no token counts")
+    assert (made.energy.gpu_w, made.cost.price.per_hour) == pytest.approx((150, 1.8))
 
 
 def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
