@@ -47,13 +47,8 @@ class Missing:
 def missing(
     old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str]
 ) -> Iterator[Missing]:
-    """Of one backend, under one label. What both lack is not missing."""
-    if not old:
-        return
+    """Of one backend that both measured, under one label. What both lack is not missing."""
     label = old[0].label
-    if not new:
-        yield Missing(label, None, None, "not in this run")
-        return
     for load in loads(old):
         before, after = (series(cells, load, {})[0] for cells in (old, new))
         if not before.cells:

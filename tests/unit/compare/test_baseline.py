@@ -71,7 +71,7 @@ def words(document):
     return [[one.verdict for one in pair.findings if one.primary] for pair in document.pairs]
 
 
-def test_each_backend_is_held_against_itself():
+def test_each_backend_is_compared_with_itself():
     document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 150.1))])
     assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [
         ("vllm",) * 2,
@@ -305,6 +305,10 @@ def test_what_both_lack_is_not_missing():
         return run(name, cells("vllm", 100), bad)
 
     assert compare_runs([broken("base"), broken("new")]).missing == ()
+    # What was INVALID at one load takes nothing from the next one.
+    late = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
+    before = run("base", late, cells("vllm", 100, load=load(16)))
+    assert gone(compare_runs([before, run("new", late)])) == [("vllm", 16, None)]
     assert compare_runs([WIDE, WIDE]).missing == ()
 
 

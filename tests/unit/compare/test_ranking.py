@@ -103,6 +103,19 @@ def test_weights_that_nobody_knows_are_not_taken_for_the_same():
     assert found.ranking == {METRIC: "a >> b"}
 
 
+def test_weights_of_one_backend_that_are_not_told_are_unknown():
+    found = rank(
+        [pair("a", "b", "faster", Interval(0.4, 0.5, 0.6))],
+        {"a": 1, "b": 2},
+        LOAD,
+        METRIC,
+        RULES,
+        {"a": "bf16"},
+    )
+    assert found.line == "a[bf16] >> b[unknown] (different weights)"
+    assert found.weights == {"a": "bf16", "b": "unknown"}
+
+
 def test_a_circle_of_other_weights_names_them():
     cells_of = [*served("a", 1, "x", "X"), *served("b", 2, "y", "Y")]
     ratio = Interval(0.85, 0.9, 0.95)

@@ -60,6 +60,8 @@ def test_far_apart_is_decided_at_the_first_look():
     found = stand(*after(3, cells("a", 100, CALM), cells("b", 150, CALM[::-1])))
     assert (found.decided, found.undecided, found.needed) == (1, (), set())
     assert found.words == "decided 1 of 1 pairs"
+    (one,) = find_by_looks(*after(3, cells("a", 100, CALM), cells("b", 150, CALM[::-1])))
+    assert one.chance is None
 
 
 def test_only_what_an_undecided_pair_needs_goes_on():

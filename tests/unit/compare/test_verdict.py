@@ -1,5 +1,8 @@
 """Verdicts on hand-made summaries: every word, and why it is that one."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -123,6 +126,7 @@ def test_all_of_one_before_all_of_the_other_is_refused():
     one = judged(a, b)
     assert one.verdict == "not comparable"
     assert one.why == "all runs of a came before all runs of b: drift is not ruled out"
+    assert judged(b, a).why == one.why
     assert one.ratio is not None
 
 
@@ -376,6 +380,34 @@ def test_one_run_has_an_estimate_and_no_interval():
     (first, *_) = compare(cells("a", 100, repeats=1), ONE).estimates
     assert (first.metric, first.runs) == ("ttft_ms.mean", 1)
     assert first.interval == (None, pytest.approx(100.2), None)
+
+
+def test_an_estimate_of_ratios_is_a_geometric_mean():
+    made = cells("a", 100, noise=np.array([-50, 0, 300]), repeats=3)
+    estimates = {one.metric: one for one in compare(made, ONE).estimates}
+    assert estimates["ttft_ms.p50"].interval[1] == pytest.approx((50 * 100 * 400) ** (1 / 3))
+    zero = [changed(one, ttft_ms={"p50": value}) for one, value in zip(made, (0, 100, 200), strict=True)]
+    estimates = {one.metric: one for one in compare(zero, ONE).estimates}
+    assert estimates["ttft_ms.p50"].interval[1] == pytest.approx(100)
+
+
+def test_what_can_be_detected_grows_with_the_floor():
+    a, b = cells("a", 110), cells("b", 100, noise=-NOISE)
+    small, large = (judged(a, b, replace(ONE, floor=floor)).smallest_detectable for floor in (0.02, 0.2))
+    assert small > 0.02
+    assert (1 + large) / (1 + small) == pytest.approx(1.2 / 1.02)
+
+
+def test_more_comparisons_ask_for_more_runs():
+    a, b = cells("a", 103, noise=8 * NOISE), cells("b", 100, noise=-8 * NOISE)
+    names = ("ttft_ms.mean", "ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50")
+    several = Rules(primary="itl_ms.p50", metrics=names)
+
+    def advised(rules):
+        (one,) = [one for one in compare([*a, *b], rules).comparison if one.metric == "ttft_ms.p50"]
+        return int(re.search(r"about (\d+) runs", one.why)[1])
+
+    assert advised(several) > advised(ONE)
 
 
 def test_nothing_measured_is_nothing_to_compare():

@@ -92,6 +92,7 @@ def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     (reason,) = judge(Evidence(made, about)).reasons
     assert (reason.code, reason.verdict) == ("lockstep", "SUSPECT")
     assert reason.measured == "synchrony 1.00: sends come in bursts of about 8"
+    assert reason.limit == f"{synchrony(made.requests, about.load)[0].limit:.2f}"
 
     made, about = batches("together")
     summary = summarise_cell(made, about, None)

@@ -113,6 +113,8 @@ def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need(
     at_8, at_32 = ramp_warnings(cells)
     assert at_8.text.startswith("002-a-c8-r1: the first 12 of 40 measured requests differ")
     assert at_8.hint.endswith("--set load.warmup_requests=20")
+    (unknown,) = ramp_warnings([cell("000-a-c8-r0", steady("ramp kept"))])
+    assert unknown.hint.endswith("--set load.warmup_requests=more")
     assert "fill the empty cache" in at_32.hint
 
 
@@ -135,10 +137,14 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
 
 def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
-    found = steady_state(records(*rows), load("rate", 100.0))
+    made, offered = records(*rows), load("rate", 100.0)
+    found = steady_state(made, offered)
     assert found.state == "not steady"
     assert found.why.startswith("E2E changes by +"), "as tables call it, not by its key"
     assert "e2e_ms" in found.drift
+    summary = summarise_cell(made, facts(load=offered, planned=100), None)
+    reasons = {reason.code: reason for reason in summary.validity.reasons}
+    assert reasons["not-steady"].measured == found.why
 
 
 def test_a_load_that_changes_by_itself_is_not_tested():

@@ -221,9 +221,10 @@ def sampled(name, **sources):
 def test_a_dead_exporter_is_a_warning_once_per_reason():
     dead = source(failing_since_s=3.2, last_failure="refused")
     warnings = gaps([sampled("000-x", engine=dead), sampled("001-x", engine=dead)])
-    assert [warning.text for warning in warnings] == [
-        "the engine's metrics stopped answering: refused (000-x, 001-x)"
-    ]
+    (warning,) = warnings
+    assert warning.text == "the engine's metrics stopped answering: refused (000-x, 001-x)"
+    assert warning.hint == "its figures are null, or of a part"
+    assert gap(dead | {"reads": 0}).startswith("NVML did not answer: refused")
     assert "mismatch" in gap(source(unavailable="NVML: version mismatch", about={"broken": True}))
     assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
     assert gaps([sampled("0", engine=source())]) == []

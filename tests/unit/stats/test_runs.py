@@ -24,6 +24,11 @@ def test_two_degrees_of_freedom_have_a_closed_form():
         assert t_cdf(t, 2) == pytest.approx(0.5 + t / (2 * math.sqrt(2 + t * t)), abs=1e-13)
 
 
+@pytest.mark.parametrize("t", [1e100, 1e200, math.inf])
+def test_beyond_any_number_lies_nothing(t):
+    assert (t_cdf(t, 3.5), t_cdf(-t, 3.5)) == (1, 0)
+
+
 def test_an_interval_by_hand():
     made = mean_interval(np.array([1.0, 2.0, 3.0]))
     reach = 4.30265 / math.sqrt(3)

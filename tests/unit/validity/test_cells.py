@@ -21,6 +21,12 @@ def codes(made=None, hit_rate=None, **changes):
     return verdict.verdict, [reason.code for reason in verdict.reasons]
 
 
+def shown(made=None, **changes):
+    """Of the only reason: what was measured, and its limit."""
+    (reason,) = judge(Evidence(made or records(*GOOD), facts(**changes))).reasons
+    return reason.measured, reason.limit
+
+
 def test_a_cell_that_nothing_is_wrong_with_is_valid():
     assert codes() == ("VALID", [])
 
@@ -34,6 +40,7 @@ def lag(p99):
     [
         ({"client__lost_workers": 1}, "INVALID", "worker-lost"),
         ({"client__busy_share": 0.75}, "SUSPECT", "client-busy"),
+        ({"client__busy_share": 0.9}, "SUSPECT", "client-busy"),
         ({"client__busy_share": 0.95}, "INVALID", "client-busy"),
         ({"client__loop_lag_ms": lag(9.0)}, "SUSPECT", "loop-lag"),
         ({"client__stamp_uncertainty_ms": 0.2}, "SUSPECT", "stamp-uncertainty"),
@@ -45,10 +52,20 @@ def test_each_rule_has_its_limit(changes, verdict, code):
     assert codes(**changes) == (verdict, [code])
 
 
+def test_a_client_may_be_as_busy_as_its_limit_says():
+    assert codes(client__busy_share=0.7) == ("VALID", [])
+
+
 def test_a_slow_server_forgives_a_lag_that_is_small_beside_its_ttft():
     slow = records(*({**row, "texts": [t + 200 for t in row["texts"]]} for row in GOOD))
     assert codes(slow, load=OPEN, client__send_lag_ms=lag(6.0)) == ("VALID", [])
     assert codes(slow, load=OPEN, client__send_lag_ms=lag(11.0)) == ("INVALID", ["schedule-lag"])
+    assert shown(slow, load=OPEN, client__send_lag_ms=lag(11.0)) == ("p99 11.0 ms", "10.2 ms")
+
+
+def test_a_server_that_never_answers_forgives_no_lag():
+    silent = records(*({**row, "texts": [], "outcome": Outcome.RESET} for row in GOOD))
+    assert "schedule-lag" in codes(silent, load=OPEN, client__send_lag_ms=lag(6.0))[1]
 
 
 def test_a_late_send_is_late_for_a_schedule_only():
@@ -57,19 +74,22 @@ def test_a_late_send_is_late_for_a_schedule_only():
 
 
 @pytest.mark.parametrize(
-    ("share", "late_ms", "expected"),
+    ("share", "late_ms", "tick_ms", "expected"),
     [
-        (0.5, 0.1, ("VALID", [])),  # read promptly: the server wrote them together
-        (0.05, 0.7, ("SUSPECT", ["merged-events"])),
-        (0.5, 0.7, ("INVALID", ["merged-events"])),
-        (0.005, 0.7, ("VALID", [])),
+        (0.5, 0.1, 0.0, ("VALID", [])),  # read promptly: the server wrote them together
+        (0.05, 0.7, 0.0, ("SUSPECT", ["merged-events"])),
+        (0.5, 0.7, 0.0, ("INVALID", ["merged-events"])),
+        (0.005, 0.7, 0.0, ("VALID", [])),
+        (0.01, 0.7, 0.0, ("VALID", [])),
+        (0.1, 0.7, 0.0, ("SUSPECT", ["merged-events"])),
+        (0.05, 0.4, 0.05, ("VALID", [])),
+        (0.05, 0.4, 0.2, ("SUSPECT", ["merged-events"])),  # it looks once a tick
     ],
 )
-def test_gaps_that_a_late_reader_lost(share, late_ms, expected):
+def test_gaps_that_a_late_reader_lost(share, late_ms, tick_ms, expected):
     """Tokens come every millisecond."""
-    assert (
-        codes(client__merged_share=share, client__loop_lag_ms=lag(late_ms), client__tick_ms=0.0) == expected
-    )
+    client = {"client__loop_lag_ms": lag(late_ms), "client__tick_ms": tick_ms}
+    assert codes(client__merged_share=share, **client) == expected
 
 
 def test_one_late_send_among_few_does_not_decide():
@@ -97,6 +117,7 @@ def test_too_few_answers():
 def test_a_rate_the_client_did_not_keep():
     late = records(*({**row, "sent": 2 * row["sent"]} for row in GOOD))
     assert codes(late, load=OPEN) == ("INVALID", ["rate-missed"])
+    assert shown(late, load=OPEN) == ("50.00/s sent", "100.00/s ± 5%")
     assert codes(load=OPEN) == ("VALID", [])
 
 

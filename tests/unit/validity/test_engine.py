@@ -49,7 +49,7 @@ def test_reasoning_that_was_not_asked_for(asked, found):
 def test_a_shape_that_is_not_kept_to():
     assert codes(answered=shape(0.1)) == ["structured-ignored"]
     assert codes(answered=shape(0.9)) == ["structured-invalid"]
-    assert codes(answered=shape(None)) == []
+    assert codes(answered=shape(None)) == codes(answered=Answers()) == []
     assert codes(answered=shape(0.1, told=False)) == []
     assert codes(answered=shape(None, truncated=8)) == ["structured-cut"]
     assert codes(answered=shape(1.0, truncated=4)) == []
