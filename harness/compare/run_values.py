@@ -148,7 +148,7 @@ def _series(label: str, cells: Sequence[CellResult], samples: Mapping[str, Sampl
 
 
 def _infinite(cell: CellResult, metric: str) -> bool:
-    return cell.null_reasons.get(metric, "").endswith(NEVER) and number_at(cell, metric) is None
+    return cell.null_reasons.get(metric, "").endswith(NEVER)
 
 
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:

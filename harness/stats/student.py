@@ -60,8 +60,8 @@ def t_quantile(probability: float, freedom: float) -> float:
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
     """Regularised I_x(a, b) by Lentz's continued fraction (Numerical Recipes, 6.4)."""
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
+    if x <= 0:
+        return 0.0
     if x > (a + 1) / (a + b + 2):
         return 1 - incomplete_beta(b, a, 1 - x)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)

@@ -29,8 +29,7 @@ def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
     for ramp in ramps.values():
         worst = max(ramp, key=lambda cell: cell.steady_state.ramp_requests or 0)
         steady = worst.steady_state
-        more = steady.ramp_requests
-        enough = worst.requests.warmup + more if more else "more"
+        enough = worst.requests.warmup + (steady.ramp_requests or 0)
         yield notices.RAMP_KEPT.warning(
             f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
             "the first requests fill the empty cache, which is part of this scenario"

@@ -156,9 +156,21 @@ def test_starts_apart_or_clocks_unknown_make_it_invalid(changes):
     assert found["node-clock"].verdict == "INVALID"
 
 
+def test_what_counts_is_how_far_apart_the_starts_are():
+    late = node(start_skew_ms=20.0)
+    assert codes((late, node(name="b", workers=(1,), start_skew_ms=21.0))) == {}
+    apart = node(name="b", workers=(1,), start_skew_ms=26.0, clock_uncertainty_ms=0.3)
+    found = codes((late, apart))["node-clock"]
+    assert found.measured == "starts 6.00 ms apart, clock of b known to 0.30 ms"
+    assert found.limit == "5.2 ms"  # 5 % of a median TTFT of 103 ms
+
+
 def test_a_node_with_other_answers_is_suspect():
     found = codes((node(), node(name="b", workers=(1,))), later_ms=20)
     assert found["node-differs"].verdict == "SUSPECT"
+    assert found["node-differs"].measured == "b (10.0.0.1): +20.00 ms"
+    # Both medians are of 100 answers with quartiles 4 ms apart: 0.2 + 3.5 √2 · 1.2533 · 4 / 1.349 / 10.
+    assert found["node-differs"].limit == "2.04 ms"
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
 
 

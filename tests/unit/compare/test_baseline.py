@@ -142,6 +142,19 @@ def test_other_requests_are_refused():
     assert "the requests: " in document.pairs[0].findings[0].why
 
 
+def test_what_can_be_compared_in_one_metric_is_not_refused():
+    """Answers of other lengths: nothing is said of whole answers, and their first tokens are compared."""
+    document = compare_runs(
+        [
+            run(name, cells("vllm", 100, conditions={"output_tokens_mean": mean}, load=load(1)))
+            for name, mean in (("base", 32.0), ("new", 16.0))
+        ]
+    )
+    found = {one.metric: one.verdict for one in document.pairs[0].findings}
+    assert (found["ttft_ms.p50"], found["e2e_ms.p50"]) == ("same", "not comparable")
+    assert not refused(document)
+
+
 def test_flags_and_versions_are_told_and_do_not_decide():
     command = ["/b/bin/serve", "--max-num-seqs", "16", "--port", "2", "--model=/y/m", "--new=1"]
     new = manifest(
@@ -310,6 +323,12 @@ def test_what_both_lack_is_not_missing():
     before = run("base", late, cells("vllm", 100, load=load(16)))
     assert gone(compare_runs([before, run("new", late)])) == [("vllm", 16, None)]
     assert compare_runs([WIDE, WIDE]).missing == ()
+
+
+def test_each_load_point_that_was_not_measured_is_missing():
+    before = run("base", *(cells("vllm", 100, load=load(value)) for value in (4, 8, 16)))
+    after = run("new", cells("vllm", 100, load=load(4)))
+    assert gone(compare_runs([before, after])) == [("vllm", 8, None), ("vllm", 16, None)]
 
 
 def test_more_than_the_baseline_had_is_not_missing():

@@ -7,8 +7,10 @@ import pytest
 
 from harness.compare import Rules, compare
 from harness.compare.comparison import rows_of
+from harness.compare.futility import Prospect
 from harness.compare.sequential import find_by_looks, looks_between, stand
 from harness.compare.verdict import find
+from harness.stats.runs import Shift
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, verdict
 
@@ -80,6 +82,10 @@ def test_what_the_repeats_allowed_would_hardly_decide_is_given_up():
     assert (found.undecided, found.needed, found.unlikely) == ((), set(), 1)
     assert found.words == "decided 0 of 1 pairs, 1 given up"
     (one,) = find_by_looks(*after(4, a, b))
+    # The looks are five and share the level; four of ten repeats are done, and runs are paired.
+    shift = Shift.paired(*(np.log([made.ttft_ms.p50 for made in series[:4]]) for series in (a, b)))
+    prospect = Prospect(np.log(1.02), np.log(1.05), 0.01, 0.01)
+    assert one.chance == pytest.approx(prospect.chance(shift, 4, 10, samples=1))
     assert 0 < one.chance < 0.2
     longer = replace(RULES, looks=looks_between(3, 112))
     assert stand(*after(4, a, b, rules=longer)).unlikely == 0

@@ -8,8 +8,10 @@ import pytest
 
 from harness.compare import Rules, compare
 from harness.compare.run_values import loads, series
-from harness.compare.verdict import find
+from harness.compare.verdict import find, span_words
+from harness.model import Interval
 from harness.report import table
+from harness.stats.student import t_quantile
 from tests.factories.documents import changed
 from tests.factories.runs import Engine, Shape, make_run
 from tests.factories.summaries import cell, verdict
@@ -64,6 +66,17 @@ def test_of_a_rate_more_is_better():
     b = [changed(made, requests_per_s=10 + 0.01 * i) for i, made in enumerate(cells("b", 1))]
     assert judged(a, b, rules).verdict == "faster"
     assert judged(b, a, rules).verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        ((0.9, 0.95, 1.25), "5 % lower (10 % lower to 25 % higher)"),
+        ((1.0, 1.5, 2.0), "50 % higher (0 % higher to 2 times)"),
+    ],
+)
+def test_ratios_in_words(ratio, words):
+    assert span_words(Interval(*ratio)) == words
 
 
 def test_a_sure_difference_below_the_floor_is_no_finding():
@@ -318,6 +331,14 @@ def test_a_run_that_is_not_steady_is_left_out_and_said():
     assert found.rankings[0].line == "a > b (a: 1 of 5 runs left out: not steady)"
 
 
+def test_a_run_that_is_left_out_was_measured():
+    a = struck(struck(cells("a", 100), 2, validity=UNSTEADY), 4)
+    (row,) = series(a, a[0].point, {})
+    kept = row.evidence("ttft_ms.p50")
+    assert list(kept.values("ttft_ms.p50").values()) == [a[0].ttft_ms.p50, a[1].ttft_ms.p50, a[3].ttft_ms.p50]
+    assert (kept.measured, kept.failure_words("ttft_ms.p50")) == (5, "1 of 5 failed")
+
+
 def test_so_many_runs_out_are_too_many():
     """Of five two are more than a third; of six they are not."""
     a, b = cells("a", 100), cells("b", 120)
@@ -396,6 +417,9 @@ def test_what_can_be_detected_grows_with_the_floor():
     small, large = (judged(a, b, replace(ONE, floor=floor)).smallest_detectable for floor in (0.02, 0.2))
     assert small > 0.02
     assert (1 + large) / (1 + small) == pytest.approx(1.2 / 1.02)
+    # t of 4 degrees of freedom at 97.5 % and at 80 %, and by how much the spread of five is too small.
+    error = np.log((1 + NOISE / 100) / (1 - NOISE / 100)).std(ddof=1) / 5**0.5
+    assert small == pytest.approx(1.02 * np.exp((2.7764 + 0.9410) * error / 0.9400) - 1, rel=1e-4)
 
 
 def test_more_comparisons_ask_for_more_runs():
@@ -407,7 +431,17 @@ def test_more_comparisons_ask_for_more_runs():
         (one,) = [one for one in compare([*a, *b], rules).comparison if one.metric == "ttft_ms.p50"]
         return int(re.search(r"about (\d+) runs", one.why)[1])
 
-    assert advised(several) > advised(ONE)
+    ratios = np.log(1.03 * (1 + 8 * NOISE / 100) / (1 - 8 * NOISE / 100))
+    room = np.log(1.05) - ratios.mean()
+
+    def needed(alpha):
+        errors = {runs: ratios.std(ddof=1) / runs**0.5 for runs in range(6, 51)}
+        return next(
+            runs for runs, error in errors.items() if t_quantile(1 - alpha / 2, runs - 1) * error < room
+        )
+
+    assert (advised(ONE), advised(several)) == (needed(0.05), needed(0.05 / 4))
+    assert needed(0.05) < needed(0.05 / 4)
 
 
 def test_nothing_measured_is_nothing_to_compare():

@@ -29,6 +29,11 @@ def test_beyond_any_number_lies_nothing(t):
     assert (t_cdf(t, 3.5), t_cdf(-t, 3.5)) == (1, 0)
 
 
+@pytest.mark.parametrize("freedom", [3.5, 4, 250])
+def test_half_lies_below_the_middle(freedom):
+    assert t_cdf(0.0, freedom) == 0.5
+
+
 def test_an_interval_by_hand():
     made = mean_interval(np.array([1.0, 2.0, 3.0]))
     reach = 4.30265 / math.sqrt(3)
