@@ -127,7 +127,7 @@ def _on_node(on: "OnNode") -> str:
     offset, known_to = _number(node.clock_offset_ms, "+,.3f"), _number(node.clock_uncertainty_ms, ".3f")
     drift, start = _number(node.drift_ppm, "+.1f"), _number(node.start_skew_ms, "+.3f")
     return (
-        f"  {node.name} ({node.address}): {on.requests} requests, {placed} ms; "
+        f"  {node.place}: {on.requests} requests, {placed} ms; "
         f"clock {offset} ± {known_to} ms, drift {drift} ppm, start {start} ms"
     )
 

@@ -22,12 +22,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_device(parser)
     options.add_gpus(parser)
     options.add_gpu_wait(parser)
-    parser.add_argument("--port", type=int, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    parser.add_argument("--port", type=int, metavar="N", help="port (default: a free one)")
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        help="of this machine, for a process to listen on, without a key (default: 127.0.0.1)",
+    )
     options.add_engine_set(parser, "engine value")
 
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import progress_display
+    from harness.engines.command import HOST
     from harness.engines.launch import as_launched, resolve_launch
     from harness.engines.machine import Machine
     from harness.engines.models import find_model
@@ -44,6 +50,10 @@ def main(arguments: argparse.Namespace) -> int:
     (ref,) = refs
     choice = resolve_launch(ref, arguments.launch, arguments.device)
     ref = as_launched(ref, choice)
+    if choice.mode == "compose" and arguments.host:
+        raise SpecError(
+            "a container is published on 127.0.0.1 alone", where="--host", hint="use --launch process"
+        )
     if choice.mode == "compose":
         _refuse_twice(ref.label)
     values = options.engine_values(arguments.engine_set)
@@ -65,6 +75,7 @@ def main(arguments: argparse.Namespace) -> int:
             values=values,
             gpu_wait_s=arguments.gpu_wait,
             gpus=gpus,
+            host=arguments.host or HOST,
             keep=choice.mode == "compose",
         )
         with (

@@ -230,7 +230,9 @@ class ClusterWorkerPool(WorkerPool[Worker]):
 
 def _told(part: _Part) -> LoadNode:
     line, about = part.line, part.node.about
-    connects = [int(w.facts.connect_ns.min()) for w in part.workers if w.facts and len(w.facts.connect_ns)]
+    facts = [worker.facts for worker in part.workers if worker.facts]
+    connects = [int(fact.connect_ns.min()) for fact in facts if len(fact.connect_ns)]
+    steps = [fact.clock_step_ns for fact in facts if fact.clock_step_ns is not None]
     return LoadNode(
         name=about.hostname,
         address=about.address,
@@ -245,7 +247,8 @@ def _told(part: _Part) -> LoadNode:
         pings=line.pings if line else 0,
         path_rtt_ms=_ms(min(connects, default=None)),
         start_skew_ms=_ms(part.skew_ns),
-        longest_stall_ms=_ms(max((w.facts.longest_stall_ns for w in part.workers if w.facts), default=None)),
+        longest_stall_ms=_ms(max((fact.longest_stall_ns for fact in facts), default=None)),
+        clock_step_ms=_ms(max(steps, default=None)),
     )
 
 

@@ -84,7 +84,13 @@ def configured(definition: Backend, model: Model | None, overrides: Mapping[str,
 
 
 def build_command(
-    definition: Backend, *, env: EngineEnv | None, weights: Weights | None, port: int, scratch: Path
+    definition: Backend,
+    *,
+    env: EngineEnv | None,
+    weights: Weights | None,
+    port: int,
+    scratch: Path,
+    host: str = HOST,
 ) -> Command:
     """The placeholders of a configured definition filled in."""
     process = definition.process
@@ -92,13 +98,13 @@ def build_command(
         raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
     hub = weights is not None and not weights.local
     fill = common_fill(definition) | {
-        "host": HOST,
+        "host": host,
         "scratch": str(scratch),
         "shims": str(_SHIMS),
         "harness_python": sys.executable,
         "cache": str(paths.cache_dir()),
         "port": port,
-        "second_port": free_port(HOST),
+        "second_port": free_port(host),
     }
     if env:
         fill |= {"python": str(env.python), "bin": str(env.bin)}

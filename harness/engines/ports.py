@@ -8,7 +8,14 @@ from harness.errors import SetupError
 
 def free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind((host, 0))
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise SetupError(
+                f"this machine has no address {host}: {error.strerror}",
+                where=host,
+                hint="`ip address` lists those it has",
+            ) from None
         port: int = probe.getsockname()[1]
         return port
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.engines import gpus, orphans
 from harness.engines.cache import Say
-from harness.engines.command import HOST, Command, build_command
+from harness.engines.command import Command, build_command
 from harness.engines.engine_files import write_files
 from harness.engines.install import EngineEnv, install_engine, needs_install
 from harness.engines.process import EngineProcess
@@ -36,7 +36,9 @@ def start_process(
     chosen = gpus.chosen_gpus(gpus.gpus_needed(definition), request.gpus) if on_cuda else []
     unseen = gpus.await_free(chosen, request.gpu_wait_s, say) if chosen else None
     with scratch.folder("engine") as room:
-        command = build_command(definition, env=env, weights=weights, port=port, scratch=room)
+        command = build_command(
+            definition, env=env, weights=weights, port=port, scratch=room, host=request.host
+        )
         if on_cuda:
             command = _with_gpus(command, chosen, env)
         write_files(room, command.files)
@@ -58,7 +60,7 @@ def start_process(
 
         with orphans.noted(label, process.pid, log), process:
             timeout_s = definition.server.startup_timeout_s
-            yield Started(process, f"http://{HOST}:{port}", weights, facts, timeout_s, began)
+            yield Started(process, f"http://{request.host}:{port}", weights, facts, timeout_s, began)
 
 
 def _with_gpus(command: Command, chosen: Sequence[str], env: EngineEnv | None) -> Command:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.engines.command import HOST
 from harness.engines.launch import LaunchChoice
 from harness.spec.backend import BackendRef, Value
 from harness.spec.models import Model
@@ -21,4 +22,5 @@ class EngineRequest:
     values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
     gpus: tuple[str, ...] = ()  # it may use; (): $CUDA_VISIBLE_DEVICES, else all
     gpu_wait_s: float = 0.0  # for a GPU in use
+    host: str = HOST  # address that a process listens on
     keep: bool = False  # a container stays when the block is left without an error

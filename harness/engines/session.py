@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from harness.engines import orphans
 from harness.engines.cache import Say
-from harness.engines.command import HOST, SERVED_NAME, configured
+from harness.engines.command import SERVED_NAME, configured
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
 from harness.engines.known import known
@@ -155,7 +155,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     serves_weights = ref.definition.backend.weights != "none"
     definition = configured(ref.definition, model if serves_weights else None, request.values)
     remarks = orphans.clear(say)
-    port = _port(definition)
+    port = _port(definition, request.host)
     shim_us = _shim_us_per_token(definition, say, ref.label)
 
     def weights_for(env: EngineEnv | None) -> Weights | None:
@@ -253,9 +253,9 @@ def _about_model(name: str, model: Model) -> dict[str, object]:
     }
 
 
-def _port(definition: Backend) -> int:
+def _port(definition: Backend, host: str) -> int:
     asked = definition.engine.values.get("port")
     if asked is None:
-        return free_port(HOST)
-    check_port(HOST, int(asked))
+        return free_port(host)
+    check_port(host, int(asked))
     return int(asked)

@@ -107,6 +107,13 @@ class LoadNode(Record, frozen=True, kw_only=True):
     longest_stall_ms: Annotated[
         float | None, doc("For which a load process of it stood still; null: none came to its end.")
     ]
+    clock_step_ms: Annotated[
+        float | UnsetType | None, doc("By which its real-time clock was set; null: its stamps not used.")
+    ] = UNSET
+
+    @property
+    def place(self) -> str:
+        return f"{self.name} ({self.address})"
 
 
 class SampledSource(Record, frozen=True, kw_only=True):

@@ -50,7 +50,13 @@ def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
 def _clock_step(cell: Evidence) -> Iterator[Violation]:
     step_ms = known(cell.client.clock_step_ms)
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
-        yield Violation(f"{step_ms:.3f} ms")
+        nodes = [
+            node.place
+            for node in known(cell.facts.nodes) or ()
+            if (known(node.clock_step_ms) or 0.0) > MAX_STAMP_UNCERTAINTY_MS
+        ]
+        where = f", on {', '.join(nodes)}" if nodes else ""
+        yield Violation(f"{step_ms:.3f} ms{where}")
 
 
 def merged_events(cell: Evidence) -> Iterator[Violation]:

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.latency import Floats, ttft_service_ms
+from harness.metrics.lockstep import synchrony
 from harness.model import IssueCode, LoadNode, known
 from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
 from harness.validity.rule import Evidence, Rule, Violation
 
 _MOST_STALL_MS = 1000.0  # far beyond what a busy machine takes from a process
+_LEAST_SLOTS = 4  # of a node: the order of fewer settles, and its TTFT is that of their places in it
 LEAST_ANSWERS = 30  # for a median with an interval
 NOISE_ERRORS = 3.5  # standard errors: one false alarm in some 2,000 comparisons
 
@@ -19,14 +21,14 @@ def _nodes(cell: Evidence) -> tuple[LoadNode, ...]:
 
 
 def _lost(cell: Evidence) -> Iterator[Violation]:
-    lost = [f"{node.name} ({node.address}): {node.lost}" for node in _nodes(cell) if node.lost]
+    lost = [f"{node.place}: {node.lost}" for node in _nodes(cell) if node.lost]
     if lost:
         yield Violation("; ".join(lost))
 
 
 def _stalled(cell: Evidence) -> Iterator[Violation]:
     still = [
-        f"{node.name} ({node.address}): {node.longest_stall_ms / 1e3:.1f} s"
+        f"{node.place}: {node.longest_stall_ms / 1e3:.1f} s"
         for node in _nodes(cell)
         if node.longest_stall_ms is not None and node.longest_stall_ms > _MOST_STALL_MS
     ]
@@ -51,7 +53,10 @@ def _clock(cell: Evidence) -> Iterator[Violation]:
 
 
 def _differs(cell: Evidence) -> Iterator[Violation]:
-    requests, nodes = cell.records.requests, _nodes(cell)
+    requests, nodes, slots = cell.records.requests, _nodes(cell), cell.load.slots
+    together, _ = synchrony(requests, cell.load)
+    if (slots is not None and slots < _LEAST_SLOTS * len(nodes)) or (together and together.in_bursts):
+        return
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
         here, there = (finite(ttft_service_ms(requests[mask])) for mask in (own, ~own))
@@ -62,7 +67,7 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
             np.hypot(median_error(here), median_error(there))
         )
         if abs(apart_ms) > limit_ms:
-            yield Violation(f"{node.name} ({node.address}): {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
+            yield Violation(f"{node.place}: {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
 
 
 def finite(values: Floats) -> Floats:
@@ -106,7 +111,8 @@ RULES = (
     Rule(
         code=IssueCode.NODE_DIFFERS,
         find=_differs,
-        measures="median TTFT from the send on one load node, less that on the others",
+        measures="median TTFT from the send on one load node, less that on the others; not in a closed loop "
+        f"with fewer than {_LEAST_SLOTS} slots for each, or in lockstep",
         limit="the round trip from that node to the server, and 3.5 standard errors",
         hint="one node is slower or farther away: look at its CPU and its way to the server",
         cause="client",

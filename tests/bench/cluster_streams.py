@@ -1,12 +1,13 @@
 """One load from two nodes of a cluster and from one machine: what each measures, and what it costs.
 
-    python -m tests.bench.cluster_streams [--streams 10000] [--rate 5000]
+    python -m tests.bench.cluster_streams [--streams 10000] [--rate 3000]
 
 Two network namespaces with clocks 3,007 s apart (tests/cluster), a scripted server in each; requests go to
-both by turns. Closed: so many streams, a TTFT of 2 s and a token each second. Open: so many requests/s, a
-TTFT of 100 ms and four tokens. Errors are those of the median and the p99 against the servers' own ledgers.
-CPU is that of the load processes. Needs root, iproute2, the extra `ray`, and descriptors for all streams.
-Prints a Markdown table; exits 1 where a request failed.
+both by turns, from two load processes, of one machine or of a node each. Closed: so many streams, a TTFT of
+2 s and a token each second. Open: so many requests/s, a TTFT of 100 ms and four tokens. Errors are those of
+the median and the p99 against the servers' own ledgers. CPU is that of the load processes, "sent" from the
+first request to the last. Needs root, iproute2, the extra `ray`, and descriptors for all streams. Prints a
+Markdown table; exits 1 where a request failed.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from tests.cluster.network import HEAD, OTHER, Machines
 from tests.cluster.runs import TWO, cell_of
 
 _PORTS = {HEAD: 8401, OTHER: 8402}
-_PLACES = {"one machine": (), "one node": (*TWO[:3], "1"), "two nodes": TWO}
+_PLACES = {"one machine": ("--workers", "2"), "two nodes": TWO}
 _LIMIT_S = 400
 
 
@@ -46,19 +47,20 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--rate", type=int, default=5_000)
+    parser.add_argument("--rate", type=int, default=3_000)
     arguments = parser.parse_args()
     columns = (
         "load",
         "from",
         "answered",
+        "sent",
         "TTFT p50, p99, error",
         "sent late p50, p99",
         "CPU per request",
         "×",
     )
     print(f"| {' | '.join(columns)} |")
-    print("|---|---|--:|--:|--:|--:|--:|")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
     failed = 0
     for load in _loads(arguments.streams, arguments.rate):
         alone_us = None
@@ -108,9 +110,10 @@ def _measured(machines: Machines, load: Load, flags: tuple[str, ...]) -> tuple[i
     ]
     errors = [np.percentile(seen_ms, q) - np.percentile(truth_ms, q) for q in (50, 99)]
     late = cell["client"]["send_lag_ms"]
+    sent_per_s = 1e9 * (len(rows) - 1) / np.ptp(rows["sent_ns"])
     row = (
-        f"{len(rows):,} of {len(records.requests):,} | {errors[0]:+.2f}, {errors[1]:+.2f} ms "
-        f"| {late['p50']:.1f}, {late['p99']:.1f} ms"
+        f"{len(rows):,} of {len(records.requests):,} | {sent_per_s:,.0f}/s "
+        f"| {errors[0]:+.2f}, {errors[1]:+.2f} ms | {late['p50']:.1f}, {late['p99']:.1f} ms"
     )
     failed = len(records.requests) - len(rows)
     return failed, row, 1e6 * cell["client"]["cpu_s"] / len(records.requests)

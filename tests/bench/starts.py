@@ -132,7 +132,7 @@ def _clocked(start: Start, room: Path, known: Mapping[str, str]) -> bool:
         print(f"| {start.name} | {error}: {line.strip()} | | | | |", flush=True)
         return False
     all_s = time.monotonic() - began
-    (site,) = room.glob("*/lib/python*/site-packages") or room.glob("c/.venv/lib/python*/site-packages")
+    (site,) = [*room.glob("e/lib/python*/site-packages"), *room.glob("c/.venv/lib/python*/site-packages")]
     packages = len(list(site.glob("*.dist-info")))
     size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
     used = start.use != _NOTHING

@@ -92,7 +92,7 @@ class Machines:
         head = small if address == HEAD else small[:1]
         name = f"node-{address}"
         started = self.start(name, address, *command, *head, clock=CLOCKS[address])
-        self._until(lambda: "Ray runtime started" in (self.folder / f"{name}.log").read_text())
+        self.wait_until_said(name, "Ray runtime started")
         return started
 
     def run(self, *command, timeout=120, **env):
@@ -128,6 +128,9 @@ class Machines:
         code = f"import socket; socket.create_connection(('{address}', {port}), 1)"
         asks = self.inside(HEAD, sys.executable, "-c", code)
         self._until(lambda: subprocess.run(asks, capture_output=True, timeout=10).returncode == 0)
+
+    def wait_until_said(self, name, words):
+        self._until(lambda: words in (self.folder / f"{name}.log").read_text())
 
     def _until(self, true, seconds=60):
         give_up = time.monotonic() + seconds

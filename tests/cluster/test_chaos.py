@@ -6,6 +6,7 @@ Each is named, nothing is merged in silence, nothing is left running, and `bench
 import json
 import signal
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import psutil
@@ -117,6 +118,34 @@ def test_a_node_that_is_frozen_for_five_seconds_is_named(machines):
     assert f"node-stalled, {nodes[OTHER]['name']} ({OTHER}): " in said
     _, again = cell_of(run_of(machines, "frozen"))
     assert all(node.longest_stall_ms < 1000 for node in again.nodes)
+
+
+def test_a_wall_clock_that_is_set_is_named_with_its_nodes_and_they_stay_in_step(machines):
+    """Both nodes have the kernel's one wall clock; their monotonic clocks are not touched by it."""
+    running = begun(machines, "clock")
+    with wall_clock_ahead(0.2):
+        time.sleep(1)
+    code, said = ended(machines, running)
+    assert code in (0, 4), said
+    nodes, _ = aside_of(run_of(machines, "clock"))
+    for address, node in nodes.items():
+        assert abs(node["clock_step_ms"] - 200) < 20
+        assert abs(node["clock_offset_ms"] - CLOCKS[address] * 1e3) < 5
+        assert f"{node['name']} ({address})" in said[said.index("clock-step") :]
+    _, again = cell_of(run_of(machines, "clock"))
+    assert all(node.clock_step_ms < 0.1 for node in again.nodes)
+
+
+@contextmanager
+def wall_clock_ahead(seconds):
+    def shift(by):
+        time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME) + by)
+
+    shift(seconds)
+    try:
+        yield
+    finally:
+        shift(-seconds)
 
 
 def test_a_node_whose_process_is_killed_is_named_and_the_rest_is_kept(machines):

@@ -125,9 +125,18 @@ def spread_over_two_nodes(later_ms=0):
     return made
 
 
-def codes(nodes, later_ms=0):
-    evidence = Evidence(spread_over_two_nodes(later_ms), facts(nodes=nodes, planned=200))
+def codes(nodes, later_ms=0, **load):
+    load = {"load__kind": "rate", "load__value": 100, **load}
+    evidence = Evidence(spread_over_two_nodes(later_ms), facts(nodes=nodes, planned=200, **load))
     return {str(reason.code): reason for reason in judge(evidence).reasons if reason.code.startswith("node-")}
+
+
+def test_the_node_whose_wall_clock_was_set_is_named():
+    nodes = (node(clock_step_ms=0.05), node(name="b", workers=(1,), clock_step_ms=200.0))
+    made = facts(nodes=nodes, planned=200, client__clock_step_ms=200.0)
+    found = judge(Evidence(spread_over_two_nodes(), made)).reasons
+    (reason,) = [one for one in found if one.code == "clock-step"]
+    assert reason.measured == "200.000 ms, on b (10.0.0.1)"
 
 
 def test_two_nodes_in_step_are_not_doubted():
@@ -172,6 +181,12 @@ def test_a_node_with_other_answers_is_suspect():
     # Both medians are of 100 answers with quartiles 4 ms apart: 0.2 + 3.5 √2 · 1.2533 · 4 / 1.349 / 10.
     assert found["node-differs"].limit == "2.04 ms"
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
+
+
+@pytest.mark.parametrize(("slots", "found"), [(7, set()), (8, {"node-differs"})])
+def test_in_a_closed_loop_few_slots_of_a_node_differ_without_it(slots, found):
+    pair = (node(), node(name="b", workers=(1,)))
+    assert codes(pair, later_ms=20, load__kind="concurrency", load__value=slots).keys() == found
 
 
 @pytest.mark.parametrize("at_once", [1, 1 << 20])

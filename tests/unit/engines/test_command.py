@@ -7,8 +7,9 @@ import pytest
 
 from harness.engines.command import build_command, configured
 from harness.engines.install import EngineEnv
+from harness.engines.ports import free_port
 from harness.engines.weights import Weights
-from harness.errors import SpecError
+from harness.errors import SetupError, SpecError
 from harness.spec.backend import Process
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import Model
@@ -18,9 +19,9 @@ LOCAL = Weights("/models/m.gguf", "t", "Q4", "ab" * 32, None, "")
 HUB = Weights("org/model", "t", "bf16", None, None, "")
 
 
-def command(name, *, weights=LOCAL, overrides=None):
+def command(name, *, weights=LOCAL, overrides=None, host="127.0.0.1"):
     definition = configured(load_backend(name), None, overrides or {})
-    return build_command(definition, env=ENV, weights=weights, port=4711, scratch=Path("/scratch"))
+    return build_command(definition, env=ENV, weights=weights, port=4711, scratch=Path("/scratch"), host=host)
 
 
 def after(argv, flag):
@@ -36,6 +37,16 @@ def test_every_placeholder_is_filled():
     assert after(argv, "--slot-save-path") == "/scratch"
     assert after(argv, "--threads") == str(len(os.sched_getaffinity(0)))
     assert not [part for part in argv if "{" in part]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_it_listens_where_it_is_told(host):
+    assert after(command("llamacpp", host=host).argv, "--host") == host
+
+
+def test_an_address_of_another_machine_is_one_error():
+    with pytest.raises(SetupError, match="this machine has no address 192.0.2.1"):
+        free_port("192.0.2.1")
 
 
 def test_the_total_context_follows_what_the_user_sets():
