@@ -11,6 +11,8 @@ from tests.engines.runs import VLLM
 
 pytestmark = pytest.mark.engine
 
+TRAPS = ("events sent", "loaded when ready", "3 streams at once", "context")
+
 
 def topics(found: Probed) -> dict[str, bool | None]:
     return {finding.topic: finding.holds for finding in found.findings}
@@ -33,7 +35,7 @@ def test_llamacpp_is_as_declared_and_ignores_what_it_does_not_know(start):
         found = examine(engine)
         assert differing(found) == []
         seen = topics(found)
-        for topic in ("structured: json_schema", "structured: choice", "structured: grammar"):
+        for topic in ("structured: json_schema", "structured: choice", "structured: grammar", *TRAPS):
             assert seen[topic], topic
         misspoken(engine, regex={"structured_outputs": {"regex": "{regex}"}})
         ((topic, seen),) = differing(examine(engine, tools=False, thorough=False))
@@ -55,7 +57,8 @@ def test_vllm_is_as_declared_and_ignores_its_own_former_fields(start):
         seen = topics(found)
         for shape in ("json_schema", "regex", "choice", "grammar"):
             assert seen[f"structured: {shape}"], shape
-        assert seen["cache salt"]
+        for topic in ("cache salt", *TRAPS):
+            assert seen[topic], topic
         assert seen["cache reset"]
         misspoken(engine, regex={"guided_regex": "{regex}"}, json_schema={"guided_json": "{schema}"})
         caught = dict(differing(examine(engine, tools=False, thorough=False)))
