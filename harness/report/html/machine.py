@@ -87,7 +87,7 @@ def _load_nodes(source: Source) -> Html | None:
                 for one in (node.net_received_bytes_per_s, node.net_sent_bytes_per_s)
             ]
             values = (node.busy_cores, node.client_cores, node.stolen_cores, memory, *traffic)
-            place = f"{cell_name(cell)}, {node.place}"
+            place = f"{cell_name(cell)}, {node.name} ({node.address})"
             rows.append([place, str(node.cpus), *(or_unknown(value) for value in values)])
             owners.append(source.index(cell.label))
     if not rows:
