@@ -6,14 +6,19 @@ from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
+from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
 IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
-    slots = slot_time(cell.records.requests, cell.load)
-    if slots is not None and slots.share > IDLE_SUSPECT:
+    """Where nothing was answered there is no load to keep up: a refusal is over sooner than the next send."""
+    requests = cell.records.requests
+    slots = slot_time(requests, cell.load)
+    if slots is None or not (requests["outcome"] == Outcome.OK).any():
+        return
+    if slots.share > IDLE_SUSPECT:
         yield Violation(
             f"{slots.share:.1%} idle: effective concurrency {slots.effective_concurrency:.3g} "
             f"instead of {slots.concurrency:g}",

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from harness.records.layout import Outcome
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, records
@@ -39,6 +40,13 @@ def test_slot_idle_tells_the_effective_concurrency_and_leaves_ttft_alone():
     assert summary.slot_idle_ms.p50 == pytest.approx(12)
     assert summary.slot_idle_share == pytest.approx(0.12)
     assert summary.ttft_ms.p50 == pytest.approx(5)
+
+
+def test_idle_slots_are_no_fault_of_the_client_where_every_request_was_refused():
+    made = loop(1, 1)
+    assert "slot-idle" in reasons(made)
+    made.requests["outcome"] = Outcome.HTTP_ERROR
+    assert "slot-idle" not in reasons(made)
 
 
 def test_connecting_is_not_idle_and_an_open_loop_has_no_slots():
