@@ -198,6 +198,7 @@ def _metrics(metrics: Metrics | None) -> tuple[str, str]:
     groups = (("counters", metrics.counters), ("gauges", metrics.gauges), ("histograms", metrics.histograms))
     known = [(name, [key for key in group.__slots__ if getattr(group, key)]) for name, group in groups]
     where = f"`{metrics.path}`" + (f", `{metrics.json.path}` (JSON)" if metrics.json else "")
+    where += ", on a port of its own" if metrics.own_port else ""
     return where, "; ".join(f"{name}: {', '.join(keys)}" for name, keys in known if keys)
 
 

@@ -38,6 +38,7 @@ class Command:
     argv: tuple[str, ...]
     env: dict[str, str]
     files: dict[str, str]  # to be written below the scratch folder: name -> text
+    second_port: int
 
     def recorded_env(self) -> dict[str, str]:
         """Without secrets, and without what says more about the user than about the engine."""
@@ -97,6 +98,7 @@ def build_command(
     if process is None:
         raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
     hub = weights is not None and not weights.local
+    second_port = free_port(host)
     fill = common_fill(definition) | {
         "host": host,
         "scratch": str(scratch),
@@ -104,7 +106,7 @@ def build_command(
         "harness_python": sys.executable,
         "cache": str(paths.cache_dir()),
         "port": port,
-        "second_port": free_port(host),
+        "second_port": second_port,
     }
     if env:
         fill |= {"python": str(env.python), "bin": str(env.bin)}
@@ -122,7 +124,7 @@ def build_command(
     for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: placed(value, place) for name, value in table.items()})
     files = {name: placed(text, "engine.files") for name, text in definition.engine.files.items()}
-    return Command(tuple(argv), environment, files)
+    return Command(tuple(argv), environment, files, second_port)
 
 
 def common_fill(definition: Backend) -> dict[str, Value]:

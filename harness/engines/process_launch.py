@@ -60,7 +60,10 @@ def start_process(
 
         with orphans.noted(label, process.pid, log), process:
             timeout_s = definition.server.startup_timeout_s
-            yield Started(process, f"http://{request.host}:{port}", weights, facts, timeout_s, began)
+            here = f"http://{request.host}"
+            own_port = definition.metrics is not None and definition.metrics.own_port
+            metrics_url = f"{here}:{command.second_port}" if own_port else ""
+            yield Started(process, f"{here}:{port}", weights, facts, timeout_s, began, metrics_url)
 
 
 def _with_gpus(command: Command, chosen: Sequence[str], env: EngineEnv | None) -> Command:

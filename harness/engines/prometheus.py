@@ -52,8 +52,11 @@ class Histogram(TypedDict):
     count: float | None
 
 
-def histogram(text: str, series: str) -> Histogram:
-    """Over all label sets; no buckets and null where it does not occur, or has what is no number."""
+def histogram(text: str, series: str, per_unit: float = 1) -> Histogram:
+    """Over all label sets; no buckets and null where it does not occur, or has what is no number.
+
+    `per_unit`: how many of the engine's units are one of those wanted.
+    """
     buckets: dict[float, float] = {}
     for labels, said in _labelled(f"{series}_bucket").findall(text):
         match = re.search(r'\ble="([^"]+)"', labels)
@@ -62,9 +65,10 @@ def histogram(text: str, series: str) -> Histogram:
             return {"buckets": [], "sum": None, "count": None}
         buckets[bound] = buckets.get(bound, 0.0) + value
     sums = totals(text, [f"{series}_sum", f"{series}_count"])
+    total = _finite(sums.get(f"{series}_sum"))
     return {
-        "buckets": sorted(buckets.items()),
-        "sum": _finite(sums.get(f"{series}_sum")),
+        "buckets": sorted((bound / per_unit, count) for bound, count in buckets.items()),
+        "sum": None if total is None else total / per_unit,
         "count": _finite(sums.get(f"{series}_count")),
     }
 

@@ -190,7 +190,8 @@ class Server:
         if metrics is None or text is None:
             return {}
         named = dataclasses.asdict(metrics.histograms).items()
-        histograms = {name: histogram(text, series) for name, series in named if series}
+        per_s = {"s": 1, "ms": 1000}[metrics.histogram_unit]
+        histograms = {name: histogram(text, series, per_s) for name, series in named if series}
         return {name: one for name, one in histograms.items() if one["count"] is not None}
 
     def _metrics_text(self) -> str | None:

@@ -166,7 +166,10 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     starting = start(request, definition, weights_for, port, say)
     asked = time.monotonic()
     with starting as started:
-        session = EngineSession(definition, started.base_url, SERVED_NAME, life=started.life, log=log)
+        metrics = [_metrics_of(definition, started.metrics_url, "")] if started.metrics_url else []
+        session = EngineSession(
+            definition, started.base_url, SERVED_NAME, life=started.life, log=log, metrics=metrics
+        )
         session.shim_us_per_token = shim_us
         with closing(session):
             generates = partial(named_hello, session, started.weights)

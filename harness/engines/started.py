@@ -88,3 +88,4 @@ class Started:
     facts: Callable[[], EngineFacts]  # for the record, once it serves: plain JSON, nothing secret
     startup_timeout_s: float
     began_s: float  # monotonic clock, when it was told to start
+    metrics_url: str = ""  # where they have a port of their own

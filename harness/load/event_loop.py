@@ -83,6 +83,7 @@ class EventLoop:
         self._finished: deque[Exchange] = deque()
         self._finished_bytes = 0
         self._tick = 0
+        self._last_begun = 0  # monotonic ns, when a request was last due or sent
         self._buffer = bytearray(_READ_BYTES)
 
     def close(self) -> None:
@@ -98,7 +99,7 @@ class EventLoop:
         self._dispatcher, self._finalize = dispatcher, finalize
         self._choose_tick(0, CHORE_NS)
         now = time.monotonic_ns()
-        last_send, next_chore, reads_before = now, now + CHORE_NS, 0
+        self._last_begun, next_chore, reads_before = now, now + CHORE_NS, 0
         counters = self.counters
         stopped = False
         while True:
@@ -110,12 +111,9 @@ class EventLoop:
                 self._end_overdue(now)
                 if stopped := chore():
                     break
-            sent_before = counters.sent
             self._send_due(now)
-            if counters.sent != sent_before:
-                last_send = now
             if not dispatcher.left(now, counters.in_flight) and (
-                not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
+                not counters.in_flight or now > self._last_begun + self._limits.drain_timeout_ns
             ):
                 break
             self._read(self._wait(now, min(next_chore, dispatcher.next_due(counters.in_flight))))
@@ -176,6 +174,7 @@ class EventLoop:
             if request is None:
                 break
             counters.in_flight += 1
+            self._last_begun = now
             exchange = self._exchange(*request)
             exchange.replica = self._balancer.choose(exchange.index)
             connection = self._pool.take_idle(exchange.replica)
@@ -209,7 +208,7 @@ class EventLoop:
         connection.exchange, connection.answer = exchange, Answer(self._limits.answer_bytes)
         if connection.before is None:  # else as the answer before left it: nothing was sent since
             connection.before = read_tcp_info(connection.sock)
-        now = time.monotonic_ns()
+        now = self._last_begun = time.monotonic_ns()  # some time after it was due, where it had to connect
         transmit(connection, self._pool.poller, head, body)
         if not connection.refused:
             exchange.attempts += 1

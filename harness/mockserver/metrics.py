@@ -34,8 +34,8 @@ NS = 1e9
 
 
 class Histogram:
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
+    def __init__(self, bounds: Sequence[float], scale: float = 1.0) -> None:
+        self._bounds, self._scale = bounds, scale
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
@@ -46,12 +46,21 @@ class Histogram:
     def lines(self, name: str, labels: str) -> Iterator[str]:
         inner = f"{labels}," if labels else ""
         total = 0
-        for bound, count in zip((*map(str, self._bounds), "+Inf"), self._counts, strict=True):
+        for bound, count in zip((*self._shown(), "+Inf"), self._counts, strict=True):
             total += count
             yield f'{name}_bucket{{{inner}le="{bound}"}} {total}'
         outer = f"{{{labels}}}" if labels else ""
-        yield f"{name}_sum{outer} {self._sum}"
+        yield f"{name}_sum{outer} {self._sum * self._scale}"
         yield f"{name}_count{outer} {total}"
+
+    def _shown(self) -> Iterator[str]:
+        return (str(bound * self._scale) for bound in self._bounds)
+
+
+def _histogram(series: Series) -> Histogram:
+    if series.quantity.endswith("lengths"):
+        return Histogram(TOKENS)
+    return Histogram(SECONDS, scale=1e3 if series.name.endswith("_milliseconds") else 1.0)
 
 
 class Meter:
@@ -61,9 +70,7 @@ class Meter:
         self._engine, self._dialect = engine, dialect
         self._labels = dialect.labels.replace("{model}", model)
         self._histograms = {
-            series.name: Histogram(TOKENS if series.quantity.endswith("lengths") else SECONDS)
-            for series in dialect.series
-            if series.kind == "histogram"
+            series.name: _histogram(series) for series in dialect.series if series.kind == "histogram"
         }
         self._iterations = 0
 

@@ -287,7 +287,7 @@ class Gauges:
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """Seconds; names without _bucket, _sum and _count."""
+    """Of times; names without _bucket, _sum and _count."""
 
     ttft: str = ""
     itl: str = ""
@@ -316,6 +316,8 @@ class Metrics:
     counters: Counters = Counters()
     gauges: Gauges = Gauges()
     histograms: Histograms = Histograms()
+    histogram_unit: Literal["s", "ms"] = "s"
+    own_port: bool = False  # at {second_port} of an engine that bench starts, else at --metrics-url
     prompt_tokens_exclude_cached: bool = False
     json: JsonMetrics | None = None
     note: str = ""

@@ -320,6 +320,19 @@ def test_what_is_still_open_after_the_drain_is_a_timeout() -> None:
     assert list(result.records.texts) == ["a", "a"]
 
 
+def test_the_drain_counts_from_the_last_send_where_each_request_has_a_connection_of_its_own() -> None:
+    """As mlx-lm answers. Counted from the start of this long window the last request would be cut off."""
+
+    def slow(peer: Peer) -> None:
+        time.sleep(0.3)
+        peer.say(_HEAD.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n"), event("a"), _END)
+        peer.close()
+
+    with serve(slow) as server:
+        result = run_load(job(server, 4, ClosedLoop(1), drain_timeout_s=0.5))
+    assert outcomes(result) == [Outcome.OK] * 4
+
+
 @pytest.mark.parametrize("drain_s", [0.5, 5.0])
 @pytest.mark.parametrize("stamps", ["kernel", "user"])
 def test_a_stream_that_trickles_past_its_deadline_is_a_timeout(drain_s: float, stamps: StampSource) -> None:

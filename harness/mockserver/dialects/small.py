@@ -30,6 +30,23 @@ MODULAR_MAX = Dialect(
     version={"version": "{version}"},
     structure=Structure(OPENAI_FORMATS),
     reset=Reset("/reset_prefix_cache"),
+    metrics_path="/metrics",  # the engine's own are on another port
+    labels="",
+    series=series(
+        "maxserve_",
+        counter={
+            "num_input_tokens_total": "prompt",
+            "cache_hits_tokens_total": "cached",
+            "num_output_tokens_total": "generated",
+        },
+        gauge={"num_requests_running": "running", "num_requests_queued": "waiting"},
+        histogram={
+            "time_to_first_token_milliseconds": "ttft",
+            "itl_milliseconds": "itl",
+            "time_per_output_token_milliseconds": "tpot",
+            "request_time_milliseconds": "e2e",
+        },
+    ),
     cache_block_tokens=128,
 )
 

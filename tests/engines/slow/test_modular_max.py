@@ -16,6 +16,10 @@ def test_it_answers_every_request_and_its_definition_holds(tmp_path):
     assert cell["requests"]["ok"] == 4
     assert cell["output_tokens"]["total"] == 4 * 8
     assert cell["engine_version"]
+    server = cell["server"]  # its metrics have a port of their own, and are in milliseconds
+    assert server["output_tokens"] == (4 + 2) * 8  # one wave warms up
+    assert server["histograms"]["ttft_ms"]["count"] == 4 + 2
+    assert server["histograms"]["ttft_ms"]["mean"] == pytest.approx(cell["ttft_ms"]["mean"], rel=0.3)
     findings = folder.read_json(f"probe-{NAME}.json")["findings"]
     assert [finding for finding in findings if finding["holds"] is False] == []
     held = {finding["topic"] for finding in findings if finding["holds"]}

@@ -64,6 +64,9 @@ x_count{engine="1"} 5
     assert found["buckets"] == [(0.1, 3.0), (float("inf"), 9.0)]
     assert (found["sum"], found["count"]) == (0.75, 9.0)
     assert histogram(text, "y")["count"] is None
+    in_ms = histogram(text, "x", 1000)
+    assert in_ms["buckets"] == [(0.0001, 3.0), (float("inf"), 9.0)]
+    assert (in_ms["sum"], in_ms["count"]) == (0.00075, 9.0)
 
 
 def test_gauges_of_json_are_paths_into_the_last_element():

@@ -1,0 +1,61 @@
+"""An engine that bench starts and whose metrics have a port of their own, in milliseconds."""
+
+import pytest
+
+from tests.integration.scripted import SMALL, bench, define, summary
+
+# The scripted server as Modular MAX; its metrics are passed on at another port, under a path it has not.
+ENGINE = """\
+import http.server, subprocess, sys, urllib.request
+
+port, second, *rest = sys.argv[1:]
+truth = [sys.executable, "-m", "harness", "truth", "--dialect", "modular-max"]
+subprocess.Popen([*truth, "--port", port, *rest])
+
+
+class Figures(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            text = answer.read()
+        self.send_response(200 if self.path == "/figures" else 404)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(second)), Figures).serve_forever()
+"""
+METRICS = """
+[metrics]
+path = "/figures"
+own_port = true
+histogram_unit = "ms"
+[metrics.counters]
+output_tokens = "maxserve_num_output_tokens_total"
+[metrics.histograms]
+ttft = "maxserve_time_to_first_token_milliseconds"
+"""
+
+
+@pytest.fixture
+def apart(here):
+    file = define("apart")
+    (here / "engine.py").write_text(ENGINE)
+    text = file.read_text()
+    text = text[: text.index("[metrics]")] + METRICS
+    text = text.replace('"-m", "harness", "truth"]', f'"{here}/engine.py", "{{port}}", "{{second_port}}"]')
+    file.write_text(text.replace('"--host", "{host}", "--port", "{port}", ', ""))
+
+
+def test_its_counters_and_times_are_read_there(apart):
+    bench("run", "--scenario", "fixed-length", "--backends", "apart", *SMALL, "--repeats", "1", code=(0, 4))
+    (cell,) = summary()["cells"]
+    server = cell["server"]  # of 16 measured requests, and 8 that warm up
+    assert server["output_tokens"] == 24 * 8
+    assert "unreconciled" not in str(cell["validity"])
+    assert server["histograms"]["ttft_ms"]["count"] == 24
+    assert server["histograms"]["ttft_ms"]["mean"] == pytest.approx(400, rel=0.1)
+    assert 250 < server["histograms"]["ttft_ms"]["p50"] < 500  # the bucket it lies in
