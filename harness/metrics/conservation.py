@@ -224,7 +224,8 @@ def _slot_time(cell: Cell) -> Law:
     law, window, requests = _SLOT_TIME, cell.window, cell.records.requests
     if window.kind == "whole":
         return Law(law, why="no steady part: slots drain inside the window")
-    if _thinks(requests):
+    declared_s = known(cell.facts.load.think_time_s)
+    if _thinks(requests) if declared_s is None else declared_s > 0:
         return Law(law, why="slots think between requests")
     slots = cell.facts.load.slots or 0
     expected = slots * window.seconds
@@ -237,7 +238,10 @@ def _slot_time(cell: Cell) -> Law:
 
 
 def _thinks(requests: NDArray[np.void]) -> bool:
-    """Whether sends were due long after an answer had ended (but for the first of each slot)."""
+    """Whether sends were due long after an answer had ended (but for the first of each slot).
+
+    Of runs that do not tell; blind to short think times of slots in lockstep, since any slot's end counts.
+    """
     ends = np.sort(requests["end_ns"][in_flight.held(requests)])
     due = requests["intended_ns"][requests["sent_ns"] != UNKNOWN]
     later = due[due > ends.min(initial=due.max(initial=0))]

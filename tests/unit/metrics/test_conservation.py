@@ -222,6 +222,19 @@ def test_slots_that_think_are_not_judged():
     assert law(cell(records(*rows), load("concurrency", 1)), "slots × window").why.startswith("slots think")
 
 
+def test_slots_in_lockstep_that_are_said_to_think_are_not_judged():
+    """One of three waits 100 ms after each answer, which the median of all does not show."""
+    rows = [
+        {"sent": 1000 * i + wait, "texts": [1000 * i + 500, 1000 * i + 1000]}
+        for i in range(8)
+        for wait in (100, 0, 0)
+    ]
+    made = records(*rows)
+    assert law(cell(made, load("concurrency", 3)), "slots × window").holds is False
+    thinking = load("concurrency", 3, think_time_s=0.1)
+    assert law(cell(made, thinking), "slots × window").why == "slots think between requests"
+
+
 def test_a_cell_tells_its_laws_and_what_was_in_flight():
     made = summarise_cell(closed_loop(), facts(load=CLOSED, planned=32), None)
     assert made.in_flight_mean == made.effective_concurrency == pytest.approx(8)
