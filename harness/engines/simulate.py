@@ -38,12 +38,14 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     if not definition.prefix_cache.enabled:
         args.append("--no-prefix-cache")
     args += [part for fault in faults for part in ("--fault", fault)]
+    metrics = definition.metrics and dataclasses.replace(definition.metrics, own_port=False)
     standing_in = dataclasses.replace(
         definition,
         backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
         server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
         engine=Engine(args=tuple(args), values=definition.engine.values, tunable=definition.engine.tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
+        metrics=metrics,  # which it serves beside its API
     )
     return dataclasses.replace(ref, definition=standing_in)
 
