@@ -83,7 +83,7 @@ class EventLoop:
         self._finished: deque[Exchange] = deque()
         self._finished_bytes = 0
         self._tick = 0
-        self._last_begun = 0  # monotonic ns, when a request was last due or sent
+        self._last_begun = 0  # monotonic ns, when a connection was last opened for a request, or one sent
         self._buffer = bytearray(_READ_BYTES)
 
     def close(self) -> None:
@@ -174,7 +174,6 @@ class EventLoop:
             if request is None:
                 break
             counters.in_flight += 1
-            self._last_begun = now
             exchange = self._exchange(*request)
             exchange.replica = self._balancer.choose(exchange.index)
             connection = self._pool.take_idle(exchange.replica)
@@ -201,6 +200,7 @@ class EventLoop:
 
     def _set_deadline(self, connection: Connection, exchange: Exchange) -> None:
         begun = connection.opened if exchange.sent == UNKNOWN else exchange.sent
+        self._last_begun = max(self._last_begun, begun)  # one that is sent again began before
         connection.deadline = begun + self._limits.request_timeout_ns
 
     def _transmit(self, connection: Connection, exchange: Exchange) -> None:
@@ -208,7 +208,7 @@ class EventLoop:
         connection.exchange, connection.answer = exchange, Answer(self._limits.answer_bytes)
         if connection.before is None:  # else as the answer before left it: nothing was sent since
             connection.before = read_tcp_info(connection.sock)
-        now = self._last_begun = time.monotonic_ns()  # some time after it was due, where it had to connect
+        now = time.monotonic_ns()
         transmit(connection, self._pool.poller, head, body)
         if not connection.refused:
             exchange.attempts += 1

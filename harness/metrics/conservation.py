@@ -224,8 +224,7 @@ def _slot_time(cell: Cell) -> Law:
     law, window, requests = _SLOT_TIME, cell.window, cell.records.requests
     if window.kind == "whole":
         return Law(law, why="no steady part: slots drain inside the window")
-    declared_s = known(cell.facts.load.think_time_s)
-    if _thinks(requests) if declared_s is None else declared_s > 0:
+    if _thinks(cell):
         return Law(law, why="slots think between requests")
     slots = cell.facts.load.slots or 0
     expected = slots * window.seconds
@@ -237,11 +236,15 @@ def _slot_time(cell: Cell) -> Law:
     return _judged(law, measured, expected, RESOLUTION * expected)
 
 
-def _thinks(requests: NDArray[np.void]) -> bool:
-    """Whether sends were due long after an answer had ended (but for the first of each slot).
+def _thinks(cell: Cell) -> bool:
+    """As the load says; of runs that do not tell, whether sends were due long after an answer had ended.
 
-    Of runs that do not tell; blind to short think times of slots in lockstep, since any slot's end counts.
+    The latter is blind to short think times of slots in lockstep, since the end of any slot counts.
     """
+    declared_s = known(cell.facts.load.think_time_s)
+    if declared_s is not None:
+        return declared_s > 0
+    requests = cell.records.requests
     ends = np.sort(requests["end_ns"][in_flight.held(requests)])
     due = requests["intended_ns"][requests["sent_ns"] != UNKNOWN]
     later = due[due > ends.min(initial=due.max(initial=0))]

@@ -46,15 +46,13 @@ class Histogram:
     def lines(self, name: str, labels: str) -> Iterator[str]:
         inner = f"{labels}," if labels else ""
         total = 0
-        for bound, count in zip((*self._shown(), "+Inf"), self._counts, strict=True):
+        bounds = (str(bound * self._scale) for bound in self._bounds)
+        for bound, count in zip((*bounds, "+Inf"), self._counts, strict=True):
             total += count
             yield f'{name}_bucket{{{inner}le="{bound}"}} {total}'
         outer = f"{{{labels}}}" if labels else ""
         yield f"{name}_sum{outer} {self._sum * self._scale}"
         yield f"{name}_count{outer} {total}"
-
-    def _shown(self) -> Iterator[str]:
-        return (str(bound * self._scale) for bound in self._bounds)
 
 
 def _histogram(series: Series) -> Histogram:

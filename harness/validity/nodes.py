@@ -54,8 +54,10 @@ def _clock(cell: Evidence) -> Iterator[Violation]:
 
 def _differs(cell: Evidence) -> Iterator[Violation]:
     requests, nodes, slots = cell.records.requests, _nodes(cell), cell.load.slots
+    if not nodes or (slots is not None and slots < _LEAST_SLOTS * len(nodes)):
+        return
     together, _ = synchrony(requests, cell.load)
-    if (slots is not None and slots < _LEAST_SLOTS * len(nodes)) or (together and together.in_bursts):
+    if together and together.in_bursts:
         return
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
