@@ -64,7 +64,8 @@ def main(arguments: argparse.Namespace) -> int:
     ui.note(choice.why)
     try:
         gpus = options.gpus(arguments.gpus)
-        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait, gpus=gpus)
+        host = arguments.host or HOST
+        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait, gpus=gpus, host=host)
         require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
         wanted = EngineRequest(
             ref,
@@ -75,7 +76,7 @@ def main(arguments: argparse.Namespace) -> int:
             values=values,
             gpu_wait_s=arguments.gpu_wait,
             gpus=gpus,
-            host=arguments.host or HOST,
+            host=host,
             keep=choice.mode == "compose",
         )
         with (
@@ -84,7 +85,13 @@ def main(arguments: argparse.Namespace) -> int:
         ):
             ui.close()
             print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
-            print(f"measure it:  bench run --scenario shared-prefix --backends {ref.label}={engine.base_url}")
+            metrics = [
+                f" --metrics-url {source.base_url}"
+                for source in engine.counter_sources
+                if source is not engine
+            ]
+            attach = f"--backends {ref.label}={engine.base_url}{''.join(metrics)}"
+            print(f"measure it:  bench run --scenario shared-prefix {attach}")
             if choice.mode == "compose":
                 print(f"its log:     bench logs {ref.label}\nstop it:     bench down {ref.label}", flush=True)
                 return ExitCode.OK

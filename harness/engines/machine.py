@@ -35,8 +35,10 @@ class Machine:
         gpu_wait_s: float = 0.0,
         gpus: Sequence[str] = (),
         api_key_env: str | None = None,
+        host: str = HOST,
     ) -> None:
-        self._say, self._gpu_wait_s, self._gpus, self._api_key_env = say, gpu_wait_s, gpus, api_key_env
+        self._say, self._gpu_wait_s, self._gpus = say, gpu_wait_s, gpus
+        self._api_key_env, self._host = api_key_env, host
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -81,7 +83,7 @@ class Machine:
 
     def check_port(self, port: int) -> None:
         if not orphans.stale():
-            check_port(HOST, port)
+            check_port(self._host, port)
 
     def check_server(self, definition: Backend, url: str) -> None:
         server = Server(definition, url, "", api_key(self._api_key_env))

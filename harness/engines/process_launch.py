@@ -61,8 +61,7 @@ def start_process(
         with orphans.noted(label, process.pid, log), process:
             timeout_s = definition.server.startup_timeout_s
             here = f"http://{request.host}"
-            own_port = definition.metrics is not None and definition.metrics.own_port
-            metrics_url = f"{here}:{command.second_port}" if own_port else ""
+            metrics_url = f"{here}:{command.second_port}" if definition.metrics_own_port else ""
             yield Started(process, f"{here}:{port}", weights, facts, timeout_s, began, metrics_url)
 
 

@@ -363,6 +363,10 @@ class Backend:
         """Those it has an image for, the fastest first."""
         return [device for device in DEVICES if getattr(self.image, device)]
 
+    @property
+    def metrics_own_port(self) -> bool:
+        return self.metrics is not None and self.metrics.own_port
+
 
 @dataclass(frozen=True, slots=True)
 class BackendRef:

@@ -1,7 +1,5 @@
 """Small runs against the scripted server, with load from both nodes."""
 
-import time
-
 from harness.store import RunFolder
 from tests.cluster.network import GCS_PORT, HEAD, TRUTH_PORT
 
@@ -23,10 +21,3 @@ def measured(machines, *options, code=(0, 4), out="results", **env):
 def cell_of(folder):
     (name,) = folder.cells()
     return folder.read_cell(name)
-
-
-def wait_until(true, seconds=60):
-    give_up = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < give_up
-        time.sleep(0.3)

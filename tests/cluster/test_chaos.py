@@ -16,7 +16,8 @@ from harness.store import RunFolder
 from tests.cluster.cable import Rough
 from tests.cluster.conftest import cluster
 from tests.cluster.network import CLOCKS, HEAD, OTHER
-from tests.cluster.runs import SMALL, TWO, cell_of, measured, wait_until
+from tests.cluster.runs import SMALL, TWO, cell_of, measured
+from tests.waiting import until
 
 LOAD = ["--concurrency", "4", "--requests", "300"]  # about ten seconds
 
@@ -25,8 +26,12 @@ def begun(machines, out, *options):
     """A run in the midst of its load."""
     machines.ledger(reset=True)
     running = machines.begin("run", *SMALL, *TWO, *LOAD, *options, "--out", out)
-    wait_until(lambda: len(machines.ledger()["records"]) > 60)
+    received(machines, 60)
     return running
+
+
+def received(machines, requests):
+    until(lambda: len(machines.ledger()["records"]) > requests, f"{requests} requests", every_s=0.3)
 
 
 def ended(machines, running):
@@ -42,8 +47,8 @@ def run_of(machines, out):
 
 def in_its_second_cell(machines, out):
     """The run in the midst of that one's load, and the files of the first one."""
-    wait_until(lambda: len(run_of(machines, out).cells()) == 1)
-    wait_until(lambda: len(machines.ledger()["records"]) > 400)
+    until(lambda: len(run_of(machines, out).cells()) == 1, "the first cell is written")
+    received(machines, 400)
     run = run_of(machines, out)
     return run, files_of(run)
 
@@ -183,7 +188,7 @@ def test_a_coordinator_that_is_killed_leaves_no_load_and_its_run_goes_on(machine
     first, kept = in_its_second_cell(machines, "coordinator")
     running.kill()
     running.wait(10)
-    wait_until(lambda: not left(crews), 30)
+    until(lambda: not left(crews), "the load is gone", 30)
     assert first.read_manifest().state != "complete"
     run = resumed(machines, "coordinator")
     assert len(run.cells()) == 2
@@ -203,7 +208,7 @@ def test_a_raylet_that_is_killed_takes_its_node_along_and_the_run_goes_on_with_a
     assert nodes[HEAD]["lost"] is None
     assert nodes[OTHER]["lost"]
     assert (place / "requests.parquet").stat().st_size > 0
-    wait_until(lambda: not left(whole), 30)
+    until(lambda: not left(whole), "the node is gone", 30)
     machines.other = machines.node(OTHER)
     _, facts = cell_of(resumed(machines, "raylet"))
     assert all(node.lost is None for node in facts.nodes)
@@ -221,10 +226,11 @@ def test_a_head_that_is_killed_ends_the_run_with_one_error_and_a_new_one_goes_on
     assert code == 3, said
     assert "Traceback" not in said
     assert "no cluster answers" in said
-    wait_until(lambda: not left(crews), 60)
+    until(lambda: not left(crews), "the load is gone")
     for node in (machines.other, machines.head):
         machines.stop(node)
-    wait_until(lambda: not left(whole), 90)  # a second head on one port is refused by what its first has left
+    # A second head on one port is refused by what its first has left.
+    until(lambda: not left(whole), "both nodes are gone", 90)
     machines.head, machines.other = machines.node(HEAD), machines.node(OTHER)
     run = resumed(machines, "head")
     assert len(run.cells()) == 2

@@ -153,10 +153,3 @@ class Bench:
 
     def runs(self) -> list[Path]:
         return sorted((self.folder / "results").iterdir())
-
-
-def until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.05)

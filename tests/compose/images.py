@@ -75,26 +75,27 @@ def llamacpp_image() -> str:
 
 def simulator_image(**habits: str) -> str:
     """The scripted server behind any engine's command line; `habits` is the environment of simulate.py."""
-    simulate = HERE / "simulate.py"
+    scripts = HERE / "simulate.py", HERE.parent / "second_port.py"
     sources = sorted((paths.CHECKOUT / "harness" / "mockserver").rglob("*.py"))
 
     def fill(context: Path) -> None:
         shutil.copytree(
             paths.CHECKOUT / "harness", context / "harness", ignore=shutil.ignore_patterns("__pycache__")
         )
-        shutil.copy(simulate, context / "simulate.py")
+        for script in scripts:
+            shutil.copy(script, context)
         _unpack("numpy<3", context / "site")
 
     recipe = f"""
         FROM {base_image()}
         COPY harness /opt/harness
-        COPY simulate.py /opt/simulate.py
+        COPY simulate.py second_port.py /opt/
         COPY site /opt/site
         ENV PYTHONPATH=/opt:/opt/site
         ENTRYPOINT ["python3", "/opt/simulate.py"]
     """
     recipe += "".join(f'ENV {name}="{value}"\n' for name, value in habits.items())
-    return _built("simulator", recipe, [path.read_text() for path in (simulate, *sources)], fill)
+    return _built("simulator", recipe, [path.read_text() for path in (*scripts, *sources)], fill)
 
 
 def _unpack(requirement: str, target: Path) -> None:

@@ -1,6 +1,6 @@
 """Runs in a container: the scripted server behind an engine's command line, of which only the port counts.
 
-Environment: HABITS (words: dies, slow, grows), TRUTH (flags of `bench truth`).
+Environment: HABITS (words: dies, slow, grows), TRUTH (flags of `bench truth`), METRICS_PORT (a second one).
 """
 
 import os
@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from pathlib import Path
+
+from second_port import pass_on
 
 from harness.cli.main import main
 
@@ -37,6 +39,9 @@ if "slow" in habits:
     time.sleep(2)
 if "grows" in habits:
     threading.Thread(target=grow, daemon=True).start()
+if "METRICS_PORT" in os.environ:
+    metrics = pass_on(int(asked_port(sys.argv[1:])), int(os.environ["METRICS_PORT"]), "/metrics")
+    threading.Thread(target=metrics.serve_forever, daemon=True).start()
 flags = ["--host", "0.0.0.0", "--port", asked_port(sys.argv[1:]), "--model-name", "bench"]
 flags += ["--ttft-ms", "20", "--gap-ms", "5"]
 sys.exit(main(["truth", *flags, *os.environ.get("TRUTH", "").split()]))

@@ -12,7 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.compose.conftest import SMALL, composes, docker, until
+from harness.host import paths
+from tests.compose.conftest import SMALL, composes, docker
+from tests.waiting import until
 
 MEASURED = (0, 4)  # on a busy machine a cell may be INVALID: what it measured is not the question here
 RUN = ["run", "--scenario", "shared-prefix", "--launch", "compose", *SMALL]
@@ -94,6 +96,21 @@ def test_engines_with_a_cpu_image_in_one_matrix(bench, simulator):
     for cell in cells.values():
         assert cell["requests"]["ok"] == 8
         assert cell["simulated"]
+
+
+def test_metrics_on_a_port_of_their_own_are_read(bench, simulator):
+    """Of an engine whose definition says so, as Modular MAX's does."""
+    text = (paths.shipped("backends") / "vllm.toml").read_text().replace('name = "vllm"', 'name = "apart"')
+    text = text.replace("[metrics]\n", "[metrics]\nown_port = true\n")
+    text = text.replace("env = { VLLM_S", 'env = { METRICS_PORT = "{second_port}", VLLM_S')
+    definition = bench.folder / "backends" / "apart.toml"
+    definition.parent.mkdir()
+    definition.write_text(text)
+    bench(*RUN, "--backends", "apart", code=MEASURED, BENCH_IMAGE_APART=simulator(TRUTH="--dialect vllm"))
+    (cell,) = summary(bench)["cells"]
+    assert cell["server"]["output_tokens"] >= 8 * 4
+    container = manifest(bench)["backends"]["apart"]["engine"]["container"]
+    assert re.findall(r"127\.0\.0\.1:\d+:(\d+)", container["compose_file"]) == ["8000", "8001"]
 
 
 def test_a_gpu_that_is_not_there_is_told_before_anything_starts(bench, simulator):

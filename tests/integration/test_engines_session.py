@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,12 @@ from harness.engines import orphans
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
 from tests.integration.engine_fakes import alive, fake_backend, opened
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-
-
-def until(condition, what, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"never: {what}"
-        time.sleep(0.02)
 
 
 def logged_child(log: Path) -> int:

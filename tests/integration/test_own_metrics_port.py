@@ -2,31 +2,20 @@
 
 import pytest
 
+from harness.host import paths
 from tests.integration.scripted import SMALL, bench, define, summary
 
 # The scripted server as Modular MAX; its metrics are passed on at another port, under a path it has not.
-ENGINE = """\
-import http.server, subprocess, sys, urllib.request
+ENGINE = f"""\
+import subprocess, sys
+
+sys.path.insert(0, {str(paths.CHECKOUT)!r})
+from tests.second_port import pass_on
 
 port, second, *rest = sys.argv[1:]
 truth = [sys.executable, "-m", "harness", "truth", "--dialect", "modular-max"]
 subprocess.Popen([*truth, "--port", port, *rest])
-
-
-class Figures(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            text = answer.read()
-        self.send_response(200 if self.path == "/figures" else 404)
-        self.send_header("content-length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_):
-        pass
-
-
-http.server.ThreadingHTTPServer(("127.0.0.1", int(second)), Figures).serve_forever()
+pass_on(int(port), int(second), "/figures").serve_forever()
 """
 METRICS = """
 [metrics]

@@ -12,6 +12,7 @@ from harness.engines.containers.service import (
     gpu_access,
     image_variable,
     plain_fill,
+    ports_of,
     service,
     volumes_of,
 )
@@ -80,7 +81,11 @@ def _by_hand(definition: Backend) -> dict[str, Any]:
     assert compose is not None
     fetches = definition.engine.fetches
     made = service(definition, definition.devices[0], _fill(definition), hub=fetches)
-    port = f"127.0.0.1:${{BENCH_PORT:-{compose.port}}}:{compose.port}"
+    variables = "BENCH_PORT", "BENCH_METRICS_PORT"
+    ports = [
+        f"127.0.0.1:${{{name}:-{port}}}:{port}"
+        for name, port in zip(variables, ports_of(definition), strict=False)
+    ]
     files = [f"./{_file_path(definition, name)}:{SCRATCH}/{name}:ro" for name in definition.engine.files]
     made["volumes"] += files if fetches else [_WEIGHTS, *files]
     health = {
@@ -90,7 +95,7 @@ def _by_hand(definition: Backend) -> dict[str, Any]:
         "retries": 3,
         "start_period": f"{compose.start_period_s}s",
     }
-    return {"profiles": [definition.name], **made, "ports": [port], "healthcheck": health}
+    return {"profiles": [definition.name], **made, "ports": ports, "healthcheck": health}
 
 
 def _overlay(definition: Backend, device: str) -> dict[str, object]:

@@ -27,6 +27,7 @@ from harness.engines.containers.service import (
     gpu_access,
     literal,
     plain_fill,
+    ports_of,
     service,
     volumes_of,
 )
@@ -34,6 +35,7 @@ from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.engine_files import write_files
 from harness.engines.gpus import await_free, chosen_gpus, gpus_needed
 from harness.engines.install import EngineEnv
+from harness.engines.ports import free_port
 from harness.engines.process import EngineProcess
 from harness.engines.request import EngineRequest
 from harness.engines.started import EngineFacts, Started
@@ -67,6 +69,7 @@ def start_container(
     gpus = chosen_gpus(gpus_needed(definition), request.gpus) if device == "cuda" else []
     if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
         remarks.append(unseen)
+    ports = [port, *(free_port(LOOPBACK) for _ in ports_of(definition)[1:])]
     project = f"bench-{definition.name}-{secrets.token_hex(4)}"
     with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)
@@ -79,7 +82,7 @@ def start_container(
             mounts=mounts,
             hub=weights is not None and not weights.local,
             gpus=gpus,
-            port=port,
+            ports=ports,
             labels=owners.labels(label, keep=request.keep),
         ).content
         for volume in content["volumes"].values():
@@ -120,7 +123,8 @@ def start_container(
 
         with orphans.noted(label, keeper.pid, log, project), container:
             timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
-            yield Started(container, f"http://{LOOPBACK}:{port}", weights, facts, timeout_s, began)
+            url, *metrics_urls = (f"http://{LOOPBACK}:{published}" for published in ports)
+            yield Started(container, url, weights, facts, timeout_s, began, *metrics_urls)
             if request.keep:
                 (folder / KEEP).touch()
 
@@ -148,18 +152,19 @@ class ProjectFile:
     mounts: Sequence[Mapping[str, object]]
     hub: bool  # the engine fetches its weights from a model hub
     gpus: Sequence[str]
-    port: int  # of this machine
+    ports: Sequence[int]  # of this machine, as `ports_of` has the container's
     labels: Mapping[str, str]
 
     @property
     def content(self) -> dict[str, Any]:
         definition = self.definition
-        assert definition.compose is not None
         fill = {name: literal(text) for name, text in self.fill.items()}
         made = service(definition, self.device, fill, hub=self.hub)
         used = [volume.partition(":")[0] for volume in made["volumes"]]
         made["volumes"] += self.mounts
-        made["ports"] = [f"{LOOPBACK}:{self.port}:{definition.compose.port}"]
+        made["ports"] = [
+            f"{LOOPBACK}:{here}:{there}" for here, there in zip(self.ports, ports_of(definition), strict=True)
+        ]
         made["labels"] = self.labels
         # Readiness is seen from here; a check inside would run beside what is measured.
         made["healthcheck"] = {"disable": True}

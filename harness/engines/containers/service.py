@@ -99,7 +99,15 @@ def plain_fill(definition: Backend) -> dict[str, str]:
     """Placeholders of a container and their values, all but the weights."""
     assert definition.compose is not None
     common = {name: str(value) for name, value in common_fill(definition).items()}
-    return common | {"host": HOST, "port": str(definition.compose.port), "scratch": SCRATCH}
+    port = definition.compose.port
+    ports = {"port": str(port), "second_port": str(port + 1)}
+    return common | ports | {"host": HOST, "scratch": SCRATCH}
+
+
+def ports_of(definition: Backend) -> tuple[int, ...]:
+    """Inside the container, to be published: the API's, and the one of metrics that have their own."""
+    fill = plain_fill(definition)
+    return tuple(int(fill[name]) for name in ("port", "second_port")[: 1 + definition.metrics_own_port])
 
 
 def gpu_access(device: str, gpus: Sequence[str] = ()) -> dict[str, object]:

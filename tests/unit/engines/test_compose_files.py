@@ -9,7 +9,7 @@ import pytest
 from harness.engines.command import configured
 from harness.engines.containers import launch
 from harness.engines.containers.files import CPU, GPU, MAIN, ROCM, compose_files
-from harness.engines.containers.service import plain_fill, service
+from harness.engines.containers.service import plain_fill, ports_of, service
 from harness.engines.containers.yaml_text import yaml_text
 from harness.engines.weights import Weights
 from harness.errors import SpecError
@@ -52,7 +52,7 @@ def test_there_is_a_profile_for_every_engine(made):
 def test_nothing_is_published_beyond_this_machine(made):
     published = re.findall(r"ports: \[(.*)\]", made[MAIN])
     assert len(published) == len(ENGINES)
-    assert all(text.startswith('"127.0.0.1:') for text in published)
+    assert all(one.startswith('"127.0.0.1:') for text in published for one in text.split(", "))
     assert not any("ports" in made[overlay] for overlay in (GPU, CPU, ROCM))
 
 
@@ -98,7 +98,7 @@ def started(definition, device, weights, gpus=(), labels=None):
         mounts=mounts,
         hub=hub,
         gpus=gpus,
-        port=1234,
+        ports=[1234, 1235][: len(ports_of(definition))],
         labels=labels or {},
     )
     return made.content
@@ -118,7 +118,9 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
     configured_one = configured(definition, None, {"threads": "-1"})
     content = started(configured_one, device, weights, ["0"])
     mine = content["services"][name]
-    assert mine["ports"] == [f"127.0.0.1:1234:{definition.compose.port}"]
+    port = definition.compose.port
+    assert mine["ports"] == [f"127.0.0.1:1234:{port}", f"127.0.0.1:1235:{port + 1}"][: len(mine["ports"])]
+    assert len(mine["ports"]) == 1 + definition.metrics_own_port
 
     def plain(text):
         return re.sub(r"\$\{BENCH_[A-Z0-9_]+:-([^}]*)\}", r"\1", text)
