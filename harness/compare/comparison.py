@@ -51,23 +51,19 @@ def compare(
         ranking
         for load in points
         for metric in rules.metrics
-        if (
-            ranking := rank(
-                _about(findings, load, metric),
-                _middles(estimates, load, metric),
-                load,
-                metric,
-                rules,
-                weights,
-            )
+        for ranking in rank(
+            _about(findings, load, metric), _middles(estimates, load, metric), load, metric, rules, weights
         )
     ]
+    highest: dict[str, list[str]] = {}  # the load that tells engines apart
+    for ranking in rankings:
+        if ranking.load == points[-1]:
+            highest.setdefault(ranking.metric, []).append(ranking.line)
     return Compared(
         tuple(findings),
         noise(findings),
         tuple(estimates),
-        # At the highest load, which is the one that tells engines apart.
-        {ranking.metric: ranking.line for ranking in rankings if ranking.load == points[-1]},
+        {metric: "; ".join(lines) for metric, lines in highest.items()},
         tuple(rankings),
         rules.record,
     )

@@ -1,12 +1,14 @@
 """Verdicts of all pairs to one line: `sglang >> vllm > tgi ≈ lmdeploy`.
 
 `>`: faster. `>>`: faster, and the whole interval says by at least a quarter. `≈`: same. `?`: not decided.
-`∦`: not comparable. Other weights are said: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`.
+`∦`: not comparable. Other weights are said: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`. Where some
+backends share theirs, each weights have a line of their own: `[bf16] vllm > sglang`.
 A backend of which runs failed comes last, with their number: a failed run ranks worst. Runs that were left
 out are counted behind the line.
 `≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from types import MappingProxyType
@@ -17,6 +19,7 @@ from harness.model import VERDICT_METRICS, CellResult, LoadPoint, PairVerdict, R
 
 BETTER = (">", ">>")
 APART = "∦"  # not comparable
+UNKNOWN = "unknown"
 NO_WEIGHTS: Mapping[str, str] = MappingProxyType({})
 
 Signs = Mapping[tuple[str, str], str]
@@ -30,31 +33,57 @@ def rank(
     metric: str,
     rules: Rules,
     weights: Mapping[str, str] = NO_WEIGHTS,
-) -> Ranking | None:
-    """`findings` of this load and metric; `estimates` by label give the order. None without two of them.
+) -> tuple[Ranking, ...]:
+    """`findings` of this load and metric; `estimates` by label give the order. A ranking takes two backends.
 
-    `weights` of `weights_of`: without them nothing is said of weights.
+    `weights` of `weights_of`: without them nothing is said of weights. Backends that share theirs are ranked
+    among themselves.
     """
+    served = {label: weights.get(label, UNKNOWN) for one in findings for label in (one.a, one.b)}
+    shared = Counter(served.values())
+    differ = len(shared) > 1
+    within = differ and max(shared.values()) > 1 and UNKNOWN not in shared
+    rankings = []
+    for only in sorted(shared) if within else [""]:
+        part = [one for one in findings if not only or served[one.a] == served[one.b] == only]
+        told = {} if within or not differ else served
+        if ranked := _ranked(part, estimates, metric, rules, told):
+            line, groups = ranked
+            ranking = Ranking(
+                load=load,
+                metric=metric,
+                line=f"[{only}] {line}" if only else line,
+                primary=metric == rules.primary,
+                groups=groups,
+                weights={label: served[label] for group in groups for label in group} if differ else None,
+            )
+            rankings.append(ranking)
+    return tuple(rankings)
+
+
+def _ranked(
+    findings: Sequence[PairVerdict],
+    estimates: Mapping[str, float],
+    metric: str,
+    rules: Rules,
+    weights: Mapping[str, str],
+) -> tuple[str, Groups] | None:
+    """`weights` are said in the line."""
     signs, failed = _signs(findings, rules), _failed(findings)
-    known = dict.fromkeys((*estimates, *failed))
+    involved = {label for one in findings for label in (one.a, one.b)}
+    known = involved.intersection((*estimates, *failed))
     labels = [label for label in known if failed or any(label in pair for pair in signs)]
     if len(labels) < 2:
         return None
-    ordered = sorted(labels, key=lambda label: _place(label, estimates, metric, failed))
-    served = {label: weights.get(label, "unknown") for label in ordered}
-    differ = len(set(served.values())) > 1
-    names = {label: f"{label}[{served[label]}]" if differ else label for label in ordered}
+    ordered = sorted(labels, key=lambda label: (*_place(label, estimates, metric, failed), label))
+    names = {label: f"{label}[{weights[label]}]" if weights else label for label in ordered}
     line, groups = _circle(ordered, signs, names) or _line(ordered, signs, names, failed)
-    line += " (different weights)" if differ else ""
-    line += "".join(f" ({names[label]}: {words})" for label, words in _left_out(findings).items())
-    return Ranking(
-        load=load,
-        metric=metric,
-        line=line,
-        primary=metric == rules.primary,
-        groups=groups,
-        weights=served if differ else None,
-    )
+    line += " (different weights)" if weights else ""
+    left_out = _left_out(findings)
+    line += "".join(f" ({names[label]}: {left_out[label]})" for label in ordered if label in left_out)
+    if alone := sorted(involved - set(ordered)):
+        line += f" (not comparable: {', '.join(alone)})"
+    return line, groups
 
 
 def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
@@ -64,7 +93,7 @@ def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
         return {}
     short = {cell.label: cell.quantisation for cell in cells}
     apart = len(set(short.values())) == len(set(tracks.values()))
-    return {label: str((short if apart else tracks)[label] or "unknown") for label in tracks}
+    return {label: str((short if apart else tracks)[label] or UNKNOWN) for label in tracks}
 
 
 def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:

@@ -44,10 +44,24 @@ def decided(summary: Summary) -> bool:
 
 
 def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
-    """One per load point where the pairs say anything about this metric."""
+    """Of each load point where the pairs say anything about this metric; several where weights are shared."""
     rankings = [entry for entry in summary.rankings if entry.metric == metric]
     told = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
     return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in told]
+
+
+def ranked(summary: Summary) -> dict[LoadPoint, list[str]]:
+    """Rank lines of the primary metric."""
+    by_load: dict[LoadPoint, list[str]] = {}
+    for load, line in rank_lines(summary, primary(summary)):
+        by_load.setdefault(load, []).append(line)
+    return by_load
+
+
+def _within_weights(summary: Summary, load: LoadPoint) -> bool:
+    """Whether pairs of different weights are in no rank line."""
+    lines = [entry.weights for entry in summary.rankings if entry.load == load and entry.primary]
+    return any(weights and len(set(weights.values())) == 1 for weights in lines)
 
 
 def _says(entry: PairVerdict) -> bool:
@@ -130,17 +144,16 @@ def noise_lines(summary: Summary) -> Iterator[str]:
 def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     first = primary(summary)
     yield f"verdicts: {measure(first).name}, {confidence(summary)} intervals over {runs(summary)}"
-    ranked = dict(rank_lines(summary, first))
+    by_load = ranked(summary)
     for point in dict.fromkeys(one.load for one in summary.comparison):
-        if point in ranked:
-            yield f"  {point.label:<5} {ranked[point]}"
+        told = by_load.get(point, [])
         pairs = [finding for finding in findings(summary, point) if finding.metric == first]
-        for finding in pairs if len(pairs) <= most_pairs else ():
-            yield (
-                f"        {sentence(finding)}"
-                if point in ranked
-                else f"  {point.label:<5} {sentence(finding)}"
-            )
+        if len(pairs) <= most_pairs:
+            told += map(sentence, pairs)
+        elif _within_weights(summary, point):
+            told.append("pairs of different weights: in the report")
+        for label, line in zip([point.label, *[""] * len(told)], told, strict=False):
+            yield f"  {label:<5} {line}"
     for metric in metrics(summary)[1:]:
         by_line: dict[str, list[str]] = {}
         for point, line in rank_lines(summary, metric):

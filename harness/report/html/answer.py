@@ -45,7 +45,9 @@ def _loads(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     ranked = verdicts.ranks(source.summary)
     for group in load_groups:
         load = tag("small", point_words(group.point).capitalize())
-        yield tag("p", load, ranked.get(group.point, ""), class_="rank")
+        first, *others = ranked.get(group.point) or [""]
+        yield tag("p", load, first, class_="rank")
+        yield from (tag("p", line, class_="rank") for line in others)
         yield tag("p", sentence(source.summary, group))
     if ranked:
         yield tag("p", f"{SIGNS}.", class_="muted small")

@@ -14,9 +14,9 @@ from harness.report.view import groups, point_words
 PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and the pairs are folded
 
 
-def ranks(summary: Summary) -> dict[LoadPoint, str]:
+def ranks(summary: Summary) -> dict[LoadPoint, list[str]]:
     """Of the primary metric; nothing where nothing could be decided."""
-    return dict(verdicts.rank_lines(summary, verdicts.primary(summary))) if verdicts.decided(summary) else {}
+    return verdicts.ranked(summary) if verdicts.decided(summary) else {}
 
 
 def other_ranks(source: Source) -> Iterator[Html]:

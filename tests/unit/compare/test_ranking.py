@@ -23,7 +23,7 @@ def line(estimates, signs):
     ratios = {">": Interval(0.85, 0.9, 0.95), ">>": Interval(0.4, 0.5, 0.6)}
     findings = [pair(*labels, WORDS[sign], ratios.get(sign)) for labels, sign in signs.items()]
     found = rank(findings, estimates, LOAD, METRIC, RULES)
-    return found and (found.line, ["".join(group) for group in found.groups])
+    return next(((one.line, ["".join(group) for group in one.groups]) for one in found), None)
 
 
 def test_the_articles_notation():
@@ -48,8 +48,9 @@ def test_undecided_and_uncomparable_are_no_order():
     assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a > b ∦ c", ["a", "bc"])
 
 
-def test_a_backend_that_compares_with_none_is_not_ranked():
-    assert line({"a": 1, "b": 2, "c": 3}, {"ab": ">", "ac": "∦", "bc": "∦"}) == ("a > b", ["a", "b"])
+def test_a_backend_that_compares_with_none_is_named_behind_the_line():
+    found = line({"a": 1, "b": 2, "c": 3}, {"ab": ">", "ac": "∦", "bc": "∦"})
+    assert found == ("a > b (not comparable: c)", ["a", "b"])
     assert line({"a": 1, "b": 2}, {"ab": "∦"}) is None
     assert line({"a": 1}, {}) is None
 
@@ -91,6 +92,27 @@ def test_other_weights_stand_in_the_line():
     assert equal.rankings[0].weights is None
 
 
+def test_backends_that_share_their_weights_are_ranked_among_themselves():
+    quick, slow = served("vllm", 100, "bf16", "bf16"), served("sglang", 300, "bf16", "bf16")
+    alone = served("llamacpp", 200, "gguf-q4_1", "Q4_1")
+    found = compare([*quick, *alone, *slow], RULES)
+    assert found.ranking == {METRIC: "[bf16] vllm >> sglang"}
+    found = compare([*quick, *alone, *slow, *served("ollama", 201, "gguf-q4_1", "Q4_1")], RULES)
+    assert found.ranking == {METRIC: "[Q4_1] llamacpp ≈ ollama; [bf16] vllm >> sglang"}
+    first, second = found.rankings
+    assert first.groups == (("llamacpp", "ollama"),)
+    assert first.weights == {"llamacpp": "Q4_1", "ollama": "Q4_1"}
+    assert second.groups == (("vllm",), ("sglang",))
+    said = {(one.a, one.b): one.verdict for one in found.comparison}
+    assert said["vllm", "llamacpp"] == "faster"
+
+
+def test_who_shares_weights_that_nobody_knows_is_not_told():
+    unknown = [*served("a", 100, None, None), *served("b", 300, None, None)]
+    found = compare([*unknown, *served("c", 900, "bf16", "bf16")], RULES)
+    assert found.ranking == {METRIC: "a[unknown] >> b[unknown] >> c[bf16] (different weights)"}
+
+
 def test_weights_of_one_quantisation_and_two_sources_are_told_apart():
     found = compare([*served("a", 100, "bf16", "bf16"), *served("b", 300, "bf16-from-q4_1", "bf16")], RULES)
     assert found.ranking == {METRIC: "a[bf16] >> b[bf16-from-q4_1] (different weights)"}
@@ -104,7 +126,7 @@ def test_weights_that_nobody_knows_are_not_taken_for_the_same():
 
 
 def test_weights_of_one_backend_that_are_not_told_are_unknown():
-    found = rank(
+    (found,) = rank(
         [pair("a", "b", "faster", Interval(0.4, 0.5, 0.6))],
         {"a": 1, "b": 2},
         LOAD,
@@ -120,6 +142,6 @@ def test_a_circle_of_other_weights_names_them():
     cells_of = [*served("a", 1, "x", "X"), *served("b", 2, "y", "Y")]
     ratio = Interval(0.85, 0.9, 0.95)
     found = [pair("b", "a", "faster", ratio)]
-    made = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, weights_of(cells_of))
+    (made,) = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, weights_of(cells_of))
     assert made.line.startswith("no order of a[X], b[Y]: ")
     assert made.line.endswith(" (different weights)")
