@@ -1,6 +1,7 @@
 """The command line: arguments, dispatch, exit codes. A command's module is imported when it is called."""
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -79,19 +80,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.prepare()
     try:
         with streams.printed():
-            return _called(list(sys.argv[1:] if arguments is None else arguments))
-    except BenchError as error:
+            return _told(list(sys.argv[1:] if arguments is None else arguments))
+    except BenchError as error:  # of the output itself
         return _failed(error)
-    except OSError as error:
-        told = refused(error)
-        if told is None:
-            raise
-        return _failed(told)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except streams.UnreadError:
         return ExitCode.UNREAD
+
+
+def _told(given: list[str]) -> int:
+    """An error is a document as well where documents are asked for."""
+    try:
+        return _called(given)
+    except BenchError as error:
+        failed = error
+    except OSError as error:
+        told = refused(error)
+        if told is None:
+            raise
+        failed = told
+    code = _failed(failed)
+    if "--json" in given:
+        print(json.dumps({"error": str(failed), "hint": failed.hint, "exit_code": code}))
+    return code
 
 
 def _failed(error: BenchError) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from harness import report
 from harness.cli.metrics_port import serving
-from harness.cli.output import page_width, progress_display, wants_color
+from harness.cli.output import page_width, print_error, progress_display, wants_color
 from harness.cli.progress import Display
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
@@ -81,7 +81,7 @@ def _exit_code(run: Run) -> ExitCode:
     if run.interrupted:
         return ExitCode.INTERRUPTED
     if run.failures and not run.cells:
-        raise SetupError("no backend could be measured", where=run.failures[0].backend)
+        print_error(SetupError("no backend could be measured", where=run.failures[0].backend))
     if run.failures:
         return ExitCode.SETUP
     return ExitCode.INVALID if run.summary.state == "invalid" else ExitCode.OK

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -125,12 +125,14 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
         _stop(process)  # its engine must be gone before we are
         raise
     wall_s = time.monotonic() - began
-    folder = _folder(printed, out)
+    document = _document(printed)
+    folder = _folder(document, out)
     if late:
         return Step(entry, "out of time", "the budget of the night is spent", 0, wall_s, folder)
     code = process.returncode
     if folder is None or code not in (ExitCode.OK, ExitCode.INVALID):
-        return Step(entry, "failed", f"bench run ended with {code}", code or ExitCode.SETUP, wall_s, folder)
+        why = _why_failed(document, folder) or f"bench run ended with {code}"
+        return Step(entry, "failed", why, code or ExitCode.SETUP, wall_s, folder)
     why = "INVALID cells" if code == ExitCode.INVALID else ""
     return Step(entry, "measured", why, code, wall_s, folder)
 
@@ -156,13 +158,26 @@ def _stop(process: "subprocess.Popen[str]") -> str:
         return process.communicate()[0]
 
 
-def _folder(printed: str, out: Path) -> Path | None:
-    """From the document that the run printed; None where it measured nothing."""
+def _document(printed: str) -> dict[str, object]:
+    """What the run printed; empty where it was stopped before."""
     try:
-        path = out / json.loads(printed)["run"]
-    except (ValueError, LookupError, TypeError):
-        return None
-    return path if path.is_dir() else None
+        document = json.loads(printed)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _folder(document: Mapping[str, object], out: Path) -> Path | None:
+    """None where nothing was begun."""
+    path = out / str(document.get("run", ""))
+    return path if "run" in document and path.is_dir() else None
+
+
+def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
+    if folder is None:
+        return str(document.get("error", ""))
+    failures = RunFolder(folder).read_manifest().failures
+    return "; ".join(dict.fromkeys(f"{one.backend}: {one.error}" for one in failures))
 
 
 def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:

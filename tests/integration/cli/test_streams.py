@@ -1,6 +1,7 @@
 """What is behind standard output and error, or what the machine refuses, ends no command with a traceback."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -57,6 +58,15 @@ def test_output_that_nobody_reads_is_no_success(unbuffered):
 
 def test_a_mistake_goes_to_no_other_stream():
     assert bench(MISTAKE, "2>&-").stdout == b""
+
+
+def test_a_mistake_is_a_document_where_documents_are_asked_for():
+    done = bench((*MISTAKE, "--json"), "")
+    document = json.loads(done.stdout)
+    assert done.returncode == document["exit_code"] == ExitCode.USAGE
+    assert document["error"] == "unknown scenario 'nope'"
+    assert "fixed-length" in document["hint"]
+    assert b"error: unknown scenario 'nope'" in done.stderr
 
 
 def test_every_character_can_be_printed():
