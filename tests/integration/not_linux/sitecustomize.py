@@ -7,7 +7,15 @@ import sysconfig
 from importlib import import_module
 
 # These look at the platform when they are imported, and must see the real one.
-for module in ("asyncio", "multiprocessing.context", "psutil", "subprocess", "urllib.request", "zoneinfo"):
+for module in (
+    "asyncio",
+    "ctypes.util",
+    "multiprocessing.context",
+    "psutil",
+    "subprocess",
+    "urllib.request",
+    "zoneinfo",
+):
     import_module(module)
 sysconfig.get_config_vars()
 
