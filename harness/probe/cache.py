@@ -55,7 +55,8 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         seen, share = prompt.send()  # what was asked beside the first sending may have taken its slot
     if share is None:
         then = "the cache state of cells cannot be verified"
-        yield Finding("prefix cache", _on(declared.enabled), "cached tokens are not told", None, then)
+        told = "cached tokens are not told" if seen.ok else refusal(seen)
+        yield Finding("prefix cache", _on(declared.enabled), told, None, then)
     else:
         used = share >= _HIT
         differs = declared.enabled is not None and used != declared.enabled
@@ -94,10 +95,11 @@ def _reset(prompt: LongPrompt, before: float | None) -> Finding:
     if not done.done:
         then = "cold cells cannot be had from a reset: restart the server for each"
         return Finding("cache reset", "works", f"refused: {done.how}", False, then, matters=True)
-    _, share = prompt.send()
+    after, share = prompt.send()
     server.reset_prefix_cache()
     if share is None or before is None or before < _HIT:
-        return Finding("cache reset", "works", f"accepted, not seen to work ({done.how})", None)
+        why = done.how if after.ok else refusal(after)
+        return Finding("cache reset", "works", f"accepted, not seen to work ({why})", None)
     gone = share <= _MISS
     then = "" if gone else "cells are not cold: their hit rate is compared with that of a cold start"
     seen = f"{before:.0%} cached before, {share:.0%} after {done.how}"

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import closing
 
 import pytest
@@ -13,6 +14,9 @@ from harness.engines.smoke_test import hello
 from harness.mockserver import running
 from harness.model import as_json
 from harness.probe import examine
+from harness.probe.asker import Asker
+from harness.probe.cache import LongPrompt, findings
+from harness.probe.exchange import Line
 from harness.spec.backend_refs import parse_backend
 
 HABITS = {
@@ -177,6 +181,19 @@ def bench(*arguments, code):
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
+
+
+def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):
+    with (
+        closing(Server(definition(), plain.url, "simulated")) as server,
+        closing(Line(server.chat_url, {}, time.monotonic() + 60)) as line,
+    ):
+        prompt = LongPrompt.new(Asker(server, line, thorough=False))
+        first, _ = prompt.send()
+        line.deadline = 0.0
+        told = [(found.seen, found.holds) for found in findings(prompt, first)]
+    over = "not asked: the time for this probe is over"
+    assert told == [(over, None), (f"accepted, not seen to work ({over})", None)]
 
 
 def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tmp_path, monkeypatch):
