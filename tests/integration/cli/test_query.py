@@ -120,8 +120,12 @@ def test_no_rows_are_said(capsys, results):
 def test_what_cannot_be_asked_is_one_error(capsys, results, sql, form):
     words = [sql, "--results", results, *([form] if form else [])]
     code, out, err = query(capsys, *words)
-    assert (code, out) == (ExitCode.USAGE, "")
+    assert code == ExitCode.USAGE
     assert len([line for line in err.splitlines() if line.startswith("error: SQL: ")]) == 1
+    if form == "--json":
+        assert json.loads(out)["error"].startswith("SQL: ")
+    else:
+        assert out == ""
 
 
 def test_a_query_changes_nothing(capsys, results):
