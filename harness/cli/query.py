@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
             (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
         except duckdb.Error as error:
             raise SpecError(
-                str(error).strip(),
+                " ".join(str(error).split("\n\nLINE ")[0].split()),  # without DuckDB's drawing of the place
                 where="SQL",
                 hint='`bench query "describe requests"` lists columns, `bench query --help` the views',
             ) from None

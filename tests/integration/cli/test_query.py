@@ -122,6 +122,7 @@ def test_what_cannot_be_asked_is_one_error(capsys, results, sql, form):
     code, out, err = query(capsys, *words)
     assert code == ExitCode.USAGE
     assert len([line for line in err.splitlines() if line.startswith("error: SQL: ")]) == 1
+    assert "\\n" not in err
     if form == "--json":
         assert json.loads(out)["error"].startswith("SQL: ")
     else:
