@@ -43,7 +43,6 @@ def main(arguments: argparse.Namespace) -> int:
     from datetime import UTC, datetime
 
     from harness.nightly import load_suite, page, spend
-    from harness.store.atomic import storage_error, write_bytes
 
     suite = load_suite(arguments.suite)
     if arguments.budget is not None:
@@ -60,12 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
     )
     text = page(replace(night, behind=tuple(_behind(suite))))
     print(text, end="")
-    kept = arguments.out / "nightly" / f"{began}-{suite.suite.name}.md"
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        raise storage_error(error, kept) from error
-    write_bytes(kept, text.encode())
+    _keep(text, arguments.out, f"{began}-{suite.suite.name}.md")
     _append(arguments.page, text)
     return night.exit_code
 
@@ -85,6 +79,19 @@ def _behind(suite: "Suite") -> "Iterator[str]":
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]
         found |= {one.name: one for one in pins if needs_install(one)}
     return behind(found, lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def _keep(text: str, out: Path, name: str) -> None:
+    """In the folder of the results, where a stranger's may lie next to ours."""
+    from harness.store.confined import Confined, storage_error
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise storage_error(error, out) from error
+    files = Confined(out)
+    files.make_folder("nightly")
+    files.write(f"nightly/{name}", text.encode())
 
 
 def _append(page: Path | None, text: str) -> None:

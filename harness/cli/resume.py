@@ -1,6 +1,8 @@
 """`bench resume`: the cells of a run that are missing or were cut short, and nothing else."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,16 +13,28 @@ if TYPE_CHECKING:
     from harness.model import Manifest
     from harness.store import RunFolder
 
+EPILOG = """A run folder says which servers get requests, with which key, and which programs start them. These
+are compared with a record that this machine keeps of each run it began. Where they differ, or the run was
+begun elsewhere, they are shown, and you decide."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
+    parser.add_argument(
+        "--trust-folder",
+        action="store_true",
+        help="take servers, keys and programs from the folder, whoever wrote it",
+    )
     options.add_runs_folder(parser)
     options.add_run_output(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.run_session import conduct
+    from harness.run import origin
     from harness.run.execute import Run
+    from harness.run.manifest import require_unchanged
     from harness.run.options import stored_options
     from harness.run.prepare import prepare
     from harness.store import open_run
@@ -31,8 +45,27 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
     if stored.state == "complete" and not _missing(folder, stored):
         raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
-    prepared = prepare(stored_options(stored, str(folder.path / "manifest.json")))
+    given = stored_options(stored, str(folder.path / "manifest.json"))
+    if (doubts := origin.differences(folder.path.resolve().name, given)) and not arguments.trust_folder:
+        _require_trust(folder, doubts)
+    prepared = prepare(given)
+    require_unchanged(folder, prepared)
     return conduct(prepared, partial(Run.resume, prepared, folder), arguments)
+
+
+def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
+    """Raises SpecError unless the user, at a terminal, takes these options from the folder."""
+    error = SpecError(
+        "was not begun with these options on this machine",
+        where=str(folder.path),
+        hint="--trust-folder resumes it with them",
+        below="\n".join(doubts),
+    )
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        raise error
+    print(f"{error}\nResume with them? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise SpecError("not resumed", where=str(folder.path))
 
 
 def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
@@ -45,5 +78,5 @@ def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
     planned = () if stored.stopping else stored.order
     if stored.failures or not set(planned) <= set(folder.cells()):
         return True
-    _, damaged = seal.faults(folder.path) or (0, [])
+    _, damaged = seal.faults(folder.files) or (0, [])
     return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)

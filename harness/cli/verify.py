@@ -21,16 +21,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.store import open_run, seal
+    from harness.untrusted import inert
 
     damage = {}
     for given in arguments.runs:
-        folder = open_run(given, arguments.out).path
-        checked = seal.faults(folder)
+        folder = open_run(given, arguments.out)
+        checked = seal.faults(folder.files)
         if checked is None:
             raise SpecError(
-                f"has no {seal.FILE}", where=str(folder), hint="runs of before version 0.2 have no checksums"
+                f"has no {seal.FILE}",
+                where=str(folder.path),
+                hint="runs of before version 0.2 have no checksums",
             )
-        damage[str(folder)] = checked
+        damage[str(folder.path)] = checked
     if arguments.json:
         runs = {
             name: {"files": count, "faults": {fault.path: fault.what for fault in faults}}
@@ -40,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         for name, (count, faults) in damage.items():
             for fault in faults:
-                print(f"{name}/{fault.path} {fault.what}")
+                print(inert(f"{name}/{fault.path} {fault.what}"))
             if not faults:
-                print(f"{name}: {count} files are as they were written")
+                print(f"{inert(name)}: {count} files are as they were written")
     return ExitCode.LIMIT_FAILED if any(faults for _, faults in damage.values()) else ExitCode.OK

@@ -8,7 +8,7 @@ from harness.errors import StorageError
 from harness.host import paths
 from harness.model import DoctorResult, HostFacts, Record, as_json, from_json
 from harness.model.schema import DOCTOR_FORMAT
-from harness.store.atomic import storage_error, write_json
+from harness.store.atomic import write_json
 from harness.untrusted import read_document
 
 
@@ -43,12 +43,8 @@ def as_stored(result: DoctorResult) -> dict[str, object]:
 
 def store(result: DoctorResult) -> None:
     """Replaces the one before; StorageError when there is no room for it."""
-    target = path()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_json(target, as_stored(result))
-    except OSError as error:
-        raise _not_kept(storage_error(error, target)) from error
+        write_json(path(), as_stored(result))
     except StorageError as error:
         raise _not_kept(error) from error
 

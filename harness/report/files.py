@@ -17,33 +17,25 @@ from harness.report.html import Source, page
 from harness.report.samples import Samples, take
 from harness.report.text import plain
 from harness.store import RunFolder
-from harness.store.atomic import storage_error, write_bytes
 from harness.validity import notices
 
 TABLE_WIDTH = 100
 
 
 def build_all(folder: RunFolder) -> list[Path]:
-    try:
-        return _build(folder)
-    except OSError as error:  # pictures are written by matplotlib
-        raise storage_error(error, folder.path) from error
-
-
-def _build(folder: RunFolder) -> list[Path]:
     summary = folder.read_summary()
     manifest, problems = _manifest(folder)
     samples, views, unread = _samples(folder, manifest)
     summary = replace(summary, warnings=(*summary.warnings, *problems, *unread))
     written = [
-        _write(folder.path / "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
-        _write(folder.path / "table.md", table.markdown(summary)),
+        _write(folder, "table.txt", table.terminal(summary, TABLE_WIDTH, color=False)),
+        _write(folder, "table.md", table.markdown(summary)),
     ]
     drawn = list(charts(summary, samples))
     pictures, files = _pictures(folder, summary, manifest, samples, drawn)
     written += files
     source = Source(summary, manifest, samples, drawn, pictures, views, _probes(folder), _raw_files(folder))
-    return [*written, _write(folder.path / "report.html", page(source))]
+    return [*written, _write(folder, "report.html", page(source))]
 
 
 def _pictures(
@@ -57,16 +49,21 @@ def _pictures(
 
     Files of an earlier report, of cells since measured again, go.
     """
-    place = folder.path / "plots"
+    files = folder.files
     caption, recorded = _caption(summary, manifest), _reader(folder)
-    pictures = plots.draw(summary, drawn, samples, recorded, caption, place)
-    files = [place / f"{picture.name}.{ending}" for picture in pictures for ending in ("png", "svg")]
-    for stale in {*place.glob("*.png"), *place.glob("*.svg")} - set(files):
-        stale.unlink()
     own = {chart.name for chart in drawn}  # which the page draws itself
-    shown = [picture for picture in pictures if picture.name not in own]
-    texts = [(place / f"{picture.name}.svg").read_text(encoding="utf-8") for picture in shown]
-    return list(zip(shown, texts, strict=True)), files
+    shown, names = [], []
+    files.make_folder("plots")
+    for drawing in plots.draw(summary, drawn, samples, recorded, caption):
+        picture = drawing.picture
+        for ending, data in (("png", drawing.png), ("svg", drawing.svg)):
+            names.append(f"plots/{picture.name}.{ending}")
+            files.write(names[-1], data)
+        if picture.name not in own:
+            shown.append((picture, drawing.svg.decode()))
+    for stale in {*files.names("plots/*.png"), *files.names("plots/*.svg")} - set(names):
+        files.remove(stale)
+    return shown, [files.path(name) for name in names]
 
 
 def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
@@ -81,9 +78,9 @@ def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
 def _probes(folder: RunFolder) -> dict[str, Probed]:
     """By backend; a file that cannot be read is left out, as one that was never written."""
     probes: dict[str, Probed] = {}
-    for path in sorted(folder.path.glob("probe-*.json")):
+    for name in folder.files.names("probe-*.json"):
         try:
-            label = path.stem.removeprefix("probe-")
+            label = name.removeprefix("probe-").removesuffix(".json")
             probes[label] = folder.read_probe(label)
         except SpecError:
             continue
@@ -93,8 +90,7 @@ def _probes(folder: RunFolder) -> dict[str, Probed]:
 def _raw_files(folder: RunFolder) -> list[str]:
     """Relative and in a fixed order; without the pictures, which are linked where they are shown."""
     patterns = ("*.json", "table.*", "logs/*.log", "cells/*/*")
-    files = [path for pattern in patterns for path in folder.path.glob(pattern)]
-    return sorted(path.relative_to(folder.path).as_posix() for path in files)
+    return sorted(name for pattern in patterns for name in folder.files.names(pattern))
 
 
 def _manifest(folder: RunFolder) -> tuple[Manifest | None, list[RunWarning]]:
@@ -132,6 +128,6 @@ def _reader(folder: RunFolder) -> Callable[[str], tuple[Records, Telemetry]]:
     return lambda cell: (folder.read_cell(cell)[0], folder.read_telemetry(cell))
 
 
-def _write(path: Path, text: str) -> Path:
-    write_bytes(path, text.encode())
-    return path
+def _write(folder: RunFolder, name: str, text: str) -> Path:
+    folder.files.write(name, text.encode())
+    return folder.files.path(name)

@@ -49,7 +49,7 @@ class Run(Stored):
         """Ends with the manifest and the summary in their final state, whatever happened on the way."""
         state = "failed"
         scratch.clear()
-        self.folder.sweep()
+        self.folder.files.remove_partials()
         try:
             with self.interrupts, joined(self.prepared.options.load_from) as self.cluster:
                 provide(self.prepared, self.ui.stage)

@@ -82,14 +82,8 @@ class ManifestWriter:
 
     @classmethod
     def resumed(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
-        """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
+        """What `require_unchanged` found to be the same run goes on."""
         manifest = folder.read_manifest()
-        if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
-            raise _changed(f"scenario '{prepared.scenario.name}'", folder)
-        for label, ref in zip(prepared.labels, prepared.backends, strict=True):
-            entry = manifest.backends.get(label)
-            if entry is None or entry.definition_sha256 != definition_key(ref.definition):
-                raise _changed(f"backend '{label}'", folder)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         document = replace(
             manifest, resumed_utc=(*manifest.resumed_utc, now), failures=(), warnings=_about(prepared.source)
@@ -185,6 +179,17 @@ def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
         changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
         parts.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
     return tuple(parts)
+
+
+def require_unchanged(folder: RunFolder, prepared: Prepared) -> None:
+    """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
+    manifest = folder.read_manifest()
+    if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
+        raise _changed(f"scenario '{prepared.scenario.name}'", folder)
+    for label, ref in zip(prepared.labels, prepared.backends, strict=True):
+        entry = manifest.backends.get(label)
+        if entry is None or entry.definition_sha256 != definition_key(ref.definition):
+            raise _changed(f"backend '{label}'", folder)
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:

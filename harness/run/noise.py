@@ -14,7 +14,7 @@ from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
 from harness.spec.scenario import Verdict
-from harness.store.atomic import storage_error, write_json
+from harness.store.atomic import write_json
 from harness.untrusted import read_document
 
 # Of another machine they say nothing. The host name is not among them: a container has a new one each time.
@@ -74,12 +74,7 @@ def store(floors: Mapping[str, Iterable[Noise]]) -> None:
             load = entry.load.label
             kept[load] = {**kept.get(load, {}), entry.metric: entry.difference_upper}
         content[name] = kept
-    target = path()
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, target) from error
-    write_json(target, content)
+    write_json(path(), content)
 
 
 def _read() -> dict[str, object]:

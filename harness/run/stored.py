@@ -7,14 +7,14 @@ from typing import Literal, Self
 
 from harness.compare.sequential import Stand
 from harness.doctor.result import advice
-from harness.errors import DamagedError
+from harness.errors import DamagedError, StorageError
 from harness.metrics.pooled import Samples, samples
 from harness.model import CellFacts, CellResult, Failure, Summary, known
 from harness.plan import load_points
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
-from harness.run import noise
+from harness.run import noise, origin
 from harness.run.manifest import ManifestWriter, plan_of
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
@@ -50,6 +50,10 @@ class Stored:
         if prepared.scenario.profile:
             ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+        try:
+            origin.keep(folder.run_id, prepared.options)
+        except StorageError as error:
+            ui.note(f"{error}; `bench resume` will ask before it goes on with this run")
         folder.write_plan(plan_of(prepared))
         return cls(prepared, folder, ui, ManifestWriter.new(folder, prepared))
 

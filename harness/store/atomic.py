@@ -1,31 +1,22 @@
-"""Files appear whole or not at all, and a full disk says so."""
+"""Documents outside run folders, such as in the cache, that appear whole or not at all."""
 
-import errno
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.errors import StorageError
-
-PARTIAL = ".partial"
+from harness.store.confined import Confined, storage_error
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Temporary file, fsync, rename. Raises StorageError when the disk is full or not writable."""
-    partial = path.with_name(f".{path.name}{PARTIAL}")
+    """Makes the folder too. On the disk when it returns. Raises StorageError."""
     try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise storage_error(error, path) from error
+    Confined(path.parent).write(path.name, data)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -35,20 +26,6 @@ def write_json(path: Path, value: Any) -> None:
 def json_bytes(value: Any) -> bytes:
     text = json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode() + b"\n"
-
-
-def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StorageError(
-            "no space left on the disk",
-            where=str(path),
-            hint="free space or choose another folder with --out; cells already written are kept",
-        )
-    return StorageError(
-        f"cannot be written: {getattr(error, 'strerror', None) or error}",
-        where=str(path),
-        hint="choose another folder with --out",
-    )
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,6 @@ events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arriva
 """
 
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from harness.records.layout import (
     response_start,
 )
 from harness.store import parquet
+from harness.store.confined import Confined
 
 _CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": EventKind}
 _ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order", "replica")  # with 0.2
@@ -38,11 +38,15 @@ def _sql_types(dtype: np.dtype[np.void]) -> dict[str, str]:
 REQUEST_COLUMNS = _sql_types(REQUEST_DTYPE) | dict.fromkeys((*_TEXTS, "tool_calls"), "varchar")
 EVENT_COLUMNS = _sql_types(EVENT_DTYPE)
 
+_LONGEST_NS = 1 << 60  # 36 years: differences of such times are still 64 bits long
+_SPARSE_SEQ = 1000  # requests of a workload for each one that was due; arrays are as long as the workload
+_FREE_SEQ = 1_000_000
+
 # Events are written this many at a time, so that a long cell never stands in memory whole.
 EVENTS_PER_ROW_GROUP = 1_000_000
 
 
-def write_records(records: Records, folder: Path) -> None:
+def write_records(records: Records, files: Confined, folder: str) -> None:
     """Raises StorageError when the folder cannot be written."""
     requests = _columns(records.requests)
     tool_calls = records.tool_calls or [""] * len(records.requests)
@@ -52,31 +56,54 @@ def write_records(records: Records, folder: Path) -> None:
         strict=True,
     ):
         requests[name] = parquet.texts(values)
-    parquet.write(folder / "requests.parquet", [requests])
+    parquet.write(files, f"{folder}/requests.parquet", [requests])
     groups = range(0, max(1, len(records.events)), EVENTS_PER_ROW_GROUP)
     parquet.write(
-        folder / "events.parquet",
+        files,
+        f"{folder}/events.parquet",
         (_columns(records.events[start : start + EVENTS_PER_ROW_GROUP]) for start in groups),
     )
 
 
-def read_records(folder: Path, *, closed_loop: bool) -> Records:
+def read_records(files: Confined, folder: str, *, closed_loop: bool) -> Records:
     """Raises FileNotFoundError for a cell that was never finished, ValueError for a damaged one."""
-    with parquet.reading(folder / "requests.parquet") as requests:
+    with parquet.reading(files, f"{folder}/requests.parquet") as requests:
         rows = _array(requests, REQUEST_DTYPE)
         if "start_ns" not in requests.names:  # written before 0.2
             rows["start_ns"] = response_start(rows, closed_loop=closed_loop)
         texts, finish_reasons, errors = (requests.texts(name) for name in _TEXTS)
         tool_calls = requests.texts("tool_calls") if "tool_calls" in requests.names else ()
-    with parquet.reading(folder / "events.parquet") as events:
+    _check_range(rows)
+    _check_seq(rows["seq"])
+    with parquet.reading(files, f"{folder}/events.parquet") as stored:
+        events = _array(stored, EVENT_DTYPE)
+        _check_range(events)
+        if not np.isin(events["seq"], rows["seq"]).all():
+            raise ValueError("events of a request that is not there")
         return Records(
             requests=rows,
-            events=_array(events, EVENT_DTYPE),
+            events=events,
             texts=texts,
             finish_reasons=finish_reasons,
             errors=errors,
             tool_calls=tool_calls,
         )
+
+
+def _check_range(rows: NDArray[np.void]) -> None:
+    """Raises ValueError where a time is out of all reason, or a count is negative and not UNKNOWN."""
+    for name in rows.dtype.names or ():
+        values, is_time = rows[name], name.endswith("_ns")
+        lowest, highest = (-_LONGEST_NS, _LONGEST_NS) if is_time else (UNKNOWN, np.iinfo(values.dtype).max)
+        if len(values) and (values.min() < lowest or values.max() > highest):
+            raise ValueError(f"{name}: a value that bench never writes")
+
+
+def _check_seq(seq: NDArray[np.int32]) -> None:
+    """Raises ValueError unless they can be positions in one workload."""
+    most = max(_FREE_SEQ, _SPARSE_SEQ * len(seq))
+    if len(np.unique(seq)) < len(seq) or seq.min(initial=0) < 0 or seq.max(initial=0) >= most:
+        raise ValueError("seq: not the positions of requests in a workload")
 
 
 def _columns(rows: NDArray[np.void]) -> dict[str, parquet.Column]:

@@ -1,8 +1,9 @@
 """Runs as tables for SQL: views `cells`, `requests`, `events` and `telemetry`, each with `run` and `cell`."""
 
+import resource
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -33,7 +34,7 @@ _CELLS = {
     **{path.replace(".", "_"): ("double", path) for metric in METRICS.values() for path in metric.paths},
     "limiter": ("varchar", "limiter.code"),
 }
-_PATH = "parse_path(filename, 'forward_slash')"
+_MEMORY = "2GB"  # of a query
 _OF_RUN = {"run": "varchar", "cell": "varchar"}
 # Files written before 0.2 have no start_ns: as record.response_start has it.
 _WITH_START = """select r.* replace (coalesce(r.start_ns, case
@@ -46,22 +47,36 @@ _FILES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Of a cell, open: DuckDB reads it at `place`."""
+
+    run: str
+    cell: str
+    view: str
+    place: str
+
+
 @contextmanager
 def database(folders: Sequence[RunFolder]) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
     """Open while the block lasts, and what is wrong with the runs that it leaves out.
 
     It reads the files of these runs and nothing else, and has no way to write.
     """
-    folders = [RunFolder(folder.path.resolve()) for folder in folders]
-    files = [path for folder in folders for view in _FILES for path in _paths(folder, view)]
-    kept, faults = [], []
-    with parquet.interruptible(), parquet.connection(files=files) as connected:
+    kept: list[_File] = []
+    faults: list[SpecError] = []
+    with ExitStack() as stack, parquet.interruptible():
+        _allow_descriptors()
+        found = [(folder, _opened(folder, stack, faults)) for folder in folders]
+        places = [file.place for _folder, files in found for file in files]
+        connected = stack.enter_context(parquet.connection(places, _MEMORY))
         types = _OF_RUN | {name: kind for name, (kind, _place) in _CELLS.items()}
         connected.execute(f"create table cells ({', '.join(f'{n} {kind}' for n, kind in types.items())})")
-        for folder in folders:
+        connected.execute("create table files (place varchar, run varchar, cell varchar)")
+        for folder, files in found:
             try:
-                _add(connected, folder)
-                kept.append(folder)
+                _add(connected, folder, files)
+                kept += files
             except SpecError as error:
                 faults.append(error)
         for view in _FILES:
@@ -69,14 +84,44 @@ def database(folders: Sequence[RunFolder]) -> Iterator[tuple["DuckDBPyConnection
         yield connected, faults
 
 
-def _add(connected: "DuckDBPyConnection", folder: RunFolder) -> None:
+def _allow_descriptors() -> None:
+    """As many as the system lets us have: each file of a run takes one."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _opened(folder: RunFolder, stack: ExitStack, faults: list[SpecError]) -> list[_File]:
+    """The records and the telemetry of its complete cells."""
+    files = []
+    try:
+        for cell in folder.cells():
+            for view in _FILES:
+                name = f"cells/{cell}/{view}.parquet"
+                if view == "telemetry" and not folder.has(name):
+                    continue
+                descriptor = stack.enter_context(folder.files.opened(name))
+                files.append(_File(folder.run_id, cell, view, parquet.by_descriptor(descriptor)))
+    except SpecError as error:
+        faults.append(error)
+    except OSError as error:
+        faults.append(SpecError(f"cannot be read: {error}", where=str(folder.path)))
+    return files
+
+
+def _add(connected: "DuckDBPyConnection", folder: RunFolder, files: Sequence[_File]) -> None:
     """Its cells. SpecError where a file cannot be opened; of a damaged page only a query knows."""
     cells = _cells(folder)
-    for path in (path for view in _FILES for path in _paths(folder, view)):
-        seal.check(folder.path, path.relative_to(folder.path).as_posix())
+    for file in files:
+        seal.check(folder.files, f"cells/{file.cell}/{file.view}.parquet")
+        try:
+            parquet.opened(connected, file.place).check_size()
+        except (duckdb.Error, ValueError) as error:
+            where = f"{folder.path}/cells/{file.cell}/{file.view}.parquet"
+            raise SpecError(f"cannot be read: {parquet.first_line(error)}", where=where) from None
+        connected.execute("insert into files values (?, ?, ?)", [file.place, file.run, file.cell])
     for view in _FILES:
         try:
-            connected.execute(f"select * from ({_view(view, [folder])}) limit 0")
+            connected.execute(f"select * from ({_view(view, files)}) limit 0")
         except duckdb.Error as error:
             raise SpecError(
                 f"{view} cannot be read: {parquet.first_line(error)}", where=str(folder.path)
@@ -92,27 +137,22 @@ def _cells(folder: RunFolder) -> list[list[Any]]:
     ]
 
 
-def _paths(folder: RunFolder, view: str) -> list[Path]:
-    paths = [folder.cell_path(cell) / f"{view}.parquet" for cell in folder.cells()]
-    return [path for path in paths if view != "telemetry" or path.exists()]
-
-
-def _view(view: str, folders: Sequence[RunFolder]) -> str:
-    rows = _rows(view, folders)
+def _view(view: str, files: Sequence[_File]) -> str:
+    rows = _rows(view, [file.place for file in files if file.view == view])
     return (
         rows if view != "requests" else f"{_WITH_START} from ({rows}) r left join cells c using (run, cell)"
     )
 
 
-def _rows(view: str, folders: Sequence[RunFolder]) -> str:
+def _rows(view: str, places: Sequence[str]) -> str:
     """SQL. Columns that old files do not have are null, whatever the other files are."""
     types = _OF_RUN | _FILES[view]
     empty = ", ".join(f"null::{kind} as {name}" for name, kind in types.items())
-    paths = [path for folder in folders for path in _paths(folder, view)]
-    if not paths:
+    if not places:
         return f"select {empty} where false"
     return (
         f"select {empty} where false union all by name "
-        f"select {_PATH}[-4] as run, {_PATH}[-2] as cell, * exclude (filename) "
-        f"from read_parquet({parquet.literals(paths)}, union_by_name = true, filename = true)"
+        f"select files.run, files.cell, rows.* exclude (filename) "
+        f"from read_parquet({parquet.literals(places)}, union_by_name = true, filename = true) rows "
+        f"join files on files.place = rows.filename"
     )

@@ -10,14 +10,13 @@ import gzip
 import json
 import os
 import secrets
-import shutil
 import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from harness.errors import SpecError
@@ -38,10 +37,16 @@ from harness.model.schema import RUN_FORMAT
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
-from harness.store import atomic, columns, migration, parquet, samples, seal
+from harness.store import columns, migration, samples, seal
+from harness.store.atomic import json_bytes
+from harness.store.confined import Confined, storage_error
 from harness.untrusted import read_document
 
 T = TypeVar("T")
+
+# What a compressed workload may become by its size on the disk: its lines are alike.
+_FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
+_LONGEST_LINE = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,17 @@ class RunFolder:
         try:
             root.mkdir(parents=True, exist_ok=True)
             path.mkdir(mode=0o700)  # prompts and answers; a stricter umask holds
-            (path / "cells").mkdir()
-            (path / "logs").mkdir()
-            seal.begin(path)
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-            raise atomic.storage_error(error, path) from error
-        return cls(path)
+            raise storage_error(error, path) from error
+        made = cls(path)
+        made.files.make_folder("cells")
+        made.files.make_folder("logs")
+        seal.begin(made.files)
+        return made
+
+    @property
+    def files(self) -> Confined:
+        return Confined(self.path)
 
     @property
     def run_id(self) -> str:
@@ -81,30 +91,22 @@ class RunFolder:
         with _locked(self.path, fcntl.LOCK_SH) as got:
             return None if got is None else not got
 
-    def sweep(self) -> None:
-        """Removes what a bench that was killed had not yet renamed; for who holds it."""
-        for place in self.path.rglob(".*"):
-            if place.suffix == atomic.PARTIAL:
-                place.unlink(missing_ok=True)
-            elif place.suffix == parquet.SCRATCH:
-                shutil.rmtree(place, ignore_errors=True)
-
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        self._put(name, atomic.json_bytes({"schema": RUN_FORMAT, **value}))
+        self._put(name, json_bytes({"schema": RUN_FORMAT, **value}))
 
     def _put(self, name: str, data: bytes, beside: Mapping[str, str] | None = None) -> None:
         """`beside`: the sha256 of files that were written for this one."""
-        seal.enter(self.path, {**(beside or {}), name: seal.sha256_of(data)})
-        atomic.write_bytes(self.path / name, data)
+        seal.enter(self.files, {**(beside or {}), name: seal.sha256_of(data)})
+        self.files.write(name, data)
 
     def has(self, name: str) -> bool:
-        return (self.path / name).is_file()
+        return self.files.has(name)
 
     def read_json(self, name: str) -> dict[str, object]:
         path = self.path / name
         try:
-            data = path.read_bytes()
-            seal.check(self.path, name, data)
+            data = self.files.read(name)
+            seal.check(self.files, name, data)
             value = read_document(data)
         except FileNotFoundError:
             raise SpecError(
@@ -163,11 +165,7 @@ class RunFolder:
     def write_requested(self, name: str, requested: RequestTable) -> str:
         """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""
         place = f"workloads/{name}.jsonl.gz"
-        path = self.path / place
-        try:
-            path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise atomic.storage_error(error, path) from error
+        self.files.make_folder("workloads")
         lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in requested.as_json())
         # No time stamp inside: equal workloads are equal files.
         self._put(place, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
@@ -178,11 +176,10 @@ class RunFolder:
         place = workload.file
         if place is None:
             return None
-        path = self.path / place
-        seal.check(self.path, place)
+        seal.check(self.files, place)
         try:
-            with gzip.open(path, "rt", encoding="utf-8") as file:
-                return RequestTable.from_json(map(json.loads, file))
+            with self.files.opened(place) as descriptor:
+                return RequestTable.from_json(map(json.loads, _lines(descriptor)))
         except (
             OSError,
             EOFError,
@@ -194,25 +191,20 @@ class RunFolder:
             zlib.error,
             RecursionError,
         ) as error:
-            raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+            raise SpecError(f"cannot be read: {error}", where=str(self.path / place)) from None
 
     def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:
         """Of one backend to the agreement questions, which are kept with them."""
-        try:
-            (self.path / "agreement" / "backends").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise atomic.storage_error(error, self.path / "agreement") from error
+        self.files.make_folder("agreement/backends")
         self.write_json("agreement/questions.json", questions)
         self.write_json(f"agreement/backends/{label}.json", as_json(asked))
 
     def read_answers(self) -> tuple[dict[str, object] | None, dict[str, AskedBackend]]:
         """The questions and, by backend, its answers. None and nothing where they were not put."""
-        answers = sorted(self.path.glob("agreement/backends/*.json"))
+        answers = self.files.names("agreement/backends/*.json")
         if not answers:
             return None, {}
-        by_label = {
-            path.stem: self._read_as(f"agreement/backends/{path.name}", AskedBackend) for path in answers
-        }
+        by_label = {PurePosixPath(name).stem: self._read_as(name, AskedBackend) for name in answers}
         return self.read_json("agreement/questions.json"), by_label
 
     def cell_path(self, cell: str) -> Path:
@@ -223,57 +215,62 @@ class RunFolder:
 
     def write_cell(self, records: Records, facts: CellFacts, telemetry: Telemetry | None = None) -> None:
         """Records first, cell.json last: a cell with a cell.json is complete."""
-        folder = self.cell_path(facts.cell)
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise atomic.storage_error(error, folder) from error
-        columns.write_records(records, folder)
+        folder = f"cells/{facts.cell}"
+        self.files.make_folder(folder)
+        columns.write_records(records, self.files, folder)
         if telemetry is not None and telemetry.series:
-            samples.write_telemetry(telemetry, folder)
-        written = {
-            f"cells/{facts.cell}/{path.name}": seal.sha256_of_file(path) for path in folder.glob("*.parquet")
-        }
+            samples.write_telemetry(telemetry, self.files, folder)
+        names = [f"{folder}/{name}" for name in self.files.children(folder) if name.endswith(".parquet")]
+        written = {name: self.files.sha256(name) for name in names}
         document = {"schema": RUN_FORMAT, **as_json(facts)}
-        self._put(f"cells/{facts.cell}/cell.json", atomic.json_bytes(document), written)
+        self._put(f"{folder}/cell.json", json_bytes(document), written)
 
     def set_aside(self, cell: str) -> str:
         """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
         place = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
-        try:
-            (self.path / "set-aside").mkdir(exist_ok=True)
-            seal.move(self.path, f"cells/{cell}", place)
-            self.cell_path(cell).rename(self.path / place)
-        except OSError as error:
-            raise atomic.storage_error(error, self.path / place) from error
-        seal.leave(self.path, f"cells/{cell}")
+        self.files.make_folder("set-aside")
+        seal.move(self.files, f"cells/{cell}", place)
+        self.files.move(f"cells/{cell}", place)
+        seal.leave(self.files, f"cells/{cell}")
         return place
 
     def times_set_aside(self, cell: str) -> int:
-        return sum(1 for _ in self.path.glob(f"set-aside/{cell}.*"))
+        return sum(name.startswith(f"{cell}.") for name in self.files.children("set-aside"))
 
     def cells(self) -> list[str]:
         """Names of the complete cells, in plan order."""
-        return sorted(path.parent.name for path in self.path.glob("cells/*/cell.json"))
+        return sorted(PurePosixPath(name).parts[1] for name in self.files.names("cells/*/cell.json"))
 
     def read_cell(self, cell: str) -> tuple[Records, CellFacts]:
         """SpecError where either is not as it was written."""
         facts = self._read_as(f"cells/{cell}/cell.json", CellFacts)
         for name in ("requests", "events"):
-            seal.check(self.path, f"cells/{cell}/{name}.parquet")
+            seal.check(self.files, f"cells/{cell}/{name}.parquet")
         try:
             closed_loop = facts.load.slots is not None
-            return columns.read_records(self.cell_path(cell), closed_loop=closed_loop), facts
+            return columns.read_records(self.files, f"cells/{cell}", closed_loop=closed_loop), facts
         except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
     def read_telemetry(self, cell: str) -> Telemetry:
         """Empty for a cell that was measured without; raises SpecError for a damaged file."""
-        seal.check(self.path, f"cells/{cell}/{samples.FILE}")
+        seal.check(self.files, f"cells/{cell}/{samples.FILE}")
         try:
-            return samples.read_telemetry(self.cell_path(cell))
+            return samples.read_telemetry(self.files, f"cells/{cell}")
         except (OSError, ValueError, KeyError) as error:
             raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    """Of a compressed file. Raises ValueError for one that is far larger than what it was made of may be."""
+    stored = os.fstat(descriptor).st_size
+    left = max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
+    with os.fdopen(os.dup(descriptor), "rb") as compressed, gzip.open(compressed) as file:
+        while line := file.readline(_LONGEST_LINE + 1):
+            left -= len(line)
+            if left < 0 or len(line) > _LONGEST_LINE:
+                raise ValueError(f"{stored:,} bytes that hold more than a workload of this size can")
+            yield line
 
 
 @contextmanager
@@ -315,14 +312,21 @@ def open_run(name: str, results: Path) -> RunFolder:
     direct = Path(name)
     entry = paths.entry(direct)
     if entry == "folder":
-        return RunFolder(direct)
+        return _checked(direct)
     matches = _beginning_with(direct, results)
     if len(matches) == 1:
-        return RunFolder(matches[0])
+        return _checked(matches[0])
     if matches:
         raise SpecError(f"matches several runs: {', '.join(path.name for path in matches)}", where=name)
     what = "no such run" if entry is None else "is a file, not the folder of a run"
     raise SpecError(what, where=name, hint=hint)
+
+
+def _checked(path: Path) -> RunFolder:
+    """Nothing in it leads out of it, so that a command begins only on a folder that is safe to work in."""
+    folder = RunFolder(path)
+    folder.files.check()
+    return folder
 
 
 def _beginning_with(name: Path, results: Path) -> list[Path]:

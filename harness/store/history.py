@@ -1,16 +1,16 @@
 """results/history/runs.jsonl: one line per backend and load of every run, only ever appended to."""
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import SpecError
 from harness.model import HistoryEntry, as_json, from_json
 from harness.model.schema import HISTORY_FORMAT
-from harness.store.atomic import storage_error
+from harness.store.confined import Confined, storage_error
 from harness.untrusted import BadDocumentError, read_document
 
+_MOST_BYTES = 256 << 20  # two million lines
 _HINT = "remove the line; the others stay"
 
 
@@ -21,7 +21,7 @@ def history_path(results: Path) -> Path:
 def read_history(path: Path) -> list[HistoryEntry]:
     """Raises SpecError for a line that is not one of this version. No file is an empty history."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = Confined(path.parent).read(path.name, _MOST_BYTES).decode().splitlines()
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
@@ -50,12 +50,12 @@ def append_history(path: Path, entries: Sequence[HistoryEntry]) -> int:
     known = {entry.run for entry in read_history(path)}
     new = [{"schema": HISTORY_FORMAT, **as_json(entry)} for entry in entries if entry.run not in known]
     text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
+    results = path.parent.parent
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
+        results.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise storage_error(error, path) from error
+        raise storage_error(error, results) from error
+    files = Confined(results)
+    files.make_folder(path.parent.name)
+    files.append(f"{path.parent.name}/{path.name}", text.encode())
     return len(new)

@@ -1,20 +1,23 @@
-"""Columns to a Parquet file through DuckDB; back through pandas too, which takes a second to load."""
+"""Columns to a Parquet file through DuckDB; back through pandas too, which takes a second to load.
+
+DuckDB is given descriptors, never names: a name could be a pattern, a key of a partition or a link to it.
+"""
 
 import errno
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.store.atomic import storage_error
+from harness.store.confined import Confined, storage_error
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +25,12 @@ if TYPE_CHECKING:
 
 _INTEGERS = {1: "tinyint", 2: "smallint", 4: "integer", 8: "bigint"}  # by bytes
 _GROUP = 1_000_000  # rows: a row group as it is written, about as many as are read at a time
-SCRATCH = ".scratch"  # suffix of the folder that a file is made in
 _VECTOR = 2048  # rows: what DuckDB counts a chunk in
+_READ_MEMORY = "1GB"  # of DuckDB itself; what is read comes on top
+# What a file may say that it holds, by its size on the disk. Stamps do not compress: a row takes 7 bytes.
+_FREE_ROWS, _ROWS_PER_BYTE = 20_000, 1
+_FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
+_BATCH_BYTES = 8 << 20  # of texts that are fetched at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,12 @@ def named(codes: NDArray[Any], names: Sequence[str]) -> Column:
     return Column(codes.astype(np.int32), lambda name: f"{literals(names)}[{name} + 1]::varchar")
 
 
-def connection(directories: Sequence[Path] = (), files: Sequence[Path] = ()) -> "DuckDBPyConnection":
-    """A database in memory that reaches nothing but `directories` and `files`: no network, no extensions."""
+def connection(files: Sequence[str] | None, memory: str | None = None) -> "DuckDBPyConnection":
+    """A database in memory without extensions, so without a network.
+
+    `files`: all that it opens, which must be there already. None, for one that runs no SQL but ours: any.
+    `memory`: the most that it may take, such as "1GB". None: what DuckDB takes by default.
+    """
     import duckdb
 
     settings: dict[str, str | bool | int | float | list[str]] = {
@@ -60,12 +71,19 @@ def connection(directories: Sequence[Path] = (), files: Sequence[Path] = ()) -> 
         "autoload_known_extensions": "false",
         "enable_external_file_cache": "false",
     }
+    if memory is not None:
+        settings["memory_limit"] = memory
     connected = duckdb.connect(config=settings)
-    connected.execute("set allowed_directories = $1", [[str(path) for path in directories]])
-    connected.execute("set allowed_paths = $1", [[str(path) for path in files]])
-    connected.execute("set enable_external_access = false")
+    if files is not None:
+        connected.execute("set allowed_paths = $1", [list(files)])
+        connected.execute("set enable_external_access = false")
     connected.execute("set lock_configuration = true")
     return connected
+
+
+def by_descriptor(descriptor: int) -> str:
+    """The name under which DuckDB opens a file that is open already."""
+    return f"/dev/fd/{descriptor}"
 
 
 @contextmanager
@@ -79,24 +97,23 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-@lru_cache(maxsize=1)
-def _of_cells(folder: Path) -> "DuckDBPyConnection":
-    """Kept for the next file: one takes 20 ms to open, and a run has three files for each cell."""
-    return connection([folder])
+@lru_cache(maxsize=2)
+def _kept(memory: str | None) -> "DuckDBPyConnection":
+    """For the next file too: a connection takes 20 ms to open, and a run has three files for each cell."""
+    return connection(None, memory)
 
 
 @contextmanager
-def _cursor(path: Path) -> Iterator["DuckDBPyConnection"]:
-    """For a file of one cell; it reaches the other cells of its run too."""
-    with interruptible(), _of_cells(path.parent.parent).cursor() as cursor:
+def _cursor(memory: str | None = None) -> Iterator["DuckDBPyConnection"]:
+    with interruptible(), _kept(memory).cursor() as cursor:
         try:
             yield cursor
         except BaseException:
-            _of_cells.cache_clear()  # some errors spoil the whole database
+            _kept.cache_clear()  # some errors spoil the whole database
             raise
 
 
-def write(path: Path, groups: Iterable[Mapping[str, Column]]) -> None:
+def write(files: Confined, name: str, groups: Iterable[Mapping[str, Column]]) -> None:
     """Whole or not at all: one row group for each of `groups`, which are made one after the other.
 
     Raises StorageError when there is no room, or the folder cannot be written.
@@ -104,42 +121,42 @@ def write(path: Path, groups: Iterable[Mapping[str, Column]]) -> None:
     import duckdb
 
     # DuckDB cannot add to a file: each group is a file of its own first, and a last pass joins them.
-    scratch = path.resolve().with_name(f".{path.name}{SCRATCH}")
     try:
-        shutil.rmtree(scratch, ignore_errors=True)  # of a bench that was killed
-        scratch.mkdir()
-        with _cursor(path.resolve()) as connected:
-            parts = [
-                _part(connected, scratch / f"{index}.parquet", columns)
-                for index, columns in enumerate(groups)
-            ]
-            whole = parts[0] if len(parts) == 1 else _joined(connected, parts, scratch / "whole.parquet")
-        with whole.open("rb") as file:
-            os.fsync(file.fileno())
-        whole.replace(path)
-    except (duckdb.Error, OSError, ValueError) as error:
-        raise storage_error(_system_error(error), path) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        with ExitStack() as stack:
+            connected = stack.enter_context(_cursor())
+            whole = stack.enter_context(files.replacing(name))
+            parts: list[IO[bytes]] = []
+            for columns in groups:
+                parts.append(stack.enter_context(files.unnamed(name)))
+                _part(connected, parts[-1], columns)
+            if len(parts) == 1:
+                shutil.copyfileobj(parts[0], whole)
+            else:
+                _join(connected, parts, whole)
+    except (duckdb.Error, ValueError) as error:
+        raise storage_error(_system_error(error), files.path(name)) from error
 
 
-def _part(connected: "DuckDBPyConnection", path: Path, columns: Mapping[str, Column]) -> Path:
+def _place(file: IO[bytes]) -> str:
+    return by_descriptor(file.fileno())
+
+
+def _part(connected: "DuckDBPyConnection", file: IO[bytes], columns: Mapping[str, Column]) -> None:
     connected.register("part", {name: column.values for name, column in columns.items()})
     wanted = ", ".join(f"{column.sql(name)} as {name}" for name, column in columns.items())
     options = _options(_for_pandas(columns))
-    connected.execute(f"copy (select {wanted} from part) to {literal(str(path))} ({options})")
+    connected.execute(f"copy (select {wanted} from part) to {literal(_place(file))} ({options})")
     connected.unregister("part")
-    return path
 
 
-def _joined(connected: "DuckDBPyConnection", parts: Sequence[Path], path: Path) -> Path:
+def _join(connected: "DuckDBPyConnection", parts: Sequence[IO[bytes]], whole: IO[bytes]) -> None:
     """In their order, with the note that each of them has."""
+    places = [_place(part) for part in parts]
     note = connected.execute(
-        "select decode(value) from parquet_kv_metadata($1) where key = 'pandas'::blob", [str(parts[0])]
+        "select decode(value) from parquet_kv_metadata($1) where key = 'pandas'::blob", [places[0]]
     ).fetchall()[0][0]
-    rows = f"select * from read_parquet({literals(parts)})"
-    connected.execute(f"copy ({rows}) to {literal(str(path))} ({_options(note)})")
-    return path
+    rows = f"select * from read_parquet({literals(places)})"
+    connected.execute(f"copy ({rows}) to {literal(_place(whole))} ({_options(note)})")
 
 
 def _options(note: str) -> str:
@@ -167,8 +184,8 @@ def _for_pandas(columns: Mapping[str, Column]) -> str:
 
 
 def _system_error(error: Exception) -> OSError | ValueError:
-    """DuckDB has the system's words and no errno."""
-    if isinstance(error, OSError | ValueError):
+    """DuckDB has the system's text and no errno."""
+    if isinstance(error, ValueError):
         return error
     known = [code for code in (errno.ENOSPC, errno.EDQUOT) if os.strerror(code) in str(error)]
     return OSError(known[0], os.strerror(known[0])) if known else OSError(first_line(error))
@@ -178,7 +195,7 @@ def _system_error(error: Exception) -> OSError | ValueError:
 class Source:
     """An open file."""
 
-    path: Path
+    place: str
     connected: "DuckDBPyConnection"
     names: Sequence[str]
     rows: int
@@ -186,40 +203,78 @@ class Source:
     def groups(self, columns: Mapping[str, str]) -> Iterator["pd.DataFrame"]:
         """SQL expressions by name, in the order of the file, a part of the rows at a time."""
         wanted = ", ".join(f"{expression} as {name}" for name, expression in columns.items())
-        result = self.connected.execute(f"select {wanted} from read_parquet($1)", [str(self.path)])
+        result = self.connected.execute(f"select {wanted} from read_parquet($1)", [self.place])
         while len(frame := result.fetch_df_chunk(_GROUP // _VECTOR)):
             yield frame
 
     def texts(self, name: str) -> list[str]:
-        return [
-            text for frame in self.groups({name: f"coalesce({name}::varchar, '')"}) for text in frame[name]
-        ]
+        """Equal texts are one object. Raises ValueError for more than a file of this size may hold."""
+        text = f"coalesce({name}::varchar, '')"
+        longest = self._fetched(f"max(strlen({text}))")[0][0] or 0
+        left = self._most_bytes()
+        result = self.connected.execute(f"select {text} from read_parquet($1)", [self.place])
+        texts: list[str] = []
+        distinct: dict[str, str] = {}
+        while rows := result.fetchmany(max(1, min(_VECTOR, _BATCH_BYTES // max(longest, 1)))):
+            for (value,) in rows:
+                if value not in distinct:
+                    distinct[value] = value
+                    left -= len(value)
+                texts.append(distinct[value])
+            if left < 0:
+                raise ValueError(f"{name}: more text than a file of this size may hold")
+        return texts
 
-    def distinct(self, name: str) -> list[str]:
-        """In the order of their first row."""
-        rows = self.connected.execute(
-            f"select {name}::varchar from read_parquet($1, file_row_number = true) "
-            "group by 1 order by min(file_row_number)",
-            [str(self.path)],
+    def distinct(self, name: str, most: int) -> list[str]:
+        """In the order of their first row. Raises ValueError for more than `most`."""
+        rows = self._fetched(
+            f"{name}::varchar",
+            "read_parquet($1, file_row_number = true)",
+            f"group by 1 order by min(file_row_number) limit {most + 1}",
         )
-        return [row[0] for row in rows.fetchall()]
+        if len(rows) > most:
+            raise ValueError(f"{name}: more than {most:,} different values")
+        return [row[0] for row in rows]
+
+    def check_size(self) -> None:
+        """Raises ValueError where the file says that it holds more than one of its size can."""
+        row_bytes = self._fetched("coalesce(sum(total_uncompressed_size), 0)", "parquet_metadata($1)")[0][0]
+        stored = self._stored()
+        most_rows = max(_FREE_ROWS, _ROWS_PER_BYTE * stored)
+        if self.rows > most_rows or row_bytes > self._most_bytes():
+            raise ValueError(
+                f"{stored:,} bytes that claim to hold {self.rows:,} rows and {row_bytes:,} bytes of values"
+            )
+
+    def _stored(self) -> int:
+        return Path(self.place).stat().st_size
+
+    def _most_bytes(self) -> int:
+        return max(_FREE_BYTES, _BYTES_PER_BYTE * self._stored())
+
+    def _fetched(self, wanted: str, table: str = "read_parquet($1)", rest: str = "") -> list[Any]:
+        return self.connected.execute(f"select {wanted} from {table} {rest}", [self.place]).fetchall()
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Source]:
+def reading(files: Confined, name: str) -> Iterator[Source]:
     """Raises FileNotFoundError; ValueError, also from inside the block, for a file that is damaged."""
     import duckdb
 
-    path = path.resolve()
-    with path.open("rb"):
-        pass  # OSError in the system's words
     try:
-        with _cursor(path) as connected:
-            about = connected.execute("describe from read_parquet($1)", [str(path)]).fetchall()
-            rows = connected.execute("select count(*) from read_parquet($1)", [str(path)]).fetchall()
-            yield Source(path, connected, [column[0] for column in about], rows[0][0])
+        with files.opened(name) as descriptor, _cursor(_READ_MEMORY) as connected:
+            source = opened(connected, by_descriptor(descriptor))
+            source.check_size()
+            yield source
     except (duckdb.Error, MemoryError) as error:
-        raise ValueError(f"{path.name}: {first_line(error)}") from error
+        raise ValueError(f"{name.rpartition('/')[2]}: {first_line(error)}") from error
+
+
+def opened(connected: "DuckDBPyConnection", place: str) -> Source:
+    """Raises duckdb.Error for a file that is damaged."""
+    about = connected.execute("describe from read_parquet($1)", [place]).fetchall()
+    rows = connected.execute("select count(*) from read_parquet($1)", [place]).fetchall()
+    return Source(place, connected, [column[0] for column in about], rows[0][0])
 
 
 def first_line(error: Exception) -> str:

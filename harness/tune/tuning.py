@@ -25,7 +25,8 @@ from harness.spec.backend_refs import candidates
 from harness.spec.scenario import Load
 from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path
 from harness.store import RunFolder
-from harness.store.atomic import storage_error, write_bytes
+from harness.store.atomic import write_bytes
+from harness.store.confined import storage_error
 from harness.tune.search import LEAST_GAIN, Search
 from harness.tune.trial import Trial, Trials
 
@@ -221,7 +222,7 @@ class _Session:
             workload_sha256=run.manifest.document.workload_sha256 or "",
             runs=(*tuned.provenance.runs, str(run.folder.path)),
         )
-        _store(target, replace(tuned, provenance=origin))
+        write_bytes(target, as_toml(replace(tuned, provenance=origin)).encode())
         return replace(result, stored=target)
 
     def _compare(self, candidate: Path) -> Run:
@@ -269,11 +270,3 @@ class _Session:
             verdict="not compared yet",
             runs=tuple(trial.run for trial in done),
         )
-
-
-def _store(target: Path, tuned: Tuned) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, target) from error
-    write_bytes(target, as_toml(tuned).encode())

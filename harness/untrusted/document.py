@@ -1,7 +1,6 @@
 """Foreign JSON and TOML: bounded in depth, every number finite and of 64 bits, every text inert."""
 
 import json
-import math
 import tomllib
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +8,8 @@ from typing import Any
 from harness.untrusted.text import inert
 
 DEEPEST = 64  # levels; no answer of an engine has ten
-_MOST = 2**63  # and beyond it an integer counts nothing
+_MOST = 2**63  # beyond it a number counts and measures nothing; sums and ratios of what is below are finite
+_MOST_VALUES = 2_000_000  # of a document; each becomes some hundred bytes of memory
 
 
 class BadDocumentError(ValueError):
@@ -19,7 +19,12 @@ class BadDocumentError(ValueError):
 def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
     """`hidden` takes credentials out of every text. A number that no machine word holds is None."""
     try:
-        document = json.loads(data if isinstance(data, str) else data.decode("utf-8-sig"))
+        text = data if isinstance(data, str) else data.decode("utf-8-sig")
+        if sum(map(text.count, ",[{")) > _MOST_VALUES:
+            raise BadDocumentError(f"JSON of more than {_MOST_VALUES:,} values")
+        document = json.loads(text)
+    except BadDocumentError:
+        raise
     except RecursionError:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels") from None
     except ValueError as error:
@@ -60,7 +65,7 @@ def _check(value: Any, place: str, levels: int) -> None:
 
 
 def _fits(value: float) -> bool:
-    return math.isfinite(value) if isinstance(value, float) else abs(value) < _MOST
+    return abs(value) < _MOST  # of NaN neither this nor its opposite holds
 
 
 def _clean(value: Any, hidden: Callable[[str], str], levels: int) -> Any:

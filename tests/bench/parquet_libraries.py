@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.records.layout import EVENT_DTYPE, EventKind, Records, empty_requests
 from harness.store import columns
+from harness.store.confined import Confined
 
 GROUP, UNKNOWN = 1_000_000, -1
 NAMES = [kind.name.lower() for kind in EventKind]
@@ -35,11 +36,12 @@ def mapped(path, count):
 
 
 def write_harness(folder, events):
-    columns.write_records(Records(empty_requests(0), events, [], [], []), folder)
+    records = Records(empty_requests(0), events, [], [], [])
+    columns.write_records(records, Confined(folder.parent), folder.name)
 
 
 def read_harness(folder, count):
-    return columns.read_records(folder, closed_loop=True).events
+    return columns.read_records(Confined(folder.parent), folder.name, closed_loop=True).events
 
 
 def write_pyarrow(folder, events):

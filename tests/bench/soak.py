@@ -25,6 +25,7 @@ import numpy as np
 from harness.metrics import in_flight
 from harness.records.layout import Outcome
 from harness.store import columns
+from harness.store.confined import Confined
 from tests.integration.attacked import MARKS, Attacked
 from tests.integration.scripted import define
 
@@ -88,7 +89,7 @@ class Soak(Attacked):
 
     def _look_back(self) -> None:
         (cell,) = self._set_aside() or [self.run().cell_path(name) for name in self.run().cells()]
-        rows = columns.read_records(cell, closed_loop=False).requests
+        rows = columns.read_records(Confined(cell.parent), cell.name, closed_loop=False).requests
         answered = rows[rows["outcome"] == Outcome.OK]
         self.requests, self.tokens = len(rows), int(answered["output_tokens"].sum())
         self.most_in_flight = int(in_flight.steps(rows).counts.max())

@@ -656,7 +656,7 @@ SUBJECTS = (
         ),
         _of_run("workloads/x.jsonl.gz", _read_asked),
     ),
-    Subject("checksums", _sums, _of_run(seal.FILE, lambda run: seal.faults(run.path))),
+    Subject("checksums", _sums, _of_run(seal.FILE, lambda run: seal.faults(run.files))),
     Subject("history lines", lambda _: lines(changed(_HISTORY, VALUES)), _from_file("h.jsonl", read_history)),
     Subject(
         "doctor's result",

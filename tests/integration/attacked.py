@@ -105,7 +105,7 @@ class Attacked:
         return RunFolder(path)
 
     def faults(self) -> list[seal.Fault]:
-        found = seal.faults(self.run().path)
+        found = seal.faults(self.run().files)
         return [] if found is None else found[1]
 
     def state(self) -> str:

@@ -1,7 +1,6 @@
 """Pictures for papers, each as PNG and SVG. Only this package imports matplotlib: it costs half a second."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 
 from harness.model import Summary
 from harness.records.layout import Records
@@ -9,10 +8,10 @@ from harness.records.series import Telemetry
 from harness.report.charts import Chart
 from harness.report.plots import timeline
 from harness.report.plots.draw import draw as draw_chart
-from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Picture
+from harness.report.plots.style import GRID, INK, MUTED, PALETTE, PAPER, Caption, Drawing, Picture
 from harness.report.samples import Samples
 
-__all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Picture", "draw"]
+__all__ = ["GRID", "INK", "MUTED", "PALETTE", "PAPER", "Caption", "Drawing", "Picture", "draw"]
 
 
 def draw(
@@ -21,14 +20,13 @@ def draw(
     samples: Mapping[str, Samples],
     recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
-    folder: Path,
-) -> list[Picture]:
+) -> Iterator[Drawing]:
     """Of the charts, those meant for papers; and a timeline per backend.
 
     `samples` by cell name; `recorded` gives what is stored of one of those cells.
     """
-    pictures = [draw_chart(chart, caption, folder) for chart in charts if chart.paper]
-    return pictures + list(_timelines(summary, samples, recorded, caption, folder))
+    yield from (draw_chart(chart, caption) for chart in charts if chart.paper)
+    yield from _timelines(summary, samples, recorded, caption)
 
 
 def _timelines(
@@ -36,11 +34,10 @@ def _timelines(
     samples: Mapping[str, Samples],
     recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
-    folder: Path,
-) -> Iterator[Picture]:
+) -> Iterator[Drawing]:
     measured = [cell for cell in summary.cells if cell.cell in samples]
     for cell in timeline.chosen(measured):
         records, telemetry = recorded(cell.cell)
-        picture = timeline.draw(cell, records, caption, folder, telemetry)
-        if picture is not None:
-            yield picture
+        drawing = timeline.draw(cell, records, caption, telemetry)
+        if drawing is not None:
+            yield drawing

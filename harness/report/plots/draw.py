@@ -1,7 +1,6 @@
 """A chart for papers: drawn by matplotlib, saved as PNG and SVG."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as Side
@@ -10,14 +9,14 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from harness.report.charts import Axis, Chart, Line
-from harness.report.plots.style import INK, MUTED, Caption, Look, Picture, canvas, legend, save
+from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
 from harness.report.text import number, plain
 
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 MARK_EVERY = 22  # points of a curve that is made of many
 
 
-def draw(chart: Chart, caption: Caption, folder: Path) -> Picture:
+def draw(chart: Chart, caption: Caption) -> Drawing:
     rows = len(chart.y.ticks)
     with canvas(1.5 + 0.34 * rows) if chart.sideways else canvas() as figure:
         axes = figure.add_subplot()
@@ -29,7 +28,7 @@ def draw(chart: Chart, caption: Caption, folder: Path) -> Picture:
         if not chart.sideways:
             legend(figure, axes.get_legend_handles_labels()[0])
         picture = Picture(chart.name, chart.title, chart.description)
-        return save(figure, picture, caption, folder)
+        return finish(figure, picture, caption)
 
 
 def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[Line]) -> None:

@@ -1,10 +1,10 @@
-"""How every picture looks: one palette, one caption, one way to disk. Drawn without a display."""
+"""How every picture looks: one palette, one caption, one way to PNG and SVG. Drawn without a display."""
 
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from io import BytesIO
 from typing import Any
 
 import matplotlib as mpl
@@ -97,6 +97,15 @@ class Picture:
     backend: str = ""  # label, of a picture of that one alone
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture as the bytes of its two files."""
+
+    picture: Picture
+    png: bytes
+    svg: bytes
+
+
 @contextmanager
 def canvas(height: float = HEIGHT) -> Iterator[Figure]:
     """A figure in the common style, whatever the reader's own matplotlib settings are."""
@@ -108,7 +117,7 @@ def canvas(height: float = HEIGHT) -> Iterator[Figure]:
         yield Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-def save(figure: Figure, picture: Picture, caption: Caption, folder: Path) -> Picture:
+def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
     """The title's second, empty line keeps room for the caption, which the layout does not know."""
     size = min(TITLE_SIZE, TITLE_SIZE * TITLE_FITS / len(picture.title))
     figure.suptitle(f"{picture.title}\n", x=0.01, ha="left", fontsize=size, fontweight="bold")
@@ -117,11 +126,11 @@ def save(figure: Figure, picture: Picture, caption: Caption, folder: Path) -> Pi
     if caption.simulated:
         figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13,
                     rotation=20, ha="center", va="center")  # fmt: skip
-    folder.mkdir(exist_ok=True)
-    figure.savefig(folder / f"{picture.name}.png", metadata={"Software": None})
+    png, svg = BytesIO(), BytesIO()
+    figure.savefig(png, format="png", metadata={"Software": None})
     figure.set_layout_engine("none")  # the layout stays as it was found; finding it again takes as long
-    figure.savefig(folder / f"{picture.name}.svg", metadata={"Date": None, "Creator": None})
-    return picture
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return Drawing(picture, png.getvalue(), svg.getvalue())
 
 
 def legend(figure: Figure, handles: Sequence[Artist]) -> None:

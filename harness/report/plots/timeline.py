@@ -1,7 +1,6 @@
 """One cell as it went, over one axis: requests, tokens, the engine's queue and cache, CPUs, GPUs, power."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Telemetry
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
-from harness.report.plots.style import GRID, MUTED, Caption, Picture, canvas, legend, save
+from harness.report.plots.style import GRID, MUTED, Caption, Drawing, Picture, canvas, finish, legend
 from harness.report.text import counted, plain
 from harness.report.view import point_words
 
@@ -26,8 +25,8 @@ NO_TELEMETRY = Telemetry()
 
 
 def draw(
-    cell: CellResult, records: Records, caption: Caption, folder: Path, telemetry: Telemetry = NO_TELEMETRY
-) -> Picture | None:
+    cell: CellResult, records: Records, caption: Caption, telemetry: Telemetry = NO_TELEMETRY
+) -> Drawing | None:
     """None where nothing was sent. Without samples there are the requests and their tokens alone."""
     requests = records.requests
     sent = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
@@ -53,7 +52,7 @@ def draw(
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{cut}"
         picture = Picture(f"timeline-{cell.cell}", title, _description(bars, end_s, below), cell.label)
-        return save(figure, picture, caption, folder)
+        return finish(figure, picture, caption)
 
 
 def _rows(figure: Figure, more: int) -> list[Axes]:

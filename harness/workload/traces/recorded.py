@@ -1,6 +1,5 @@
 """A run of our own as a trace: the requests of one cell, when they were to leave, and what they shared."""
 
-import hashlib
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -23,17 +22,21 @@ def read_recorded(path: Path) -> Trace:
     """A run folder, of which the first cell is read, or the folder of a cell. Raises SpecError for others."""
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
-    data = (run.cell_path(cell) / "requests.parquet").read_bytes()
     requested = run.read_requested(facts.workload)
     rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
-    source = Source(str(run.cell_path(cell)), "run", hashlib.sha256(data).hexdigest())
+    sha256 = run.files.sha256(f"cells/{cell}/requests.parquet")
+    source = Source(str(run.cell_path(cell)), "run", sha256)
     return assemble(source, rows)
 
 
 def _cell(path: Path) -> tuple[RunFolder, str]:
-    if (path / "cell.json").is_file():
-        return RunFolder(path.resolve().parent.parent), path.resolve().name
+    place = path.resolve()
+    of_cell = RunFolder(place.parent.parent)
+    if place.parent.name == "cells" and of_cell.has(f"cells/{place.name}/cell.json"):
+        of_cell.files.check()
+        return of_cell, place.name
     run = RunFolder(path)
+    run.files.check()
     cells = run.cells()
     if not cells:
         raise SpecError("is not the folder of a run, or of a cell of one", where=str(path))

@@ -1,11 +1,11 @@
 """Whole commands thousands of times in one process: without what the case does not change."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from harness.report import plots
 from harness.store import columns, samples
+from harness.store.confined import Confined
 
 
 def cheaper() -> None:
@@ -18,11 +18,12 @@ def cheaper() -> None:
 def _once(read: Callable[..., Any], *names: str) -> Callable[..., Any]:
     kept: dict[object, Any] = {}
 
-    def reading(folder: Path, **options: Any) -> Any:
-        files = [path.stat() for path in map(folder.joinpath, names) if path.exists()]
-        key = (folder, *options.items(), *((file.st_mtime_ns, file.st_size) for file in files))
+    def reading(files: Confined, folder: str, **options: Any) -> Any:
+        places = [files.path(f"{folder}/{name}") for name in names]
+        stats = [path.stat() for path in places if path.exists()]
+        key = (files, folder, *options.items(), *((file.st_mtime_ns, file.st_size) for file in stats))
         if key not in kept:
-            kept[key] = read(folder, **options)
+            kept[key] = read(files, folder, **options)
         return kept[key]
 
     return reading

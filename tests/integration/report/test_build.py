@@ -1,6 +1,7 @@
 """From a folder alone, whatever state it is in."""
 
 import errno
+import os
 import shutil
 
 import pytest
@@ -92,6 +93,6 @@ def test_a_full_disk_is_no_traceback(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     folder = make_run(tmp_path, SMALL)
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="no space left"):
         build(folder)

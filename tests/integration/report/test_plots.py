@@ -34,12 +34,22 @@ def drawn(folder, caption=REAL, changes=lambda found: found, wanted=""):
     samples = {name: take(recorded(name)[0]) for name in folder.cells()}
     chosen = [chart for chart in charts(found, samples) if chart.name.startswith(wanted)]
     timelines = {} if wanted else samples
-    pictures = plots.draw(found, chosen, timelines, recorded, caption, folder.path / "plots")
-    return {picture.name: picture for picture in pictures}
+    place = folder.path / "plots"
+    place.mkdir(exist_ok=True)
+    pictures = {}
+    for drawing in plots.draw(found, chosen, timelines, recorded, caption):
+        pictures[drawing.picture.name] = drawing.picture
+        (place / f"{drawing.picture.name}.png").write_bytes(drawing.png)
+        (place / f"{drawing.picture.name}.svg").write_bytes(drawing.svg)
+    return pictures
 
 
 def texts(path):
-    return [element.text for element in ElementTree.parse(path).iter() if element.tag.endswith("}text")]
+    return texts_of(path.read_bytes())
+
+
+def texts_of(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")]
 
 
 @pytest.fixture(scope="module")
@@ -181,10 +191,10 @@ def test_a_timeline_names_what_there_was(tmp_path):
         {"intended": 10, "sent": 10, "texts": [], "outcome": Outcome.TIMEOUT},
     )
     rows.requests["end_ns"][1] = 50_000_000
-    picture = timeline.draw(cell(), rows, REAL, tmp_path)
-    assert picture is not None
-    assert picture.description.startswith("2 requests, 1 of them not answered, over 0.1 seconds")
-    found = texts(tmp_path / f"{picture.name}.svg")
+    drawing = timeline.draw(cell(), rows, REAL)
+    assert drawing is not None
+    assert drawing.picture.description.startswith("2 requests, 1 of them not answered, over 0.1 seconds")
+    found = texts_of(drawing.svg)
     assert {
         "held back by the client",
         "waiting for the first token",
@@ -201,7 +211,7 @@ def test_a_timeline_shades_the_warm_up_and_the_drain(two):
 
 def test_a_timeline_of_nothing_sent_is_none(tmp_path):
     rows = records({"intended": 0, "sent": None, "texts": [], "outcome": Outcome.DROPPED})
-    assert timeline.draw(cell(), rows, REAL, tmp_path) is None
+    assert timeline.draw(cell(), rows, REAL) is None
 
 
 def test_the_table_does_not_wait_for_matplotlib():
@@ -233,8 +243,8 @@ def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
         }
     )
     host = {"cpus": 2}
-    few = timeline.draw(cell(gpu={"engine_gpus": [0, 1]}, host=host), rows, REAL, tmp_path / "few", telemetry)
-    found = set(texts(tmp_path / "few" / f"{few.name}.svg"))
+    few = timeline.draw(cell(gpu={"engine_gpus": [0, 1]}, host=host), rows, REAL, telemetry)
+    found = set(texts_of(few.svg))
     assert {
         "running",
         "waiting",
@@ -244,13 +254,11 @@ def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
         "engine",
         "other work",
     } <= found
-    assert "KV cache in use up to 25.0 %" in few.description
-    assert "engine up to 1.00 cores" in few.description
-    assert "GPU 1 up to 300 W" in few.description
-    many = timeline.draw(
-        cell(gpu={"engine_gpus": list(range(8))}, host=host), rows, REAL, tmp_path / "many", telemetry
-    )
-    found = set(texts(tmp_path / "many" / f"{many.name}.svg"))
+    assert "KV cache in use up to 25.0 %" in few.picture.description
+    assert "engine up to 1.00 cores" in few.picture.description
+    assert "GPU 1 up to 300 W" in few.picture.description
+    many = timeline.draw(cell(gpu={"engine_gpus": list(range(8))}, host=host), rows, REAL, telemetry)
+    found = set(texts_of(many.svg))
     assert {"8 GPUs busy, mean", "8 GPUs, sum"} <= found
-    assert "8 GPUs busy, mean up to 90.0 %" in many.description
-    assert "8 GPUs, sum up to 2400 W" in many.description
+    assert "8 GPUs busy, mean up to 90.0 %" in many.picture.description
+    assert "8 GPUs, sum up to 2400 W" in many.picture.description

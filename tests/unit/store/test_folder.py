@@ -18,7 +18,8 @@ from harness.model import as_json
 from harness.model.schema import RUN_FORMAT
 from harness.records.layout import UNKNOWN, Outcome
 from harness.records.series import Samples, Telemetry
-from harness.store import RunFolder, atomic, columns, open_run, parquet, samples, seal
+from harness.store import RunFolder, columns, open_run, parquet, samples, seal
+from harness.store.confined import Confined
 from harness.summary import summarise_folder
 from tests.factories.recorded import facts, records
 
@@ -113,9 +114,9 @@ def digests(values):
 
 def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
     """Of a published run, written with snappy by 0.1; the sums are of what fastparquet itself read."""
-    place = Path(__file__).parent / "parquet_data"
-    back = columns.read_records(place, closed_loop=True)
-    series = samples.read_telemetry(place).series
+    files = Confined(Path(__file__).parent)
+    back = columns.read_records(files, "parquet_data", closed_loop=True)
+    series = samples.read_telemetry(files, "parquet_data").series
     texts = [list(back.texts), list(back.finish_reasons), list(back.errors), list(back.tool_calls)]
     read = {
         "requests": digests(drop_fields(back.requests, "replica").tobytes()),
@@ -153,7 +154,7 @@ def test_a_damaged_file_is_one_error(folder, name, damage):
 
 def test_a_cell_in_flight_is_not_a_cell(folder):
     (folder.cell_path("000-x")).mkdir()
-    columns.write_records(records(*ROWS), folder.cell_path("000-x"))
+    columns.write_records(records(*ROWS), folder.files, "cells/000-x")
     assert folder.cells() == []
 
 
@@ -176,7 +177,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SetupError, match="no space left") as caught:
         folder.write_json("x.json", {"a": 2})
     assert "--out" in caught.value.hint
@@ -190,13 +191,7 @@ def test_a_full_disk_is_said_and_leaves_the_old_file(folder, monkeypatch):
 def test_a_disk_that_is_full_for_duckdb_is_said(folder, monkeypatch):
     """/dev/full takes nothing, in the system's own words."""
 
-    def full(connected, path, columns):
-        path.symlink_to("/dev/full")
-        return part(connected, path, columns)
-
-    part = parquet._part
-    monkeypatch.setattr(parquet, "_part", full)
-    monkeypatch.setattr(parquet, "connection", lambda _directories: duckdb.connect())
+    monkeypatch.setattr(parquet, "by_descriptor", lambda _descriptor: "/dev/full")
     with pytest.raises(SetupError, match="no space left"):
         folder.write_cell(records(*ROWS), facts(cell="000-x"))
     assert not list(folder.path.rglob(".*"))

@@ -7,6 +7,7 @@ import pytest
 from duckdb import DuckDBPyConnection
 
 from harness.store import parquet
+from harness.store.confined import Confined
 from harness.store.database import database
 
 
@@ -25,9 +26,9 @@ def interrupted(connected: DuckDBPyConnection) -> None:
 
 
 def test_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "some.parquet"
-    parquet.write(path, [{"one": parquet.Column(np.arange(3))}])
-    with pytest.raises(KeyboardInterrupt), parquet.reading(path) as source:
+    files = Confined(tmp_path)
+    parquet.write(files, "some.parquet", [{"one": parquet.Column(np.arange(3))}])
+    with pytest.raises(KeyboardInterrupt), parquet.reading(files, "some.parquet") as source:
         interrupted(source.connected)
 
 

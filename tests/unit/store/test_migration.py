@@ -1,6 +1,7 @@
 """Documents of format 1 say what they said, under today's names."""
 
 import json
+import shutil
 import typing
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def test_a_run_that_was_written_in_format_1_reads_as_the_one_of_today(made, tmp_
         assert upgraded({**written, "schema": 1}, kind) == made.read_json(name)
     assert old.read_summary() == made.read_summary()
     for name in ("requests", "events"):
-        (old.cell_path(cell) / f"{name}.parquet").symlink_to(made.cell_path(cell) / f"{name}.parquet")
+        shutil.copy(made.cell_path(cell) / f"{name}.parquet", old.cell_path(cell))
     assert old.read_cell(cell)[1] == made.read_cell(cell)[1]
     old.write_summary(old.read_summary())
     assert old.read_json("summary.json") == made.read_json("summary.json")

@@ -1,6 +1,7 @@
 """A damaged file of a run is named and left out: no byte of it changes a figure in silence."""
 
 import json
+import os
 import random
 import shutil
 import threading
@@ -14,7 +15,7 @@ from harness.cli.main import main
 from harness.errors import DamagedError, ExitCode
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.records.series import Samples, Telemetry
-from harness.store import RunFolder, atomic, seal
+from harness.store import RunFolder, seal
 from harness.store.history import history_path
 from harness.summary import summarise_folder
 from tests.factories.recorded import facts, records
@@ -28,10 +29,10 @@ CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
 def whole_run(tmp_path_factory):
     """With checksums."""
     folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6))
-    seal.begin(folder.path)
+    seal.begin(folder.files)
     files = [path for path in folder.path.rglob("*") if path.is_file() and path.name != seal.FILE]
-    found = {path.relative_to(folder.path).as_posix(): seal.sha256_of_file(path) for path in files}
-    seal.enter(folder.path, found)
+    names = [path.relative_to(folder.path).as_posix() for path in files]
+    seal.enter(folder.files, {name: folder.files.sha256(name) for name in names})
     return folder
 
 
@@ -51,7 +52,7 @@ def folder(tmp_path):
 
 
 def problems(folder):
-    return {fault.path: fault.what for fault in seal.faults(folder.path)[1]}
+    return {fault.path: fault.what for fault in seal.faults(folder.files)[1]}
 
 
 def flip(path, rng):
@@ -71,7 +72,7 @@ def summarised(folder):
 
 def test_every_file_is_entered_as_it_is_written(folder):
     names = {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*") if path.is_file()}
-    count, faults = seal.faults(folder.path)
+    count, faults = seal.faults(folder.files)
     assert (count, faults) == (len(names - {seal.FILE}), [])
     cell = {
         f"cells/000-x/{name}"
@@ -171,15 +172,15 @@ def test_whenever_a_write_is_cut_off_nothing_counts_as_damaged(folder, monkeypat
     """As by kill -9 before the rename of the n-th file that is written."""
     renames = 0
 
-    def cut_off(path, target):
+    def cut_off(*names, **folders):
         nonlocal renames
         renames += 1
         if renames == step:
             raise KeyboardInterrupt
-        return replace(path, target)
+        return replace(*names, **folders)
 
-    replace = atomic.Path.replace
-    monkeypatch.setattr(atomic.Path, "replace", cut_off)
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", cut_off)
     for value in range(2, 9):
         with suppress(KeyboardInterrupt):
             folder.write_json("manifest.json", {"a": value})
@@ -225,7 +226,7 @@ def test_a_report_beside_the_run_loses_no_checksum(folder):
     for thread in threads:
         thread.join()
     assert problems(folder) == {}
-    assert seal.faults(folder.path)[0] == 5 + 4
+    assert seal.faults(folder.files)[0] == 5 + 4
 
 
 def test_a_folder_of_before_is_read_unchecked(folder, capsys):
@@ -237,10 +238,17 @@ def test_a_folder_of_before_is_read_unchecked(folder, capsys):
     assert "checksums.json" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["", "cells", "manifest.json/x", "x" * 5000])
+@pytest.mark.parametrize("name", ["cells", "manifest.json/x", "x" * 5000])
 def test_a_name_that_is_no_file_is_missing(folder, name):
     sums = {name: ["0" * 64]}
-    seal._write(folder.path, sums)
-    assert [(fault.path, fault.what) for fault in seal.faults(folder.path)[1] if fault.path == name] == [
+    seal._write(folder.files, sums)
+    assert [(fault.path, fault.what) for fault in seal.faults(folder.files)[1] if fault.path == name] == [
         (name, "is missing")
     ]
+
+
+@pytest.mark.parametrize("name", ["", "/etc/hosts", "../other/summary.json", "cells/../../x", "a\0b"])
+def test_checksums_that_name_what_lies_elsewhere_are_damaged(folder, name):
+    seal._write(folder.files, {name: ["0" * 64]})
+    with pytest.raises(DamagedError, match=r"checksums\.json: is damaged itself"):
+        seal.faults(folder.files)
