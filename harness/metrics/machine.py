@@ -29,7 +29,7 @@ def host(telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Win
         return None
     own = [cores(telemetry, name, window) for name in ("server", "client", "sampler")]
     return Host(
-        cpus=sources["system"].about["cpus"],
+        cpus=sources["system"].about.get("cpus") if "system" in sources else None,
         busy_cores=busy,
         server_cores=own[0],
         client_cores=own[1],

@@ -70,20 +70,21 @@ def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
 def ideals(requests: NDArray[np.void], requested: RequestTable) -> dict[str, float] | None:
     """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
 
-    Requests are taken in the order of their workload. None where an answer came without its prompt tokens.
+    Requests are taken in the order of their workload. None where an answer came without its prompt tokens, or
+    where the server counted none at all.
     """
     prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
     prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
     output_tokens[requests["seq"]] = requests["output_tokens"]
     rows = requests[answered(requests)]
-    if not len(rows) or (rows["prompt_tokens"] == UNKNOWN).any():
+    if (rows["prompt_tokens"] == UNKNOWN).any() or not rows["prompt_tokens"].any():
         return None
     rates = {}
     for block in BLOCKS:
         shared, total = reusable(
             requested, block=block, prompt_tokens=prompt_tokens, output_tokens=output_tokens
         )
-        rates[str(block)] = float(shared[rows["seq"]].sum() / total[rows["seq"]].sum())
+        rates[str(block)] = share(shared, total, rows["seq"])
     return rates
 
 

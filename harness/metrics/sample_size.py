@@ -85,9 +85,9 @@ class Waves:
 
 
 def waves(requests: NDArray[np.void], load: Load) -> Waves | None:
-    """None for an open loop, a single slot, whose rate has no bias, and where nothing was answered."""
+    """None for an open loop, a single slot, whose rate has no bias, and where no answer took any time."""
     slots = load.slots
     times_ns = times_in_system_ns(requests[answered(requests)])
-    if slots is None or slots < 2 or not len(times_ns):
+    if slots is None or slots < 2 or not times_ns.any():
         return None
     return Waves(len(times_ns) / slots, float(times_ns.std() / times_ns.mean()), slots)

@@ -107,13 +107,13 @@ def _trends(night: Night) -> Iterator[str]:
 
 def _table(step: Step) -> Iterator[str]:
     """The run's own table, folded."""
-    path = step.folder / "table.md" if step.folder is not None else None
-    if path is None or not path.is_file():
+    files = RunFolder(step.folder).files if step.folder is not None else None
+    if files is None or not files.has("table.md"):
         return
     yield ""
     yield f"<details><summary>{markdown_escaped(plain(step.entry.title))}</summary>"
     yield ""
-    yield path.read_text(encoding="utf-8").rstrip()
+    yield files.read("table.md").decode().rstrip()
     yield ""
     yield "</details>"
 

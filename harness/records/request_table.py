@@ -91,11 +91,12 @@ class RequestTable:
         """Of `as_json`. Raises KeyError, TypeError, ValueError, OverflowError or StopIteration otherwise."""
         rest = iter(lines)
         expectations = [Expected(**expected) for expected in dict(next(rest))["expectations"]]
+        known: dict[object, Any] = {}  # kinds and prefixes are few, and each row would have its own copy
         rows = (
             (
                 [int(line.get(name, -1)) for name in NUMBERS],
-                str(line.get("kind", "")),
-                tuple(Part(*part) for part in line.get("shared", ())),
+                known.setdefault(kind := str(line.get("kind", "")), kind),
+                known.setdefault(path := tuple(Part(*part) for part in line.get("shared", ())), path),
             )
             for line in map(dict, rest)
         )

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from harness.errors import SpecError
+from harness.errors import SpecError, StorageError
 from harness.host import paths
 from harness.model import (
     AskedBackend,
@@ -28,6 +28,7 @@ from harness.model import (
     Manifest,
     Plan,
     Probed,
+    Record,
     Summary,
     WorkloadCards,
     as_json,
@@ -46,6 +47,7 @@ T = TypeVar("T")
 
 # What a compressed workload may become by its size on the disk: its lines are alike.
 _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
+_FREE_LINES, _LINES_PER_BYTE = 1_000_000, 0.5
 _LONGEST_LINE = 8 << 20
 
 
@@ -94,6 +96,19 @@ class RunFolder:
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
         self._put(name, json_bytes({"schema": RUN_FORMAT, **value}))
 
+    def _write_as(self, name: str, value: Record, written: Mapping[str, str] | None = None) -> None:
+        """Only what this version reads again. Raises StorageError otherwise; what was there before stays."""
+        data = json_bytes({"schema": RUN_FORMAT, **as_json(value)})
+        try:
+            from_json(read_document(data), type(value))
+        except ValueError as error:
+            raise StorageError(
+                f"would not be read again: {error}",
+                where=str(self.path / name),
+                hint="this is a defect of bench: please report it; the records of the run are kept",
+            ) from None
+        self._put(name, data, written)
+
     def _put(self, name: str, data: bytes, beside: Mapping[str, str] | None = None) -> None:
         """`beside`: the sha256 of files that were written for this one."""
         seal.enter(self.files, {**(beside or {}), name: seal.sha256_of(data)})
@@ -125,28 +140,28 @@ class RunFolder:
         return value
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self.write_json("manifest.json", as_json(manifest))
+        self._write_as("manifest.json", manifest)
 
     def read_manifest(self) -> Manifest:
         return self._read_as("manifest.json", Manifest)
 
     def write_plan(self, plan: Plan) -> None:
-        self.write_json("plan.json", as_json(plan))
+        self._write_as("plan.json", plan)
 
     def write_cards(self, cards: WorkloadCards) -> None:
-        self.write_json("workload.json", as_json(cards))
+        self._write_as("workload.json", cards)
 
     def read_cards(self) -> WorkloadCards:
         return self._read_as("workload.json", WorkloadCards)
 
     def write_probe(self, label: str, probed: Probed) -> None:
-        self.write_json(f"probe-{label}.json", as_json(probed))
+        self._write_as(f"probe-{label}.json", probed)
 
     def read_probe(self, label: str) -> Probed:
         return self._read_as(f"probe-{label}.json", Probed)
 
     def write_summary(self, summary: Summary) -> None:
-        self.write_json("summary.json", as_json(summary))
+        self._write_as("summary.json", summary)
 
     def read_summary(self) -> Summary:
         hint = "`bench report` derives it again from the records"
@@ -197,7 +212,7 @@ class RunFolder:
         """Of one backend to the agreement questions, which are kept with them."""
         self.files.make_folder("agreement/backends")
         self.write_json("agreement/questions.json", questions)
-        self.write_json(f"agreement/backends/{label}.json", as_json(asked))
+        self._write_as(f"agreement/backends/{label}.json", asked)
 
     def read_answers(self) -> tuple[dict[str, object] | None, dict[str, AskedBackend]]:
         """The questions and, by backend, its answers. None and nothing where they were not put."""
@@ -222,8 +237,7 @@ class RunFolder:
             samples.write_telemetry(telemetry, self.files, folder)
         names = [f"{folder}/{name}" for name in self.files.children(folder) if name.endswith(".parquet")]
         written = {name: self.files.sha256(name) for name in names}
-        document = {"schema": RUN_FORMAT, **as_json(facts)}
-        self._put(f"{folder}/cell.json", json_bytes(document), written)
+        self._write_as(f"{folder}/cell.json", facts, written)
 
     def set_aside(self, cell: str) -> str:
         """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
@@ -265,10 +279,12 @@ def _lines(descriptor: int) -> Iterator[bytes]:
     """Of a compressed file. Raises ValueError for one that is far larger than what it was made of may be."""
     stored = os.fstat(descriptor).st_size
     left = max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
+    lines_left = max(_FREE_LINES, _LINES_PER_BYTE * stored)
     with os.fdopen(os.dup(descriptor), "rb") as compressed, gzip.open(compressed) as file:
         while line := file.readline(_LONGEST_LINE + 1):
             left -= len(line)
-            if left < 0 or len(line) > _LONGEST_LINE:
+            lines_left -= 1
+            if min(left, lines_left) < 0 or len(line) > _LONGEST_LINE:
                 raise ValueError(f"{stored:,} bytes that hold more than a workload of this size can")
             yield line
 

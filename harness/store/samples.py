@@ -8,7 +8,7 @@ from harness.store.confined import Confined
 
 FILE = "telemetry.parquet"
 _MOST_SERIES = 20_000  # a node of eight GPUs with every counter of its engine has some hundred
-_MOST_VALUE = 1e18
+_MOST_VALUE = 1e18  # no series of ours comes near it, and sums of what is below are finite
 COLUMNS = {"series": "varchar", "at_ns": "bigint", "value": "double"}  # with their SQL types
 
 
@@ -37,8 +37,7 @@ def read_telemetry(files: Confined, folder: str) -> Telemetry:
         wanted = {
             "series": parquet.one_of("series", names),
             "at_ns": "at_ns::bigint",
-            # No series of ours comes near it, and sums of what is below are finite.
-            "value": f"if(abs(value::double) < {_MOST_VALUE:g}, value::double, 'nan')",
+            "value": "coalesce(value::double, 'nan')",
         }
         frames = list(source.groups(wanted)) if names else []
     codes, at_ns, values = (
@@ -49,6 +48,8 @@ def read_telemetry(files: Confined, folder: str) -> Telemetry:
             (np.float64, [frame["value"].to_numpy() for frame in frames]),
         )
     )
+    measured = np.abs(values) < _MOST_VALUE  # of NaN it is not
+    kept = [measured & (codes == code) for code in range(len(names))]
     return Telemetry(
-        {name: Samples(at_ns[codes == code], values[codes == code]) for code, name in enumerate(names)}
+        {name: Samples(at_ns[rows], values[rows]) for name, rows in zip(names, kept, strict=True)}
     )

@@ -85,13 +85,13 @@ def _aiperf(answers: Answers) -> Measures:
 
 
 def _guidellm(answers: Answers) -> Measures:
-    many = answers.tokens > 1
+    some, many = answers.tokens > 0, answers.tokens > 1
     return {
         "TTFT": Sample(answers.first_text - answers.sent),
         "ITL": Sample(
             _per_token(answers.last_text - answers.first_text, answers.tokens), answers.tokens[many] - 1
         ),
-        "TPOT": Sample((answers.last_text - answers.sent) / answers.tokens, answers.tokens),
+        "TPOT": Sample((answers.last_text - answers.sent)[some] / answers.tokens[some], answers.tokens[some]),
         "E2E": Sample(answers.end - answers.sent),
         **_rates(answers),
     }

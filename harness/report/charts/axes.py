@@ -35,7 +35,7 @@ def logarithmic(low: float, high: float) -> bool:
 def fitted(title: str, values: Iterable[float]) -> Axis:
     """From zero, unless the values are so far apart that the small ones could not be read."""
     finite = [value for value in values if math.isfinite(value)]
-    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    low, high = min(finite, default=0.0), max(0.0, max(finite, default=1.0))
     if logarithmic(low, high):
         ends = low / LOG_ROOM, high * LOG_ROOM
         return Axis(title, *ends, decades(*ends), log=True, fits=True)

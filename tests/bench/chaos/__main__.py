@@ -4,13 +4,14 @@
     python -m tests.bench.chaos processes
     python -m tests.bench.chaos moments [--count 200] [--seed 0] [--log FILE]
     python -m tests.bench.chaos flips [--count 50] [--seed 0]
+    python -m tests.bench.chaos folders [--count 1000] [--seed 0]
     python -m tests.bench.chaos writes
     python -m tests.bench.chaos places
 
 parsers: foreign data of drawn shapes through every parser. processes: processes of a run struck by signals at
 every stage. moments: the same at any time of a run or a night. flips: flipped bits in every file of a run
-folder. writes: a full disk at each kind of write of a run. places: folders, streams, locales and limits that
-lack something.
+folder. folders: run folders that a stranger made, through every command. writes: a full disk at each kind of
+write of a run. places: folders, streams, locales and limits that lack something.
 
 Each takes [--seconds 1200] [--only NAME] and prints a Markdown table; with --page it goes into
 docs/reliability.md, where what was not tried now stays. Exits 1 where anything failed: a traceback, with the
@@ -22,13 +23,14 @@ import sys
 from pathlib import Path
 
 from tests.bench.chaos.flips import flips
+from tests.bench.chaos.folders import folders
 from tests.bench.chaos.moments import moments
 from tests.bench.chaos.parsers import parsers, part
 from tests.bench.chaos.places import places
 from tests.bench.chaos.processes import processes
 from tests.bench.chaos.writes import writes
 
-_COUNTS = {parsers: 100_000, flips: 50, moments: 200}
+_COUNTS = {parsers: 100_000, flips: 50, folders: 1000, moments: 200}
 
 
 def main() -> int:
@@ -36,7 +38,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     kinds = parser.add_subparsers(required=True)
-    for work in (parsers, processes, moments, flips, writes, places):
+    for work in (parsers, processes, moments, flips, folders, writes, places):
         one = kinds.add_parser(work.__name__)
         one.set_defaults(work=work)
         one.add_argument("--seconds", type=float, default=1200)

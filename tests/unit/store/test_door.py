@@ -1,0 +1,101 @@
+"""Files of a run are opened through `Confined` alone: other calls that touch the disk are listed here."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HARNESS = Path(__file__).resolve().parents[3] / "harness"
+
+# Methods and functions that touch the disk or start a program, under whatever object. Those in OF_MODULE are
+# too common as names: there only calls on the module itself count.
+CALLS = {
+    *("open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "truncate", "memmap"),
+    *("mkdir", "makedirs", "rmdir", "rmtree", "unlink", "rename", "symlink_to", "hardlink_to"),
+    *("iterdir", "glob", "rglob", "listdir", "scandir", "copytree", "copyfile", "savefig"),
+    *("TemporaryFile", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"),
+    *("Popen", "check_output", "check_call"),
+}
+OF_MODULE = {
+    "subprocess": {"run", "call"},
+    "duckdb": {"connect", "sql", "execute"},
+    "os": {"open", "replace", "remove", "link", "walk", "mkfifo", "system"},
+    "shutil": {"move", "copy", "copy2"},
+}
+DOOR = {"store/confined.py", "store/parquet.py"}
+
+# Rooms in which a run folder is at hand: each file that touches the disk, and what it touches.
+OTHER_FILES = {
+    "claims/catalog.py": "the shipped claims",
+    "cli/compose.py": "a file that the user names",
+    "cli/engines.py": "a lock file that the user names",
+    "cli/export.py": "a file that the user names",
+    "cli/init.py": "new definitions in the working directory",
+    "cli/nightly.py": "a page that the user names",
+    "cli/probe.py": "the folder of logs in the cache",
+    "cli/streams.py": "/dev/null",
+    "model/schema.py": "schemas of the checkout",
+    "nightly/run_suite.py": "starts bench itself",
+    "nightly/suite.py": "suites of the working directory",
+    "report/html/page.py": "the shipped style sheet and script",
+    "report/plots/style.py": "pictures in memory",
+    "run/noise.py": "the cache",
+    "run/origin.py": "the cache",
+    "store/atomic.py": "the folder of a file in the cache or the configuration",
+    "store/folder.py": "makes a new run, locks one, lists the runs of a folder",
+    "store/history.py": "makes the folder of the results",
+    "tune/tuning.py": "makes the new folder of a tuning",
+    "workload/prompts/workload.py": "an unnamed temporary file",
+    "workload/traces/read.py": "a trace that the user names",
+}
+ROOMS = ("claims", "cli", "compare", "comparability", "metrics", "model", "nightly", "report", "run", "store")
+ROOMS += ("summary.py", "tune", "validity", "workload")
+
+
+def touching(source):
+    """Lines of calls that touch the disk."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func
+        if isinstance(called, ast.Name) and called.id == "open":
+            yield node.lineno
+        elif isinstance(called, ast.Attribute):
+            module = called.value.id if isinstance(called.value, ast.Name) else ""
+            if called.attr in CALLS or called.attr in OF_MODULE.get(module, ()):
+                yield node.lineno
+
+
+def test_whoever_has_a_run_folder_at_hand_opens_its_files_through_the_door():
+    found = set()
+    for path in sorted(HARNESS.rglob("*.py")):
+        name = path.relative_to(HARNESS).as_posix()
+        if name.split("/")[0] in ROOMS and any(touching(path.read_text(encoding="utf-8"))):
+            found.add(name)
+    assert found - DOOR == OTHER_FILES.keys()
+
+
+def test_no_other_room_knows_run_folders():
+    known = set()
+    for path in sorted(HARNESS.rglob("*.py")):
+        name = path.relative_to(HARNESS).as_posix()
+        if "RunFolder" in path.read_text(encoding="utf-8"):
+            known.add(name.split("/")[0])
+    assert known <= set(ROOMS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("open(path)", "path.open('rb')", "os.open(path, 0)", "(folder.path / 'x').read_bytes()"),
+        *(
+            "os.replace(a, b)",
+            "shutil.rmtree(path)",
+            "duckdb.connect()",
+            "subprocess.run([])",
+            "path.glob('*')",
+        ),
+    ],
+)
+def test_the_check_sees_such_a_call(line):
+    assert list(touching(line)) == [1]
