@@ -57,12 +57,13 @@ trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline
 packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
 	$(BIN)/python -m pytest tests/packaging
 
-chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that die: hours
+chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that die or stand still: hours
 	$(BIN)/python -m tests.bench.chaos parsers --seed 1 --seconds 7200
 	$(BIN)/python -m tests.bench.chaos flips --seconds 7200
 	$(BIN)/python -m tests.bench.chaos places
 	$(BIN)/python -m tests.bench.chaos writes --seconds 7200
 	$(BIN)/python -m tests.bench.chaos processes --seconds 7200
+	$(BIN)/python -m tests.bench.chaos freezes
 	$(BIN)/python -m tests.bench.chaos moments --seconds 7200
 
 mutants: $(VENV)/ready ## 500 mutants of the figures and verdicts, and which of them no unit test notices: twenty minutes

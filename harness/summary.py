@@ -37,6 +37,7 @@ from harness.metrics.pooled import Samples, samples
 from harness.metrics.replicas import replicas
 from harness.metrics.scaling import scaling
 from harness.metrics.slots import slot_time
+from harness.metrics.standstill import engine_stall, standstill
 from harness.metrics.state import cell_state
 from harness.metrics.steady import steady_state
 from harness.model import (
@@ -62,6 +63,7 @@ from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
 from harness.store import RunFolder
 from harness.validity import Evidence, judge, notices
+from harness.validity.stalls import engine_stalls
 from harness.validity.steady import ramp_warnings
 from harness.validity.telemetry import gaps
 
@@ -96,6 +98,9 @@ def summarise_cell(
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
+    still = standstill(records, facts)
+    if still is None:
+        nulls["standstill"] = "this version of the harness did not record it, or no request was sent"
     if hit_rate is None:
         nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
     counts = _counts(requests, facts)
@@ -150,6 +155,8 @@ def summarise_cell(
         state=state.state,
         state_why=state.why,
         steady_state=steady,
+        standstill=still,
+        engine_stall=engine_stall(records, facts),
         backlog=queue,
         probe=facts.probe,
         window_start_s=window.start_ns / 1e9 if window else None,
@@ -360,7 +367,7 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
                 "one run per backend: differences between runs of the same backend are unknown"
             )
         )
-    return [*warnings, *ramp_warnings(cells), *gaps(cells)]
+    return [*warnings, *ramp_warnings(cells), *engine_stalls(cells), *gaps(cells)]
 
 
 def beside(folder: RunFolder, manifest: Manifest) -> Beside:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.job import ClientFacts
-from harness.model import ClientStats, Quantiles
+from harness.model import ClientStats, Quantiles, Stall
 
 
 def client_stats(client: ClientFacts) -> ClientStats:
@@ -34,6 +34,11 @@ def client_stats(client: ClientFacts) -> ClientStats:
         clamped_stamps=client.clamped_stamps,
         start=client.start,
         spread_over_ms=client.spread_over_ns / 1e6 if client.spread_over_ns is not None else None,
+        stalls=tuple(
+            Stall(worker=worker, at_s=at_ns / 1e9, lasted_ms=lasted_ns / 1e6)
+            for worker, at_ns, lasted_ns in client.stalls
+        ),
+        suspended_ms=client.suspended_ns / 1e6 if client.suspended_ns is not None else None,
         notes=list(client.notes),
     )
 

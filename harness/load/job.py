@@ -143,6 +143,9 @@ class ClientFacts:
     clamped_stamps: int = 0  # reads whose kernel stamp was impossible by more than stamps.TOLERANCE_NS
     start: Literal["together", "spread"] | None = None  # of a closed loop's slots
     spread_over_ns: int | None = None  # from t0 until the last slot went on; None: not spread
+    # By worker, when from t0, and how long at least, ns: it stood still.
+    stalls: tuple[tuple[int, int, int], ...] = ()
+    suspended_ns: int | None = None  # the machine, inside the window; None: the system does not count it
     notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...
 
 

@@ -191,6 +191,13 @@ def _client_facts(
         clamped_stamps=sum(fact.clamped_stamps for fact in facts),
         start=_start(schedule),
         spread_over_ns=_largest([fact.spread_over_ns for fact in facts]),
+        stalls=tuple(
+            (worker.share.worker, *stall)
+            for worker in workers
+            if worker.facts is not None
+            for stall in worker.facts.stalls
+        ),
+        suspended_ns=_largest([fact.suspended_ns for fact in facts]),
         notes=tuple(dict.fromkeys(notes)),
     )
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.host.heartbeat import Heartbeat, suspended_ns
 from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
 from harness.load.balance import balancer_of
 from harness.load.connection_pool import ConnectionPool
@@ -96,6 +97,8 @@ class Facts:
     clamped_stamps: int
     spread_over_ns: int | None  # from t0; None: the loop does not spread its start
     longest_stall_ns: int  # by which a chore came late: the loop, or the whole process, stood still
+    stalls: tuple[tuple[int, int], ...]  # the longer ones: when from t0, how long, ns
+    suspended_ns: int | None  # of the machine, inside the window; None: the system does not count it
     stopped: bool
     notes: tuple[str, ...]
 
@@ -155,12 +158,11 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     finalize: Callable[[Exchange], object] = tally.finalize
     if turns is not None and isinstance(dispatcher, SessionDispatcher):
         finalize = partial(_follow_up, tally, turns, dispatcher)
-    chores, chored, longest_stall = 0, time.monotonic_ns(), 0
+    chores, heart = 0, Heartbeat(CHORE_NS)
 
     def chore() -> bool:
-        nonlocal chores, chored, longest_stall
-        before, chored = chored, time.monotonic_ns()
-        longest_stall = max(longest_stall, chored - before - CHORE_NS)
+        nonlocal chores
+        heart.beat()
         chores += 1
         if chores % _PULSE_EVERY == 0:
             spill.flush()
@@ -172,9 +174,10 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     if share.transport is not Transport.HTTPX:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
-    switches = resource.getrusage(resource.RUSAGE_SELF)
+    switches, suspended = resource.getrusage(resource.RUSAGE_SELF), suspended_ns()
     stopped = event_loop.run(dispatcher, finalize, chore)
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
+    suspended = _since(suspended, suspended_ns())
     collections = _gc_collections() - collections
     switched, descriptors = resource.getrusage(resource.RUSAGE_SELF), open_descriptors()
     gc.enable()
@@ -199,14 +202,16 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         clock_step_ns=clock.step_ns if clock is not None else None,
         clamped_stamps=tally.clamped,
         spread_over_ns=_since(t0, dispatcher.spread.over_at) if dispatcher.spread is not None else None,
-        longest_stall_ns=longest_stall,
+        longest_stall_ns=heart.longest_ns,
+        stalls=heart.stalls(t0),
+        suspended_ns=suspended,
         stopped=stopped,
         notes=tuple(filter(None, notes)),
     )
 
 
-def _since(t0: int, moment: int | None) -> int | None:
-    return None if moment is None else moment - t0
+def _since(before: int | None, moment: int | None) -> int | None:
+    return None if before is None or moment is None else moment - before
 
 
 def _follow_up(tally: Tally, turns: TurnBodies, dispatcher: SessionDispatcher, exchange: Exchange) -> None:

@@ -7,6 +7,7 @@ from harness.metrics import cost, energy, gpus, machine
 from harness.metrics.limiter import Watched, limiter
 from harness.metrics.throughput import Window
 from harness.model import (
+    UNSET,
     CellFacts,
     Cost,
     Energy,
@@ -105,6 +106,11 @@ def _health(watched: Sampled) -> TelemetryHealth:
         )
         for name, source in watched.sources.items()
     }
+    stalls = known(watched.stalls)
     return TelemetryHealth(
-        requested=watched.requested, problem=watched.problem, sources=sources, sampler=watched.sampler
+        requested=watched.requested,
+        problem=watched.problem,
+        sources=sources,
+        sampler=watched.sampler,
+        longest_stall_ms=UNSET if stalls is None else max((one.lasted_ms for one in stalls), default=0.0),
     )

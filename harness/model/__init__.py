@@ -34,7 +34,7 @@ from harness.model.cell_facts import (
     Workers,
 )
 from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord
-from harness.model.client import ClientStats, Quantiles
+from harness.model.client import ClientStats, Quantiles, Stall
 from harness.model.comparison import (
     Capacity,
     Estimate,
@@ -80,6 +80,7 @@ from harness.model.figures import (
     ClassStats,
     Constraint,
     Counts,
+    EngineStall,
     LatencyStats,
     Law,
     Limit,
@@ -90,6 +91,7 @@ from harness.model.figures import (
     Requests,
     Sample,
     Slo,
+    Standstill,
     SteadyState,
     Synchrony,
     TemplateTokens,
@@ -209,6 +211,7 @@ __all__ = [
     "DoctorResult",
     "DryRun",
     "Energy",
+    "EngineStall",
     "ErrorSpread",
     "Estimate",
     "ExactOutput",
@@ -295,6 +298,8 @@ __all__ = [
     "Sharing",
     "Slo",
     "SourceHealth",
+    "Stall",
+    "Standstill",
     "State",
     "SteadyState",
     "Stopping",

@@ -10,6 +10,7 @@ from harness.model.figures import (
     Backlog,
     ClassStats,
     Constraint,
+    EngineStall,
     LatencyStats,
     Law,
     OutputTokens,
@@ -18,6 +19,7 @@ from harness.model.figures import (
     Requests,
     Sample,
     Slo,
+    Standstill,
     SteadyState,
     Synchrony,
     TemplateTokens,
@@ -64,6 +66,14 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ] = UNSET
     state_why: Annotated[str | None, doc("What it was told from, or why it could not be.")] = None
     steady_state: Annotated[SteadyState, doc("Where the steady part lies.")]
+    standstill: Annotated[
+        Standstill | UnsetType | None,
+        doc("Time in which the load generator did not run; null: not recorded."),
+    ] = UNSET
+    engine_stall: Annotated[
+        EngineStall | UnsetType | None,
+        doc("The longest time in which the engine sent nothing and should have; null: none, or not known."),
+    ] = UNSET
     backlog: Annotated[Backlog | None, doc("Of an open loop.")] = None
     probe: Annotated[ProbeSize | None, doc("Of --find-capacity.")] = None
     window_start_s: Annotated[

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from harness.model.client import ClientStats
+from harness.model.client import ClientStats, Stall
 from harness.model.figures import ProbeSize
 from harness.model.identity import Identity
 from harness.model.load import Load
@@ -140,6 +140,10 @@ class Sampled(Record, frozen=True, kw_only=True):
     sampler: Annotated[
         dict[str, Number] | UnsetType,
         doc("Its own cpu_s, wall_s and peak_rss_bytes; missing where it was killed."),
+    ] = UNSET
+    stalls: Annotated[
+        tuple[Stall, ...] | UnsetType,
+        doc("Times of 100 ms and more for which the sampler did not run; missing where it was killed."),
     ] = UNSET
 
 

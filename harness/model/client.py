@@ -16,6 +16,16 @@ class Quantiles(Record, frozen=True, kw_only=True):
     max: Annotated[float | None, doc("Largest, ms.")]
 
 
+class Stall(Record, frozen=True, kw_only=True):
+    """A time for which a process did not run, though it was to wake up ten times a second or more."""
+
+    worker: Annotated[
+        int | UnsetType, doc("Load process, as the requests name it; missing: the sampler.")
+    ] = UNSET
+    at_s: Annotated[float, doc("When it began, at the latest; s from t0.")]
+    lasted_ms: Annotated[float, doc("At least; ms.")]
+
+
 class ClientStats(Record, frozen=True, kw_only=True):
     """How the load generator fared: CPU, lag in ms, stamps, connections."""
 
@@ -55,6 +65,13 @@ class ClientStats(Record, frozen=True, kw_only=True):
     ] = UNSET
     spread_over_ms: Annotated[
         float | UnsetType | None, doc("From t0 until the slots had spread their sends; null: not spread.")
+    ] = UNSET
+    stalls: Annotated[
+        tuple[Stall, ...] | UnsetType, doc("Times of 100 ms and more for which a load process did not run.")
+    ] = UNSET
+    suspended_ms: Annotated[
+        float | UnsetType | None,
+        doc("Time in the window for which the machine was suspended; null: the system does not count it."),
     ] = UNSET
     notes: Annotated[list[str], doc("For people.")]
 

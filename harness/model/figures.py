@@ -88,6 +88,36 @@ class Slo(Record, frozen=True, kw_only=True):
     ] = UNSET
 
 
+class Standstill(Record, frozen=True, kw_only=True):
+    """Time of the measured part for which the load process that stood still longest did not run."""
+
+    lost_ms: Annotated[float, doc("All its stalls of 100 ms and more, ms.")]
+    share: Annotated[float, doc("Of the measured part, first send to last end; 0 to 1.")]
+    longest_ms: Annotated[float, doc("The longest one, ms.")]
+    at_s: Annotated[float | None, doc("When that began, s from t0; null: there was none.")] = None
+    hit_share: Annotated[
+        float, doc("Answers that had more than a tenth of their time in a stall of their process; 0 to 1.")
+    ]
+    who: Annotated[
+        Literal["machine", "client"] | None,
+        doc("machine: the sampler stood still as well and nothing came from the server; null: nobody."),
+    ] = None
+    sampler_ms: Annotated[
+        float | None, doc("For which the sampler stood still at the same time, ms; null: not known.")
+    ] = None
+    arrived_meanwhile: Annotated[
+        int | None, doc("Events of the server that the kernel stamped meanwhile; null: it stamps none.")
+    ] = None
+
+
+class EngineStall(Record, frozen=True, kw_only=True):
+    """A time in which nothing came from the engine though it had requests and the load generator ran."""
+
+    at_s: Annotated[float, doc("When it began, s from t0.")]
+    lasted_ms: Annotated[float, doc("Within 50 ms; ms.")]
+    in_flight: Annotated[int, doc("Requests that waited.")]
+
+
 class SteadyState(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bounds of ramp, steady part and drain in s from t0."""
 

@@ -220,3 +220,6 @@ class TelemetryHealth(Record, frozen=True, kw_only=True):
     sampler: Annotated[dict[str, Number] | UnsetType, doc("Its own cpu_s, wall_s and peak_rss_bytes.")] = (
         UNSET
     )
+    longest_stall_ms: Annotated[
+        float | UnsetType, doc("Longest time for which the sampler did not run, ms; 0: below 100 ms.")
+    ] = UNSET

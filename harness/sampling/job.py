@@ -59,3 +59,4 @@ class Report:
     cpu_s: float  # of the sampler, between its first and its last sample
     wall_s: float
     peak_rss_bytes: int
+    stalls: tuple[tuple[int, int], ...]  # when on CLOCK_MONOTONIC, how long at least, ns: it stood still

@@ -2,12 +2,14 @@
 
 import gc
 import os
+import select
 import threading
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
+from harness.host.heartbeat import Heartbeat
 from harness.host.helper_process import peak_rss_bytes
 from harness.sampling.job import Report, SourceFacts, Watch
 from harness.sampling.sources import Source, UnavailableError, UnreadableError
@@ -19,7 +21,7 @@ from harness.sampling.sources.system import System
 from harness.sampling.spill import Spill
 
 READY = "ready"
-_FLUSH_S = 0.5
+_BEAT_MS, _BEATS_PER_FLUSH = 100, 5
 _RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
 
 
@@ -106,9 +108,16 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
     spill.put("sampler.cpu_s", 0.0)
     spill.flush()
     pipe.send((READY, {name: runner.report() for name, runner in runners.items()}))
-    while not pipe.poll(_FLUSH_S):
-        spill.put("sampler.cpu_s", time.process_time() - cpu)
-        spill.flush()
+    heart, beats = Heartbeat(_BEAT_MS * 1_000_000), 0
+    said = select.poll()  # `pipe.poll` makes one each time, which costs as much as the beat
+    said.register(pipe.fileno(), select.POLLIN)
+    while not said.poll(_BEAT_MS):
+        heart.beat()
+        beats += 1
+        if beats % _BEATS_PER_FLUSH == 0:
+            spill.put("sampler.cpu_s", time.process_time() - cpu)
+            spill.flush()
+    heart.beat()  # what kept it from hearing that it is to stop
     ended.set()
     for runner in runners.values():
         runner.thread.join(timeout=2)
@@ -118,6 +127,7 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
         cpu_s=time.process_time() - cpu,
         wall_s=time.monotonic() - began,
         peak_rss_bytes=peak_rss_bytes(),
+        stalls=heart.stalls(0),
     )
 
 

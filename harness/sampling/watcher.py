@@ -16,7 +16,7 @@ import numpy as np
 
 from harness.host import scratch
 from harness.host.helper_process import spawn
-from harness.model import Sampled, SampledSource
+from harness.model import Sampled, SampledSource, Stall
 from harness.records.series import Samples, Telemetry
 from harness.sampling.job import Report, SourceFacts, Watch
 from harness.sampling.spill import NAMES, ROWS
@@ -75,7 +75,11 @@ class Watcher:
                 report: Report = self._pipe.recv()
                 own = {name: getattr(report, name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
                 sampled = _sampled(report.sources, problem=None, t0_ns=t0_ns)
-                self.sampled = msgspec.structs.replace(sampled, sampler=own)
+                stalls = tuple(
+                    Stall(at_s=(at_ns - t0_ns) / 1e9, lasted_ms=lasted_ns / 1e6)
+                    for at_ns, lasted_ns in report.stalls
+                )
+                self.sampled = msgspec.structs.replace(sampled, sampler=own, stalls=stalls)
         return read_spill(self._folder, t0_ns)
 
     def __exit__(self, *_: object) -> None:

@@ -8,6 +8,7 @@ from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import tpot_ms
 from harness.model import IssueCode, Quantiles, known
 from harness.validity.rule import Evidence, Rule, Violation
+from harness.validity.stalls import suspended
 
 BUSY_SUSPECT, BUSY_INVALID = 0.7, 0.9  # of a core
 MAX_LOOP_LAG_MS = 5.0
@@ -48,6 +49,8 @@ def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
 
 
 def _clock_step(cell: Evidence) -> Iterator[Violation]:
+    if any(suspended(cell)):  # then it was not set: the real-time clock counts that time
+        return
     step_ms = known(cell.client.clock_step_ms)
     if step_ms is not None and step_ms > MAX_STAMP_UNCERTAINTY_MS:
         nodes = [

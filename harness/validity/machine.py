@@ -9,6 +9,7 @@ from harness.model import Gpu, IssueCode
 from harness.validity.rule import Evidence, Rule, Violation
 
 OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
+STOLEN_SUSPECT, STOLEN_INVALID = OTHER_CORES_SHARE, 0.2  # what computes is slower by that share and more
 GPU_BUSY_BEFORE_PCT = 5.0  # by NVML, in the seconds before the first request
 OTHER_GPU_MEMORY_BYTES = 1 << 30
 THROTTLED_SHARE = 0.05
@@ -27,6 +28,18 @@ def _contended(cell: Evidence) -> Iterator[Violation]:
     stolen = host.stolen_cores or 0.0
     taken = f", {stolen:.2f} of it taken by the hypervisor" if stolen >= 0.01 else ""
     yield Violation(f"{others:.2f} of {cpus} cores ({others / cpus:.0%}) kept busy by other work{taken}")
+
+
+def _stolen(cell: Evidence) -> Iterator[Violation]:
+    host = cell.watched.host if cell.watched else None
+    if host is None or host.stolen_cores is None or not host.cpus:
+        return
+    share = host.stolen_cores / host.cpus
+    if share >= STOLEN_SUSPECT:
+        yield Violation(
+            f"{host.stolen_cores:.2f} of {host.cpus} cores ({share:.0%})",
+            verdict="INVALID" if share >= STOLEN_INVALID else "SUSPECT",
+        )
 
 
 def _gpu(cell: Evidence) -> Gpu | None:
@@ -75,6 +88,15 @@ RULES = (
         measures="cores kept busy by other work; what a hypervisor takes counts",
         limit=f"{OTHER_CORES_SHARE:.0%} of the cores",
         hint="stop what else runs on this machine, or measure again when it is idle",
+        cause="machine",
+    ),
+    Rule(
+        code=IssueCode.STOLEN_TIME,
+        find=_stolen,
+        measures="time of the machine's cores that a hypervisor gave to others though work waited for it",
+        limit=f"{STOLEN_SUSPECT:.0%} suspect, {STOLEN_INVALID:.0%} invalid",
+        verdicts=("SUSPECT", "INVALID"),
+        hint="another guest had the cores of this one: take a machine with cores of its own",
         cause="machine",
     ),
     Rule(

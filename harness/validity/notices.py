@@ -90,6 +90,12 @@ LIBRARY = Notice(
     "compare it with servers only where that is small beside the time per token",
 )
 OF_KIND = {"front": FRONT, "hosted": HOSTED, "library": LIBRARY}  # of [backend] kind
+ENGINE_STALLED = Notice(
+    IssueCode.ENGINE_STALLED,
+    "an engine with requests sent nothing for more than half a second, three times its TTFT (p90) and 2% of "
+    "the cell, while the load generator went on",
+    "the figures have it, as a result of the engine or of the way to it: see its log",
+)
 RAMP_KEPT = Notice(
     IssueCode.RAMP_KEPT,
     "the first measured requests of a load point differ from the rest; names the warm-up that would do",

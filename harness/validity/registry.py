@@ -19,6 +19,7 @@ from harness.validity import (
     replicas,
     requests,
     slots,
+    stalls,
     steady,
     stream,
     structured,
@@ -28,6 +29,7 @@ from harness.validity.rule import Cause, Evidence, Rule
 # Each has a docstring that names it, and RULES.
 FAMILIES: tuple[ModuleType, ...] = (
     client,
+    stalls,
     nodes,
     replicas,
     arrivals,
@@ -68,7 +70,9 @@ def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
         return None
     codes = [reason.code for reason in validity.reasons if reason.verdict == "INVALID"]
     rules = [RULES[code] for code in codes if code in RULES]
-    if sure := next((rule for rule in rules if rule.certain), None):
+    if certain := [rule for rule in rules if rule.certain]:
+        # A dead engine cannot be measured again, whatever else stood still.
+        sure = next((rule for rule in certain if rule.cause == "engine"), certain[0])
         return sure.cause, sure.code
     harder = [rule for rule in rules if not rule.eases or rule.cause == "engine"]
     order: tuple[Cause, ...] = ("client", "machine", "engine")

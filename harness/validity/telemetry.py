@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from harness.model import CellResult, RunWarning, TelemetryHealth
+from harness.model import CellResult, RunWarning, TelemetryHealth, known
 from harness.validity.notices import TELEMETRY_GAP
 
+MAX_STALL_MS = 1000.0  # the slowest source that figures need has some samples in it
 _NAMES = {"engine": "the engine's metrics", "nvidia": "NVML", "nvidia-slow": "NVML", "amd": "amdsmi"}
 
 
@@ -21,6 +22,8 @@ def gaps(cells: Iterable[CellResult]) -> list[RunWarning]:
 def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
     if telemetry.requested and telemetry.problem:
         yield f"nothing was sampled to the end: {telemetry.problem}", "see docs/telemetry.md"
+    if (known(telemetry.longest_stall_ms) or 0.0) > MAX_STALL_MS:
+        yield "the sampler stood still for more than a second", "its series have no samples of that time"
     for name, source in telemetry.sources.items():
         about = source.about
         if about.get("broken"):

@@ -174,6 +174,20 @@ def test_a_killed_sampler_loses_half_a_second():
     assert telemetry.get("host.cpu_busy_s").at_ns[-1] > 1.0e9
 
 
+def test_a_stopped_sampler_says_for_how_long():
+    with Watcher(Watch(bench_pid=os.getpid())) as watcher:
+        t0 = time.monotonic_ns()
+        time.sleep(0.5)
+        watcher.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.5)
+        watcher.process.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        watcher.stop(t0)
+    longest = max(watcher.sampled.stalls, key=lambda stall: stall.lasted_ms)
+    assert 1300 <= longest.lasted_ms < 5000
+    assert longest.at_s == pytest.approx(0.55, abs=0.3)
+
+
 def test_nothing_is_started_where_sampling_is_off():
     with Watcher(None) as watcher:
         watcher.idle()

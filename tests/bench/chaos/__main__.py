@@ -7,11 +7,13 @@
     python -m tests.bench.chaos folders [--count 1000] [--seed 0]
     python -m tests.bench.chaos writes
     python -m tests.bench.chaos places
+    python -m tests.bench.chaos freezes
 
 parsers: foreign data of drawn shapes through every parser. processes: processes of a run struck by signals at
 every stage. moments: the same at any time of a run or a night. flips: flipped bits in every file of a run
 folder. folders: run folders that a stranger made, through every command. writes: a full disk at each kind of
-write of a run. places: folders, streams, locales and limits that lack something.
+write of a run. places: folders, streams, locales and limits that lack something. freezes: a machine, a load
+generator or an engine that stands still for a while.
 
 Each takes [--seconds 1200] [--only NAME] and prints a Markdown table; with --page it goes into
 docs/reliability.md, where what was not tried now stays. Exits 1 where anything failed: a traceback, with the
@@ -24,6 +26,7 @@ from pathlib import Path
 
 from tests.bench.chaos.flips import flips
 from tests.bench.chaos.folders import folders
+from tests.bench.chaos.freezes import freezes
 from tests.bench.chaos.moments import moments
 from tests.bench.chaos.parsers import parsers, part
 from tests.bench.chaos.places import places
@@ -38,7 +41,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     kinds = parser.add_subparsers(required=True)
-    for work in (parsers, processes, moments, flips, folders, writes, places):
+    for work in (parsers, processes, moments, flips, folders, writes, places, freezes):
         one = kinds.add_parser(work.__name__)
         one.set_defaults(work=work)
         one.add_argument("--seconds", type=float, default=1200)

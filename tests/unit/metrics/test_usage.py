@@ -176,6 +176,14 @@ def test_other_work_makes_a_cell_suspect_with_its_share():
     assert found(host(None)) == {}
 
 
+@pytest.mark.parametrize(
+    ("stolen", "verdict"), [(0.19, None), (0.2, "SUSPECT"), (0.39, "SUSPECT"), (0.4, "INVALID"), (None, None)]
+)
+def test_cores_that_a_hypervisor_took_make_a_doubt_of_their_own(stolen, verdict):
+    codes = found(host(None, stolen=stolen))
+    assert {code: one.verdict for code, one in codes.items()} == ({"stolen-time": verdict} if verdict else {})
+
+
 def test_a_gpu_that_is_not_ours_alone():
     device = {"index": 0, "throttled_share": {"hardware thermal": 0.2, "power cap": 1.0}}
     gpu = {
@@ -228,6 +236,14 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
     assert "mismatch" in gap(source(unavailable="NVML: version mismatch", about={"broken": True}))
     assert "gpu.1 was lost" in gap(source(about={"lost": {"gpu.1": {"why": "GPU is lost", "at_ns": 1}}}))
     assert gaps([sampled("0", engine=source())]) == []
+
+
+@pytest.mark.parametrize(("stall_ms", "found"), [(None, 0), (1000.0, 0), (1001.0, 1)])
+def test_a_sampler_that_stood_still_leaves_a_hole(stall_ms, found):
+    """None: an older version did not record it."""
+    told = {} if stall_ms is None else {"longest_stall_ms": stall_ms}
+    one = documents.made(CellResult, cell="0", telemetry={"problem": None, "sources": {}, **told})
+    assert [warning.code for warning in gaps([one])] == ["telemetry-gap"] * found
 
 
 def test_whose_cores_were_whose():

@@ -1,0 +1,56 @@
+"""Time that a process did not see pass: it was starved of CPU or stopped, or its machine stood still."""
+
+import heapq
+import time
+
+STALL_NS = 100_000_000  # shorter ones are how a busy machine schedules
+_MOST = 1_000  # stalls that are kept, the longest ones
+_TRIES = 8
+
+
+class Heartbeat:
+    """Beats of a loop that is to beat once in every `period_ns`; keeps those that came late by STALL_NS.
+
+    The cost is one look at the clock for each beat.
+    """
+
+    def __init__(self, period_ns: int) -> None:
+        self.longest_ns = 0  # by which any beat came late
+        self._period_ns = period_ns
+        self._late: list[tuple[int, int]] = []  # a heap: by how much, when the beat was due
+        self._due_ns = time.monotonic_ns() + period_ns
+
+    def beat(self) -> None:
+        now = time.monotonic_ns()
+        late_ns = now - self._due_ns
+        if late_ns > self.longest_ns:
+            self.longest_ns = late_ns
+        if late_ns >= STALL_NS:
+            push = heapq.heappush if len(self._late) < _MOST else heapq.heappushpop
+            push(self._late, (late_ns, self._due_ns))
+        self._due_ns = now + self._period_ns
+
+    def stalls(self, t0_ns: int) -> tuple[tuple[int, int], ...]:
+        """When each began, from `t0_ns` on CLOCK_MONOTONIC, and how long it lasted at least; in their order.
+
+        Nothing of the process ran in between: a stall may have begun up to one period earlier.
+        """
+        return tuple(sorted((due_ns - t0_ns, late_ns) for late_ns, due_ns in self._late))
+
+
+def suspended_ns() -> int | None:
+    """How long the machine was suspended since it started; None where the system does not count it.
+
+    CLOCK_MONOTONIC stands still meanwhile, so no beat comes late.
+    """
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return None
+    best: tuple[int, int] | None = None  # of several readings the one that nothing came in between
+    for _ in range(_TRIES):
+        before = time.monotonic_ns()
+        boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        after = time.monotonic_ns()
+        if best is None or after - before < best[0]:
+            best = (after - before, boot - (before + after) // 2)
+    assert best is not None
+    return best[1]

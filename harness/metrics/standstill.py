@@ -1,0 +1,187 @@
+"""Time in which the load generator, the whole machine or the engine stood still inside a cell.
+
+What the load generator did not see pass is in every figure: rates count it, latencies contain it. A pause of
+the engine is the engine's, and belongs there.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.latency import answered, measured, ttft_service_ms
+from harness.model import CellFacts, EngineStall, Stall, Standstill, known
+from harness.records.layout import UNKNOWN, Records
+
+HIT_SHARE = 0.1  # of an answer's own time, from which on a stall shows in its latency
+# Processes that go on together do not all run at once: the server may write before the client looks.
+_WAKING_NS = 50_000_000
+_BIN_NS = 50_000_000
+LEAST_SILENCE_MS, SILENCE_SHARE, SILENCE_TTFTS = 500.0, 0.02, 3.0
+
+Times = NDArray[np.int64]
+
+
+class _Span(NamedTuple):
+    """Stalls that follow one another, clipped to the measured part; ns from t0."""
+
+    start: Times
+    end: Times
+
+    @property
+    def lasted(self) -> Times:
+        return self.end - self.start
+
+    def overlap(self, start: Times, end: Times) -> NDArray[np.float64]:
+        """Of each interval with all of these, ns."""
+        if not len(self.start):
+            return np.zeros(len(start))
+        moments = np.column_stack([self.start, self.end]).ravel()
+        passed = np.repeat(np.concatenate([[0], np.cumsum(self.lasted)]), 2)[1:-1]
+        return np.asarray(np.interp(end, moments, passed) - np.interp(start, moments, passed))
+
+
+def standstill(records: Records, facts: CellFacts) -> Standstill | None:
+    """Of the load process that stood still longest. None where that was not recorded, or nothing was sent."""
+    stalls = known(facts.client.stalls)
+    part = _measured_part(records)
+    if stalls is None or part is None:
+        return None
+    start_ns, end_ns = part
+    workers = {stall.worker for stall in stalls}
+    spans = [_span((one for one in stalls if one.worker == worker), part) for worker in workers]
+    worst = max(spans, key=lambda span: int(span.lasted.sum()), default=_span((), part))
+    lost_ns = int(worst.lasted.sum())
+    if not lost_ns:
+        return Standstill(lost_ms=0.0, share=0.0, longest_ms=0.0, hit_share=0.0)
+    sampled = _sampler(facts)
+    arrived = _arrivals_inside(records, worst) if facts.client.stamp_source == "kernel" else None
+    who = _who(worst, sampled, arrived)
+    longest = int(worst.lasted.argmax())
+    return Standstill(
+        lost_ms=lost_ns / 1e6,
+        share=lost_ns / (end_ns - start_ns),
+        longest_ms=int(worst.lasted[longest]) / 1e6,
+        at_s=int(worst.start[longest]) / 1e9,
+        hit_share=_hit_share(records, stalls),
+        who=who,
+        sampler_ms=None if sampled is None else float(worst.overlap(sampled.start, sampled.end).sum()) / 1e6,
+        arrived_meanwhile=None if arrived is None else int(arrived.sum()),
+    )
+
+
+def engine_stall(records: Records, facts: CellFacts) -> EngineStall | None:
+    """The longest time in which nothing came from the engine though requests were in flight and bench ran.
+
+    None where none stands out, or where stalls of the load generator were not recorded. Times are within
+    50 ms.
+    """
+    stalls, part = known(facts.client.stalls), _measured_part(records)
+    if stalls is None or part is None:
+        return None
+    start_ns, end_ns = part
+    limit_ns = _silence_limit_ms(records, end_ns - start_ns) * 1e6
+    quiet = ~_busy_bins(records, stalls, start_ns, end_ns)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(np.int8)))
+    sent, end = records.requests["sent_ns"], records.requests["end_ns"]
+    longest: EngineStall | None = None
+    for first, last in np.minimum(edges.reshape(-1, 2) * _BIN_NS + start_ns, end_ns):
+        if last - first <= limit_ns:
+            continue
+        waiting = (sent != UNKNOWN) & (sent < last) & (end >= last)
+        if not waiting.any():
+            continue
+        since = max(int(first), int(sent[waiting].min()))
+        lasted_ms = (int(last) - since) / 1e6
+        if lasted_ms * 1e6 > limit_ns and (longest is None or lasted_ms > longest.lasted_ms):
+            longest = EngineStall(
+                at_s=since / 1e9, lasted_ms=lasted_ms, in_flight=int(np.count_nonzero(waiting))
+            )
+    return longest
+
+
+def _measured_part(records: Records) -> tuple[int, int] | None:
+    """First measured send to the last measured end."""
+    rows = records.requests[measured(records.requests) & (records.requests["sent_ns"] != UNKNOWN)]
+    if not len(rows):
+        return None
+    start, end = int(rows["sent_ns"].min()), int(rows["end_ns"].max())
+    return (start, end) if end > start else None
+
+
+def _span(stalls: Iterable[Stall], part: tuple[int, int] | None = None) -> _Span:
+    times = [(round(one.at_s * 1e9), round(one.at_s * 1e9 + one.lasted_ms * 1e6)) for one in stalls]
+    start, end = np.array(sorted(times), np.int64).reshape(-1, 2).T
+    if part is None:
+        return _Span(start, end)
+    start, end = np.maximum(start, part[0]), np.minimum(end, part[1])
+    inside = end > start
+    return _Span(start[inside], end[inside])
+
+
+def _sampler(facts: CellFacts) -> _Span | None:
+    """When the sampler stood still; None where it does not say, or the load came from other machines."""
+    if facts.telemetry is None or facts.nodes:
+        return None
+    stalls = known(facts.telemetry.stalls)
+    return None if stalls is None else _span(stalls)
+
+
+def _arrivals_inside(records: Records, span: _Span) -> Times:
+    """By stall, events that the kernel stamped while the load process did not run."""
+    counts = np.zeros(len(span.start), np.int64)
+    for block in records.event_blocks():
+        stamps = block["stamp_ns"]
+        number = np.searchsorted(span.start, stamps, side="right") - 1
+        inside = (number >= 0) & (stamps < span.end[number] - _WAKING_NS)
+        counts += np.bincount(number[inside], minlength=len(counts))
+    return counts
+
+
+def _who(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["machine", "client"]:
+    """The machine where the sampler stood still as well and nothing came from the server meanwhile."""
+    if sampled is None:
+        return "client"
+    still = sampled.overlap(span.start, span.end) >= span.lasted / 2
+    if arrived is not None:
+        still &= arrived == 0
+    return "machine" if 2 * span.lasted[still].sum() > span.lasted.sum() else "client"
+
+
+def _hit_share(records: Records, stalls: Sequence[Stall]) -> float:
+    """Share of the answers that had more than HIT_SHARE of their time in a stall of their load process."""
+    rows = records.requests[answered(records.requests)]
+    if not len(rows):
+        return 0.0
+    hit = 0
+    for worker in {stall.worker for stall in stalls}:
+        own = rows[rows["worker"] == worker]
+        span = _span(one for one in stalls if one.worker == worker)
+        inside = span.overlap(own["start_ns"], own["end_ns"])
+        hit += int(np.count_nonzero(inside > HIT_SHARE * (own["end_ns"] - own["start_ns"] - inside)))
+    return hit / len(rows)
+
+
+def _silence_limit_ms(records: Records, lasted_ns: int) -> float:
+    """A prefill is silence too: only what is long for this cell's first tokens stands out."""
+    ttft = ttft_service_ms(records.requests)
+    ttft = ttft[np.isfinite(ttft)]
+    usual = float(np.quantile(ttft, 0.9)) if len(ttft) else 0.0
+    return max(LEAST_SILENCE_MS, SILENCE_TTFTS * usual, SILENCE_SHARE * lasted_ns / 1e6)
+
+
+def _busy_bins(records: Records, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
+    """Of the measured part in steps of 50 ms: whether something came, or might have come unseen."""
+    busy = np.zeros((end_ns - start_ns) // _BIN_NS + 1, bool)
+
+    def mark(times: Times) -> None:
+        inside = times[(times >= start_ns) & (times <= end_ns)]
+        busy[(inside - start_ns) // _BIN_NS] = True
+
+    for block in records.event_blocks():
+        mark(block["stamp_ns"])
+    mark(records.requests["end_ns"][answered(records.requests)])
+    for start, end in zip(*_span(stalls, (start_ns, end_ns)), strict=True):
+        busy[(start - start_ns) // _BIN_NS : (end - start_ns) // _BIN_NS + 1] = True
+    return busy

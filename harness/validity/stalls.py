@@ -1,0 +1,104 @@
+"""Standstill: time that did not pass for the load generator or the machine."""
+
+from collections.abc import Iterable, Iterator
+
+from harness.metrics.standstill import HIT_SHARE, standstill
+from harness.model import CellResult, IssueCode, RunWarning, Standstill, known
+from harness.validity.notices import ENGINE_STALLED
+from harness.validity.rule import Doubt, Evidence, Rule, Violation
+
+# A rate is low by the share that was lost. Within 5 % two engines count as the same: less than half of that.
+LOST_INVALID = 0.02
+# Then p99 is one of the answers that a stall made longer. Medians and rates still hold.
+HIT_SUSPECT = 0.01
+MAX_SUSPENDED_MS = 1.0  # the two clocks are read microseconds apart
+_LIMIT = (
+    f"{HIT_SUSPECT:.0%} of the answers with {HIT_SHARE:.0%} of their time in it suspect, "
+    f"{LOST_INVALID:.0%} of the measured time invalid"
+)
+
+
+def _machine(cell: Evidence) -> Iterator[Violation]:
+    found = standstill(cell.records, cell.facts)
+    if found is not None and found.who == "machine":
+        yield from _judged(found, "load generator and sampler stood still, and nothing came from the server")
+
+
+def _client(cell: Evidence) -> Iterator[Violation]:
+    found = standstill(cell.records, cell.facts)
+    if found is None or found.who != "client":
+        return
+    if found.sampler_ms is None:
+        others = "what else stood still is not known"
+    elif 2 * found.sampler_ms < found.lost_ms:
+        others = "the sampler went on"
+    else:
+        others = f"the sampler too, but {found.arrived_meanwhile} events of the server arrived meanwhile"
+    yield from _judged(found, f"a load process stood still; {others}")
+
+
+def _judged(found: Standstill, what: str) -> Iterator[Violation]:
+    verdict: Doubt
+    if found.share > LOST_INVALID:
+        verdict = "INVALID"
+    elif found.hit_share > HIT_SUSPECT:
+        verdict = "SUSPECT"
+    else:
+        return
+    at = f" at {found.at_s:.1f} s" if found.at_s is not None else ""
+    yield Violation(
+        f"{found.lost_ms / 1e3:.2f} s ({found.share:.1%}) lost, {found.longest_ms / 1e3:.2f} s of it{at}, "
+        f"in {found.hit_share:.0%} of the answers: {what}",
+        verdict=verdict,
+    )
+
+
+def suspended(cell: Evidence) -> Iterator[Violation]:
+    lost_ms = known(cell.client.suspended_ms)
+    if lost_ms is not None and lost_ms > MAX_SUSPENDED_MS:
+        yield Violation(f"{lost_ms / 1e3:.3f} s")
+
+
+def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
+    """What a cell's engine did is in its figures: a warning, and no doubt."""
+    for cell in cells:
+        if stall := known(cell.engine_stall):
+            yield ENGINE_STALLED.warning(
+                f"{cell.cell}: the engine sent nothing for {stall.lasted_ms / 1e3:.1f} s, from "
+                f"{stall.at_s:.1f} s on, with {stall.in_flight} requests in flight; the load went on"
+            )
+
+
+RULES = (
+    Rule(
+        code=IssueCode.SUSPENDED,
+        find=suspended,
+        measures="time for which the machine was suspended: CLOCK_BOOTTIME went on, CLOCK_MONOTONIC did not",
+        limit=f"{MAX_SUSPENDED_MS:g} ms",
+        verdicts=("INVALID",),
+        hint="keep the machine awake while it measures: no clock of the figures counts that time",
+        cause="machine",
+        certain=True,
+    ),
+    Rule(
+        code=IssueCode.MACHINE_STALLED,
+        find=_machine,
+        measures="stalls of 100 ms and more of the load process that lost most by them, where the sampler "
+        "stood still as well and nothing came from the server meanwhile",
+        limit=_LIMIT,
+        verdicts=("SUSPECT", "INVALID"),
+        hint="the machine, its VM or its job was stopped or moved: measure where nobody pauses it",
+        cause="machine",
+        certain=True,
+    ),
+    Rule(
+        code=IssueCode.CLIENT_STALLED,
+        find=_client,
+        measures="stalls of 100 ms and more of the load process that lost most by them, where the sampler or "
+        "the server went on, or nobody knows",
+        limit=_LIMIT,
+        verdicts=("SUSPECT", "INVALID"),
+        hint="the load generator was stopped or got no CPU: leave it a core of its own",
+        cause="client",
+    ),
+)
