@@ -10,7 +10,7 @@ from typing import Any
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.poller import Poller
-from harness.load.route import Route
+from harness.load.route import Route, tunnel_opened
 from harness.load.stamps import SO_TIMESTAMPNS
 from harness.load.tcp_info import TcpInfo, read_tcp_info
 from harness.records.layout import Outcome
@@ -18,7 +18,6 @@ from harness.records.layout import Outcome
 _CONNECTING = (0, errno.EINPROGRESS)
 _SHAKE_BYTES = 65536
 _IDLE_BYTES = 4096
-_HEAD_BYTES = 65536  # a proxy that says more has said something else
 
 
 class Connection:
@@ -82,12 +81,8 @@ class Connection:
             self._heard = b""
             return False
         self._heard += self._receive("when asked for a tunnel")
-        head, ended, _ = self._heard.partition(b"\r\n\r\n")
-        if not ended and len(head) < _HEAD_BYTES:
+        if not tunnel_opened(self._heard):
             return False
-        status = head.partition(b"\r\n")[0].decode("latin-1")
-        if status.split(" ")[1:2] != ["200"]:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
         self._tunnel = b""
         return True
 

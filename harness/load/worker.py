@@ -169,11 +169,14 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 
     gc.collect()
     gc.freeze()
-    if share.transport is not Transport.HTTPX:  # tasks and their exceptions do make cycles
+    if share.transport is not Transport.ASYNCIO:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     switches = resource.getrusage(resource.RUSAGE_SELF)
-    stopped = event_loop.run(dispatcher, finalize, chore)
+    try:
+        stopped = event_loop.run(dispatcher, finalize, chore)
+    finally:
+        spill.flush()  # what is recorded so far outlives whatever ends the window
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
     collections = _gc_collections() - collections
     switched, descriptors = resource.getrusage(resource.RUSAGE_SELF), open_descriptors()
@@ -218,8 +221,8 @@ def _make_event_loop(
     share: Share, bodies: Sequence[bytes], clock: StampClock | None, limits: Limits
 ) -> "EventLoop | FallbackLoop":
     job, seqs = share.job, share.seqs.tolist()
-    if share.transport is Transport.HTTPX:
-        from harness.load.fallback import FallbackLoop  # uvloop is loaded where it is used
+    if share.transport is Transport.ASYNCIO:
+        from harness.load.fallback import FallbackLoop  # uvloop and httpx are loaded where they are used
 
         return FallbackLoop(job, bodies, seqs, limits)
     poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()
