@@ -49,7 +49,9 @@ class Http2Carrier:
         wanted = -(-count // len(self._replicas))
 
         async def fill(replica: _Replica) -> None:
-            while sum(connection.room() for connection in replica.connections) < wanted:
+            for _ in range(wanted):
+                if sum(connection.room() for connection in replica.connections) >= wanted:
+                    return
                 await self._opened(replica)
 
         fills = [asyncio.create_task(fill(replica)) for replica in self._replicas]
@@ -89,20 +91,21 @@ class Http2Carrier:
     async def _take(self, replica: _Replica) -> tuple[Http2Connection, int]:
         """A connection with room, and how long it was waited for in ns."""
         began, waited = time.monotonic_ns(), False
-        while True:  # each turn waits for a connection that serves at least one of those who wait
+        while True:  # each time a connection opens, it takes at least one of those who wait, or all fail
             for connection in replica.connections:
                 if connection.room():
                     return connection, (time.monotonic_ns() - began if waited else 0)
             waited = True
-            await self._opened(replica)
+            if problem := (await self._opened(replica)).problem():
+                raise RequestError(Outcome.CONNECT_FAILED, problem)
 
-    async def _opened(self, replica: _Replica) -> None:
+    async def _opened(self, replica: _Replica) -> Http2Connection:
         if replica.opening is None:
             replica.opening = asyncio.create_task(self._open(replica))
             replica.opening.add_done_callback(replica.opened)
         opening = replica.opening
         await asyncio.wait([opening])  # one who waits and gives up takes nothing from the others
-        opening.result()
+        return opening.result()
 
     async def _open(self, replica: _Replica) -> Http2Connection:
         """A connection on which the server takes requests. Raises RequestError."""
@@ -112,10 +115,8 @@ class Http2Carrier:
             async with asyncio.timeout(self._opening_s) as limit:
                 await _connect(connection, replica.route)
                 failure = await connection.settled
-            if failure is not None:
-                raise ConnectionError(failure.error)
-            if not connection.room():
-                raise ConnectionError("the server allows no requests on a connection")
+            if problem := failure.error if failure is not None else connection.problem():
+                raise ConnectionError(problem)
         except Exception as error:
             connection.close()
             if limit.expired():

@@ -23,16 +23,18 @@ from harness.records.layout import Outcome
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-_READ_BYTES = 65_536
+_READ_BYTES = 32_768  # of frames of 8 bytes, h2 takes 40 ms for so many
 _FRAME_HEAD_BYTES = 9
 _FRAME_BYTES = 16_384  # largest payload, as announced
-_GOAWAY = 7
+_DATA, _HEADERS, _RST_STREAM, _GOAWAY = 0, 1, 3, 7
 _WINDOW_BYTES = 1 << 24
 _CHUNK_BYTES = 65_536
 _UNSENT_BYTES = 1 << 20  # of replies that the server does not read
-# Each frame costs one unit of credit; requests, pieces of them, and DATA that is not empty earn some.
+# Each frame costs one unit of credit. Requests, pieces of them, and DATA earn some: by DATA of 8 bytes a
+# server loses nothing, so that it may send each line of an event in a frame of its own.
 _CREDIT = 4096
 _EARNED = 16
+_BYTES_PER_CREDIT = 8
 _MOST_CREDIT = 1 << 16
 _CONFIG = h2.config.H2Configuration(validate_inbound_headers=False, header_encoding=None)
 
@@ -43,7 +45,7 @@ class Failure(NamedTuple):
 
 
 class FloodError(Exception):
-    """The server sends frames without end that carry nothing."""
+    """The server sends frames without end that carry next to nothing."""
 
 
 class Stream:
@@ -70,26 +72,35 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._buffer, self._filled = bytearray(_READ_BYTES), 0
         self._streams: dict[int, Stream] = {}
-        self._retired = self._lost = self._paused = False
+        self._newest = 0  # the highest number of a stream so far
+        self.lost: Failure | None = None
+        self._retired = self._paused = False
         self._credit = _CREDIT
 
     # -- what a request does -------------------------------------------------------------------------
 
     def room(self) -> int:
         """How many more requests may begin on it now."""
-        usable = self.settled.done() and not self._retired and not self._lost
+        usable = self.settled.done() and not self._retired and not self.lost
         most = self._h2.remote_settings.max_concurrent_streams if self._reuse else 1
         return max(0, most - len(self._streams)) if usable else 0
+
+    def problem(self) -> str:
+        """Why no request is on it and none may begin; "" where that is not so."""
+        if self.lost is not None:
+            return self.lost.error
+        return "" if self._streams or self.room() else "the server allows no requests on a connection"
 
     def begin(self, headers: Headers, body: bytes, answer: Answer) -> Stream:
         """Sends a request, or as much of it as the server takes now. Raises h2's errors."""
         stream = Stream(self._h2.get_next_available_stream_id(), answer, body)
+        self._newest = stream.id
         self._retired = not self._reuse
         self._h2.send_headers(stream.id, headers, end_stream=not body)
         self._h2.increment_flow_control_window(_WINDOW_BYTES, stream.id)
         self._streams[stream.id] = stream
         self._earn()
-        self._pump()
+        self._guarded(self._pump)
         return stream
 
     def abandon(self, stream: Stream) -> None:
@@ -135,7 +146,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._guarded(self._pump)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self._lost:
+        if self.lost:
             self._filled = 0
         return memoryview(self._buffer)[self._filled :]
 
@@ -155,7 +166,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def _guarded(self, step: Callable[[], object]) -> None:
         """Whatever a step raises ends this connection, and the requests on it, and nothing else."""
-        if self._lost:
+        if self.lost:
             return
         try:
             step()
@@ -166,7 +177,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def _take_frames(self, touched: dict[Stream, None]) -> None:
         begin, buffer = 0, self._buffer
-        while self._filled - begin >= _FRAME_HEAD_BYTES and not self._lost:
+        while self._filled - begin >= _FRAME_HEAD_BYTES and not self.lost:
             length = int.from_bytes(buffer[begin : begin + 3])
             if length > _FRAME_BYTES:
                 raise h2.exceptions.FrameTooLargeError(
@@ -183,12 +194,15 @@ class Http2Connection(asyncio.BufferedProtocol):
     def _take_frame(self, frame: bytes, touched: dict[Stream, None]) -> None:
         self._credit -= 1
         if self._credit < 0:
-            raise FloodError("the server floods the connection with frames that carry nothing")
-        stream = self._streams.get(int.from_bytes(frame[5:9]) & 0x7FFFFFFF)
+            raise FloodError("the server floods the connection with frames that carry next to nothing")
+        number, kind = int.from_bytes(frame[5:9]) & 0x7FFFFFFF, frame[3]
+        if kind in (_DATA, _HEADERS, _RST_STREAM) and (number % 2 == 0 or number > self._newest):
+            raise h2.exceptions.ProtocolError(f"stream {number} belongs to no request")  # h2 ignores some
+        stream = self._streams.get(number)
         if stream is not None:
             touched[stream] = None
             stream.answer.wire_bytes += len(frame)
-        if frame[3] == _GOAWAY:  # h2 would take no frame after it, and the server may finish what it began
+        if kind == _GOAWAY:  # h2 would take no frame after it, and the server may finish what it began
             self._take_goaway(frame)
             return
         for event in self._h2.receive_data(frame):
@@ -204,7 +218,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             assert event.flow_controlled_length is not None
             self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id or 0)
             if stream is not None and event.data:
-                self._earn()
+                self._earn(min(len(event.data) // _BYTES_PER_CREDIT, _EARNED))
                 stream.answer.on_body(event.data)
         elif stream is None:
             return
@@ -216,12 +230,16 @@ class Http2Connection(asyncio.BufferedProtocol):
         elif isinstance(event, h2.events.StreamReset):
             code = event.error_code
             name = code.name if isinstance(code, h2.errors.ErrorCodes) else f"code {code}"
-            self._end(stream, Failure(Outcome.RESET, f"the server reset the stream: {name}"))
+            if event.remote_reset:
+                failure = Failure(Outcome.RESET, f"the server reset the stream: {name}")
+            else:
+                failure = Failure(Outcome.MALFORMED, f"not HTTP/2: {name}")
+            self._end(stream, failure)
 
     def _take_head(self, stream: Stream, headers: Sequence[tuple[bytes, bytes]]) -> None:
         pseudo = [(name, value) for name, value in headers if name.startswith(b":")]
         status = pseudo[0][1] if [name for name, _ in pseudo] == [b":status"] else b""
-        if len(status) != 3 or not status.isdigit():
+        if len(status) != 3 or not status.isdigit() or status < b"200":
             shown = b", ".join(b"%b: %b" % field for field in pseudo).decode("latin-1") or "none"
             failure = Failure(Outcome.MALFORMED, f"not HTTP/2: the answer needs one :status, it has {shown}")
             self._end(stream, failure, h2.errors.ErrorCodes.PROTOCOL_ERROR)
@@ -250,7 +268,7 @@ class Http2Connection(asyncio.BufferedProtocol):
     def _pump(self) -> None:
         """Sends what the server's windows and the socket take now."""
         for stream in [stream for stream in self._streams.values() if stream.body]:
-            while stream.body and not self._paused and not self._lost:
+            while stream.body and not self._paused and not self.lost:
                 window = self._h2.local_flow_control_window(stream.id)
                 size = min(len(stream.body), window, self._h2.max_outbound_frame_size, _CHUNK_BYTES)
                 if size <= 0:
@@ -263,15 +281,15 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._flush()
 
     def _flush(self) -> None:
-        if self._transport is None or self._lost:
+        if self._transport is None or self.lost:
             return
         if data := self._h2.data_to_send():
             self._transport.write(data)
         if self._transport.get_write_buffer_size() > _UNSENT_BYTES:
             self._lose(Failure(Outcome.MALFORMED, "the server asks, and does not read replies"))
 
-    def _earn(self) -> None:
-        self._credit = min(self._credit + _EARNED, _MOST_CREDIT)
+    def _earn(self, credit: int = _EARNED) -> None:
+        self._credit = min(self._credit + credit, _MOST_CREDIT)
 
     # -- ends ----------------------------------------------------------------------------------------
 
@@ -290,9 +308,9 @@ class Http2Connection(asyncio.BufferedProtocol):
             self._lose(Failure(Outcome.TRUNCATED, CLOSED_EARLY))
 
     def _lose(self, failure: Failure) -> None:
-        if self._lost:
+        if self.lost:
             return
-        self._lost = True
+        self.lost = failure
         if not self.settled.done():
             self.settled.set_result(failure)
         for stream in self._streams.values():
