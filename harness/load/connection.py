@@ -18,6 +18,7 @@ from harness.records.layout import Outcome
 _CONNECTING = (0, errno.EINPROGRESS)
 _SHAKE_BYTES = 65536
 _IDLE_BYTES = 4096
+_IDLE_READS = 16
 
 
 class Connection:
@@ -93,10 +94,14 @@ class Connection:
         return heard
 
     def still_open(self) -> bool:
-        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close."""
+        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close.
+
+        A server whose TLS does not stop to speak would hold up all other connections.
+        """
         try:
-            while heard := self.sock.recv(_IDLE_BYTES):
-                if self.tls is None or self.tls.open(heard) or self.tls.closed:
+            for _ in range(_IDLE_READS):
+                heard = self.sock.recv(_IDLE_BYTES)
+                if not heard or self.tls is None or self.tls.open(heard) or self.tls.closed:
                     return False
         except BlockingIOError:
             return True
@@ -150,11 +155,11 @@ def connect(route: Route, replica: int, now: int, *, kernel: bool) -> Connection
 
 
 def transmit(connection: Connection, poller: Poller, head: bytes, body: bytes) -> None:
-    """A send that fails is told by the next read: the server may have answered before it closed."""
+    """A send that fails shows in the next read: the server may have answered before it closed."""
     connection.refused = False
-    if connection.tls is not None:
-        head, body = connection.tls.seal(head, body), b""
     try:
+        if connection.tls is not None:
+            head, body = connection.tls.seal(head, body), b""
         taken = connection.sock.sendmsg((head, body))
     except BlockingIOError:
         taken = 0

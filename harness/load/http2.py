@@ -16,7 +16,6 @@ from harness.load.wire import build_request
 from harness.records.layout import Outcome
 
 _HTTP1_ONLY = {b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive", b"upgrade"}
-_PROXY_BYTES = 4096
 
 
 @dataclass(slots=True)
@@ -155,7 +154,7 @@ async def _dig(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: byt
     await loop.sock_sendall(sock, tunnel)
     heard = b""
     while not tunnel_opened(heard):
-        part = await loop.sock_recv(sock, _PROXY_BYTES)
+        part = await loop.sock_recv(sock, 1)  # what follows is the server's greeting
         if not part:
             raise ConnectionResetError("closed by the other side when asked for a tunnel")
         heard += part

@@ -19,33 +19,33 @@ import h2.settings
 from harness.load.connection import failure_of
 from harness.load.failures import CLOSED_AFTER_SEND, CLOSED_EARLY
 from harness.load.http1 import Answer
+from harness.load.http2_frames import (
+    DATA,
+    GOAWAY,
+    HEADERS,
+    RST_STREAM,
+    Allowance,
+    Frame,
+    FrameBuffer,
+    Goaway,
+    code_name,
+    read_goaway,
+)
 from harness.records.layout import Outcome
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-_READ_BYTES = 32_768  # of frames of 8 bytes, h2 takes 40 ms for so many
-_FRAME_HEAD_BYTES = 9
-_FRAME_BYTES = 16_384  # largest payload, as announced
-_DATA, _HEADERS, _RST_STREAM, _GOAWAY = 0, 1, 3, 7
+_MOST_STREAMS = 100  # what h2 does with each frame grows with them
 _WINDOW_BYTES = 1 << 24
 _CHUNK_BYTES = 65_536
+_CRUMB_BYTES = 1024  # a window that opens by less earns the server nothing
 _UNSENT_BYTES = 1 << 20  # of replies that the server does not read
-# Each frame costs one unit of credit. Requests, pieces of them, and DATA earn some: by DATA of 8 bytes a
-# server loses nothing, so that it may send each line of an event in a frame of its own.
-_CREDIT = 4096
-_EARNED = 16
-_BYTES_PER_CREDIT = 8
-_MOST_CREDIT = 1 << 16
 _CONFIG = h2.config.H2Configuration(validate_inbound_headers=False, header_encoding=None)
 
 
 class Failure(NamedTuple):
     outcome: Outcome
     error: str
-
-
-class FloodError(Exception):
-    """The server sends frames without end that carry next to nothing."""
 
 
 class Stream:
@@ -70,19 +70,19 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._on_lost, self._reuse = on_lost, reuse
         self._h2 = h2.connection.H2Connection(_CONFIG)
         self._transport: asyncio.Transport | None = None
-        self._buffer, self._filled = bytearray(_READ_BYTES), 0
+        self._frames, self._allowance = FrameBuffer(), Allowance()
         self._streams: dict[int, Stream] = {}
         self._newest = 0  # the highest number of a stream so far
         self.lost: Failure | None = None
         self._retired = self._paused = False
-        self._credit = _CREDIT
 
     # -- what a request does -------------------------------------------------------------------------
 
     def room(self) -> int:
         """How many more requests may begin on it now."""
         usable = self.settled.done() and not self._retired and not self.lost
-        most = self._h2.remote_settings.max_concurrent_streams if self._reuse else 1
+        allowed = self._h2.remote_settings.max_concurrent_streams
+        most = min(allowed, _MOST_STREAMS if self._reuse else 1)
         return max(0, most - len(self._streams)) if usable else 0
 
     def problem(self) -> str:
@@ -99,17 +99,13 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._h2.send_headers(stream.id, headers, end_stream=not body)
         self._h2.increment_flow_control_window(_WINDOW_BYTES, stream.id)
         self._streams[stream.id] = stream
-        self._earn()
+        self._allowance.earn()
         self._guarded(self._pump)
         return stream
 
     def abandon(self, stream: Stream) -> None:
-        """Ends a request that waits for its answer; others on this connection go on, new ones may not begin.
-
-        Nobody knows whether a connection that left one request without an answer serves the next.
-        """
+        """Ends a request that waits for its answer; others on it go on, and new ones may not begin."""
         if stream.id in self._streams:
-            self._retired = True
             self._end(stream, None, h2.errors.ErrorCodes.CANCEL)
             self._flush()
 
@@ -146,20 +142,16 @@ class Http2Connection(asyncio.BufferedProtocol):
         self._guarded(self._pump)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if self.lost:
-            self._filled = 0
-        return memoryview(self._buffer)[self._filled :]
+        return self._frames.space()
 
     def buffer_updated(self, size: int) -> None:
         stamp = time.monotonic_ns()
-        self._filled += size
         touched: dict[Stream, None] = {}
-        self._guarded(lambda: self._take_frames(touched))
+        self._guarded(lambda: self._take_frames(size, touched))
         for stream in touched:
             stream.answer.read_ended(stamp)
-            if stream.answer.oversized and stream.id in self._streams:
-                self._retired = True
-                self._end(stream, None, h2.errors.ErrorCodes.CANCEL)
+            if stream.answer.oversized:
+                self.abandon(stream)
         self._guarded(self._pump)
 
     # -- frames --------------------------------------------------------------------------------------
@@ -175,38 +167,29 @@ class Http2Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._lose(Failure(Outcome.MALFORMED, f"not HTTP/2: {error or type(error).__name__}"))
 
-    def _take_frames(self, touched: dict[Stream, None]) -> None:
-        begin, buffer = 0, self._buffer
-        while self._filled - begin >= _FRAME_HEAD_BYTES and not self.lost:
-            length = int.from_bytes(buffer[begin : begin + 3])
-            if length > _FRAME_BYTES:
-                raise h2.exceptions.FrameTooLargeError(
-                    f"a frame of {length} bytes, where {_FRAME_BYTES} are the most"
-                )
-            end = begin + _FRAME_HEAD_BYTES + length
-            if end > self._filled:
-                break
-            self._take_frame(bytes(buffer[begin:end]), touched)
-            begin = end
-        self._filled -= begin
-        buffer[: self._filled] = buffer[begin : begin + self._filled]
+    def _take_frames(self, size: int, touched: dict[Stream, None]) -> None:
+        for frame in self._frames.take(size):
+            if self.lost is None:
+                self._take_frame(frame, touched)
 
-    def _take_frame(self, frame: bytes, touched: dict[Stream, None]) -> None:
-        self._credit -= 1
-        if self._credit < 0:
-            raise FloodError("the server floods the connection with frames that carry next to nothing")
-        number, kind = int.from_bytes(frame[5:9]) & 0x7FFFFFFF, frame[3]
-        if kind in (_DATA, _HEADERS, _RST_STREAM) and (number % 2 == 0 or number > self._newest):
-            raise h2.exceptions.ProtocolError(f"stream {number} belongs to no request")  # h2 ignores some
-        stream = self._streams.get(number)
+    def _take_frame(self, frame: Frame, touched: dict[Stream, None]) -> None:
+        self._allowance.spend()
+        stream = self._streams.get(frame.stream)
         if stream is not None:
             touched[stream] = None
-            stream.answer.wire_bytes += len(frame)
-        if kind == _GOAWAY:  # h2 would take no frame after it, and the server may finish what it began
-            self._take_goaway(frame)
+            stream.answer.wire_bytes += len(frame.whole)
+        elif frame.kind in (DATA, HEADERS, RST_STREAM) and not self._begun(frame.stream):
+            error = f"stream {frame.stream} belongs to no request"  # h2 passes over some of these
+            raise h2.exceptions.ProtocolError(error)
+        if frame.kind == GOAWAY:  # h2 takes no frame after it, and the server may finish what it began
+            self._take_goaway(read_goaway(frame))
             return
-        for event in self._h2.receive_data(frame):
+        for event in self._h2.receive_data(frame.whole):
             self._take_event(event)
+
+    def _begun(self, stream_id: int) -> bool:
+        """Whether it was ever the stream of a request; the server opens none."""
+        return stream_id % 2 == 1 and stream_id <= self._newest
 
     def _take_event(self, event: h2.events.Event) -> None:
         if isinstance(event, h2.events.RemoteSettingsChanged):
@@ -218,7 +201,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             assert event.flow_controlled_length is not None
             self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id or 0)
             if stream is not None and event.data:
-                self._earn(min(len(event.data) // _BYTES_PER_CREDIT, _EARNED))
+                self._allowance.earn(len(event.data))
                 stream.answer.on_body(event.data)
         elif stream is None:
             return
@@ -228,37 +211,30 @@ class Http2Connection(asyncio.BufferedProtocol):
             stream.answer.complete_parts()
             self._end(stream, None)
         elif isinstance(event, h2.events.StreamReset):
-            code = event.error_code
-            name = code.name if isinstance(code, h2.errors.ErrorCodes) else f"code {code}"
+            name = code_name(event.error_code or 0)
             if event.remote_reset:
-                failure = Failure(Outcome.RESET, f"the server reset the stream: {name}")
+                self._end(stream, Failure(Outcome.RESET, f"the server reset the stream: {name}"))
             else:
-                failure = Failure(Outcome.MALFORMED, f"not HTTP/2: {name}")
-            self._end(stream, failure)
+                self._end(stream, Failure(Outcome.MALFORMED, f"not HTTP/2: {name}"))
 
-    def _take_head(self, stream: Stream, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    def _take_head(self, stream: Stream, headers: Headers) -> None:
         pseudo = [(name, value) for name, value in headers if name.startswith(b":")]
-        status = pseudo[0][1] if [name for name, _ in pseudo] == [b":status"] else b""
+        status = pseudo[0][1] if len(pseudo) == 1 and headers[0][0] == b":status" else b""
         if len(status) != 3 or not status.isdigit() or status < b"200":
-            shown = b", ".join(b"%b: %b" % field for field in pseudo).decode("latin-1") or "none"
-            failure = Failure(Outcome.MALFORMED, f"not HTTP/2: the answer needs one :status, it has {shown}")
-            self._end(stream, failure, h2.errors.ErrorCodes.PROTOCOL_ERROR)
+            shown = b", ".join(b"%b: %b" % one for one in pseudo).decode("latin-1") or "none"
+            error = f"not HTTP/2: the head of an answer begins with one :status, this one has {shown}"
+            self._end(stream, Failure(Outcome.MALFORMED, error), h2.errors.ErrorCodes.PROTOCOL_ERROR)
             return
         for name, value in headers[1:]:
             stream.answer.on_header(name, value)
         stream.answer.head_ended(int(status))
 
-    def _take_goaway(self, frame: bytes) -> None:
+    def _take_goaway(self, goaway: Goaway) -> None:
         """No request may begin any more; those that the server says it took go on."""
-        if len(frame) < _FRAME_HEAD_BYTES + 8 or frame[5:9] != bytes(4):
-            raise h2.exceptions.ProtocolError("a GOAWAY frame that is none")
         self._retired = True
-        last, code = int.from_bytes(frame[9:13]) & 0x7FFFFFFF, int.from_bytes(frame[13:17])
-        name = h2.errors.ErrorCodes(code).name if code in list(h2.errors.ErrorCodes) else f"code {code}"
-        said = frame[17:217].decode("utf-8", "replace")
-        failure = Failure(Outcome.RESET, f"the server closed the connection: {name} {said}".rstrip())
+        failure = Failure(Outcome.RESET, f"the server closed the connection: {goaway.reason}")
         for stream in list(self._streams.values()):
-            if code or stream.id > last:
+            if goaway.failed or stream.id > goaway.last:
                 self._end(stream, failure)
         if not self._streams:
             self._lose(failure)
@@ -275,8 +251,8 @@ class Http2Connection(asyncio.BufferedProtocol):
                     break
                 chunk, stream.body = bytes(stream.body[:size]), stream.body[size:]
                 self._h2.send_data(stream.id, chunk, end_stream=not stream.body)
-                if not stream.body or size >= 1024:  # else the server asks for it in crumbs
-                    self._earn()
+                if not stream.body or size >= _CRUMB_BYTES:
+                    self._allowance.earn()
                 self._flush()
         self._flush()
 
@@ -288,14 +264,12 @@ class Http2Connection(asyncio.BufferedProtocol):
         if self._transport.get_write_buffer_size() > _UNSENT_BYTES:
             self._lose(Failure(Outcome.MALFORMED, "the server asks, and does not read replies"))
 
-    def _earn(self, credit: int = _EARNED) -> None:
-        self._credit = min(self._credit + credit, _MOST_CREDIT)
-
     # -- ends ----------------------------------------------------------------------------------------
 
     def _end(self, stream: Stream, failure: Failure | None, code: h2.errors.ErrorCodes | None = None) -> None:
-        """Ends one request; the server hears of it where it has not ended it itself."""
+        """Ends one request. Where `code` resets it, none may begin after it: the server may serve none."""
         del self._streams[stream.id]
+        self._retired = self._retired or code is not None
         if code is None and failure is None and stream.body:
             code = h2.errors.ErrorCodes.NO_ERROR  # answered before it had read the request
         if code is not None:

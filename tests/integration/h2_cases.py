@@ -208,6 +208,12 @@ _STATUS = [
         lambda s: head(s, (":status", "500"), status="200") + data(s, BODY, end=True),
         ":status",
     ),
+    says(
+        "status after another header",
+        MALFORMED,
+        lambda s: head(s, ("content-type", "text/event-stream"), (":status", "200"), status=None),
+        ":status",
+    ),
     says("status empty", MALFORMED, _raw_status(b""), ":status"),
     says("status negative", MALFORMED, _raw_status(b"-20"), ":status"),
     says("status zero", MALFORMED, _raw_status(b"000"), ":status"),
@@ -312,10 +318,11 @@ _GOAWAYS = [
     does("GOAWAY, then a close", TRUNCATED, _says_and_closes(lambda s: goaway(s, 0))),
     greets("GOAWAY as a greeting", CONNECT_FAILED, _greeting(goaway(0, 11)), "ENHANCE_YOUR_CALM"),
     greets("SETTINGS, then GOAWAY", CONNECT_FAILED, _greeting(settings(), goaway(0, 0)), "NO_ERROR"),
-    floods("GOAWAY without end", MALFORMED, lambda s: goaway(s, 0), "floods"),
 ]
 
-_FLOODS = [
+FLOODS = [  # seconds of work together: they have a window of their own
+    Case("a window of crumbs", Script(answer=_crumbs, whole=False), MALFORMED, "floods", body=_LARGE_BODY),
+    floods("GOAWAY without end", MALFORMED, lambda s: goaway(s, 0), "floods"),
     floods("SETTINGS without end", MALFORMED, lambda s: settings(), "floods"),
     floods("SETTINGS that change without end", MALFORMED, lambda s: settings((4, 1), (4, 99)), "floods"),
     floods("SETTINGS ACK without end", MALFORMED, lambda s: frame(SETTINGS, ACK, 0)),
@@ -402,7 +409,6 @@ _WINDOWS = [
     greets("no stream allowed", CONNECT_FAILED, _greeting(settings((_MAX_STREAMS, 0))), "no requests"),
     greets("one stream allowed", OK, _greeting(settings((_MAX_STREAMS, 1)))),
     Case("a window that shrinks", Script(answer=_shrinks_the_window, whole=False), TIMEOUT, body=_LARGE_BODY),
-    Case("a window of crumbs", Script(answer=_crumbs, whole=False), MALFORMED, "floods", body=_LARGE_BODY),
     Case("an answer before its request", Script(answer=_answers_early, whole=False), OK, body=_LARGE_BODY),
     greets("no window at all", TIMEOUT, _greeting(settings((_INITIAL_WINDOW, 0))), later=TIMEOUT),
 ]
@@ -541,7 +547,6 @@ CASES = [
     *_SIZES,
     *_RESETS,
     *_GOAWAYS,
-    *_FLOODS,
     *_WINDOWS,
     *_HEADS,
     *_TRAILERS,

@@ -81,6 +81,7 @@ class Peer:
 
     sock: socket.socket
     over: threading.Event  # the test has seen enough
+    resets: list[int] = field(default_factory=list)  # streams that the client has reset
     _heard: bytearray = field(default_factory=bytearray)
 
     def say(self, *parts: bytes) -> None:
@@ -100,23 +101,30 @@ class Peer:
 
     def preface(self) -> None:
         while len(self._heard) < len(_PREFACE):
-            self._hear()
+            self._receive()
         del self._heard[: len(_PREFACE)]
 
     def request(self, *, whole: bool = True) -> int:
         """The stream of the next request, once its end was read, or else its head."""
         while True:
-            while len(self._heard) < 9 or len(self._heard) < 9 + int.from_bytes(self._heard[:3]):
-                self._hear()
-            length, kind, flags = int.from_bytes(self._heard[:3]), self._heard[3], self._heard[4]
-            stream = int.from_bytes(self._heard[5:9])
-            del self._heard[: 9 + length]
-            if kind == DATA and length:
-                self.say(window(0, length))  # of the connection; that of the stream stays as it is
+            kind, flags, stream = self.hear()
             if (kind == HEADERS and not whole) or (kind in (DATA, HEADERS) and flags & END_STREAM):
                 return stream
 
-    def _hear(self) -> None:
+    def hear(self) -> tuple[int, int, int]:
+        """Kind, flags and stream of the next frame."""
+        while len(self._heard) < 9 or len(self._heard) < 9 + int.from_bytes(self._heard[:3]):
+            self._receive()
+        length, kind, flags = int.from_bytes(self._heard[:3]), self._heard[3], self._heard[4]
+        stream = int.from_bytes(self._heard[5:9])
+        del self._heard[: 9 + length]
+        if kind == DATA and length:
+            self.say(window(0, length))  # of the connection; that of the stream stays as it is
+        if kind == RST_STREAM:
+            self.resets.append(stream)
+        return kind, flags, stream
+
+    def _receive(self) -> None:
         more = self.sock.recv(65_536)
         if not more:
             raise ConnectionError("the client closed")
