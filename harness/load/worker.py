@@ -110,7 +110,7 @@ class Tally:
         self._events_told = 0
 
     def finalize(self, exchange: Exchange) -> Finalized:
-        finalized: Finalized = self._finalizer.finalize(exchange)
+        finalized = self._read(exchange)
         self._spill.add(finalized)
         self.done += finalized.outcome is Outcome.OK
         self.failed += finalized.outcome is not Outcome.OK
@@ -121,6 +121,14 @@ class Tally:
         if finalized.ttft_ns != UNKNOWN:
             self._ttfts.append(finalized.ttft_ns)
         return finalized
+
+    def _read(self, exchange: Exchange) -> Finalized:
+        try:
+            return self._finalizer.finalize(exchange)
+        except Exception as error:  # one answer that nobody foresaw takes no other record with it
+            exchange.answer, exchange.failure = None, Outcome.MALFORMED
+            exchange.error = f"the answer cannot be read: {type(error).__name__}: {error}"
+            return self._finalizer.finalize(exchange)
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
         events, self._events_told = self.text_events - self._events_told, self.text_events
