@@ -95,7 +95,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         """Sends a request, or as much of it as the server takes now. Raises h2's errors."""
         stream = Stream(self._h2.get_next_available_stream_id(), answer, body)
         self._newest = stream.id
-        self._retired = not self._reuse
+        self._retired = self._retired or not self._reuse
         self._h2.send_headers(stream.id, headers, end_stream=not body)
         self._h2.increment_flow_control_window(_WINDOW_BYTES, stream.id)
         self._streams[stream.id] = stream
