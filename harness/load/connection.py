@@ -10,7 +10,7 @@ from typing import Any
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.poller import Poller
-from harness.load.route import Route
+from harness.load.route import Route, tunnel_opened
 from harness.load.stamps import SO_TIMESTAMPNS
 from harness.load.tcp_info import TcpInfo, read_tcp_info
 from harness.records.layout import Outcome
@@ -18,7 +18,7 @@ from harness.records.layout import Outcome
 _CONNECTING = (0, errno.EINPROGRESS)
 _SHAKE_BYTES = 65536
 _IDLE_BYTES = 4096
-_HEAD_BYTES = 65536  # a proxy that says more has said something else
+_IDLE_READS = 16
 
 
 class Connection:
@@ -82,12 +82,8 @@ class Connection:
             self._heard = b""
             return False
         self._heard += self._receive("when asked for a tunnel")
-        head, ended, _ = self._heard.partition(b"\r\n\r\n")
-        if not ended and len(head) < _HEAD_BYTES:
+        if not tunnel_opened(self._heard):
             return False
-        status = head.partition(b"\r\n")[0].decode("latin-1")
-        if status.split(" ")[1:2] != ["200"]:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
         self._tunnel = b""
         return True
 
@@ -98,10 +94,14 @@ class Connection:
         return heard
 
     def still_open(self) -> bool:
-        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close."""
+        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close.
+
+        A server whose TLS does not stop to speak would hold up all other connections.
+        """
         try:
-            while heard := self.sock.recv(_IDLE_BYTES):
-                if self.tls is None or self.tls.open(heard) or self.tls.closed:
+            for _ in range(_IDLE_READS):
+                heard = self.sock.recv(_IDLE_BYTES)
+                if not heard or self.tls is None or self.tls.open(heard) or self.tls.closed:
                     return False
         except BlockingIOError:
             return True
@@ -155,11 +155,11 @@ def connect(route: Route, replica: int, now: int, *, kernel: bool) -> Connection
 
 
 def transmit(connection: Connection, poller: Poller, head: bytes, body: bytes) -> None:
-    """A send that fails is told by the next read: the server may have answered before it closed."""
+    """A send that fails shows in the next read: the server may have answered before it closed."""
     connection.refused = False
-    if connection.tls is not None:
-        head, body = connection.tls.seal(head, body), b""
     try:
+        if connection.tls is not None:
+            head, body = connection.tls.seal(head, body), b""
         taken = connection.sock.sendmsg((head, body))
     except BlockingIOError:
         taken = 0

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 answer: framing by httptools, body parts and arrival stamps kept undecoded."""
+"""One answer: its framing by httptools or by another parser, body parts and arrival stamps kept undecoded."""
 
 import zlib
 from typing import Any
@@ -28,11 +28,14 @@ class Answer:
 
     __slots__ = (
         "_body_limit",
+        "_checkpoint",
         "_complete_parts",
         "_feed",
         "_interim",
         "_parser",
+        "_parts_before",
         "_wire_limit",
+        "closes_itself",
         "complete",
         "headers",
         "headers_read",
@@ -51,6 +54,8 @@ class Answer:
     def __init__(self, most_bytes: int = UNTOLD_BYTES) -> None:
         self._body_limit = most_bytes
         self._wire_limit = HEAD_BYTES  # of all bytes so far; rises once the head is complete
+        self._checkpoint = HEAD_BYTES  # of all bytes so far: where the limits are looked at next
+        self._parts_before = 0  # how many there were at the checkpoint before
         self.oversized = False
         self.parts: list[bytes] = []
         self.on_body = self.parts.append
@@ -62,6 +67,7 @@ class Answer:
         self.headers: dict[bytes, bytes] = {}  # by lower-case name; repeated ones joined with commas
         self.headers_read = 0  # index of the read that completed the head
         self.complete = False
+        self.closes_itself = False  # its end is a frame of its own, as in HTTP/2
         self.keep_alive = False
         self.problem = ""  # why the bytes are not HTTP/1.1
         self._interim = False
@@ -80,30 +86,46 @@ class Answer:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.problem = f"not HTTP/1.1: {error}"
         self.marks.append(len(self.parts))
-        if self.wire_bytes > self._wire_limit:
-            self._overflow()
+        if self.wire_bytes > self._checkpoint:
+            self._check_limits()
         return self.complete or bool(self.problem)
 
-    def take_part(self, part: bytes, stamp: Any) -> None:
+    def read_ended(self, stamp: int) -> None:
+        """Ends one read that another parser took apart: it added to `wire_bytes` and called `on_…`."""
+        self.stamps.append(stamp)
+        self.marks.append(len(self.parts))
+        if self.wire_bytes > self._checkpoint:
+            self._check_limits()
+
+    def take_part(self, part: bytes, stamp: int) -> None:
         """One read that another client has unframed already."""
         self.wire_bytes += len(part)
-        self.stamps.append(stamp)
         self.parts.append(part)
-        self.marks.append(len(self.parts))
-        if self.wire_bytes > self._wire_limit:
-            self._overflow()
+        self.read_ended(stamp)
 
-    def _overflow(self) -> None:
-        what = "answer" if self.status else "head of the answer"
+    def _check_limits(self) -> None:
+        """Every so many bytes: whether the answer is too long, or they brought nothing of its body."""
+        if self.wire_bytes <= self._wire_limit and len(self.parts) > self._parts_before:
+            self._parts_before = len(self.parts)
+            self._checkpoint = min(self.wire_bytes + HEAD_BYTES, self._wire_limit)
+            return
         self.oversized = True
-        self.problem = f"the {what} is longer than {self._body_limit if self.status else HEAD_BYTES} bytes"
+        if not self.status:
+            self.problem = f"the head of the answer is longer than {HEAD_BYTES} bytes"
+        elif self.wire_bytes > self._wire_limit:
+            self.problem = f"the answer is longer than {self._body_limit} bytes"
+        else:  # trailers, or frames without content
+            self.problem = f"{HEAD_BYTES} bytes of the answer brought nothing of its body"
 
     def head_ended(self, status: int) -> None:
         self.status = status
         self.headers_read = len(self.marks)
         self._wire_limit = self.wire_bytes + self._body_limit
+        self._checkpoint = min(self.wire_bytes + HEAD_BYTES, self._wire_limit)
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self.status:  # a trailer: it comes too late to say how the body is to be read
+            return
         key = name.lower()
         self.headers[key] = self.headers[key] + b", " + value if key in self.headers else value
 
@@ -132,8 +154,10 @@ class Answer:
         return self.headers.get(name, b"").strip().lower()
 
     def framed(self) -> bool:
-        """A length or chunks tell the end of the body; otherwise the close of the connection does."""
-        return bool(self.header(b"content-length")) or b"chunked" in self.header(b"transfer-encoding")
+        """A length, chunks or frames tell the end of the body; else the close of the connection does."""
+        if self.closes_itself or self.header(b"content-length"):
+            return True
+        return b"chunked" in self.header(b"transfer-encoding")
 
     def reusable(self) -> bool:
         """Whether the connection may carry another request."""

@@ -87,7 +87,7 @@ class LoadJob:
     answer_bytes: int = UNTOLD_BYTES  # a longer answer is OVERSIZED
     promised: Promised = Promised()
     workers: int | None = None  # processes; None: chosen from the load and the machine
-    http2: bool = False  # through httpx, which needs its extra
+    http2: bool = False  # needs the extra of that name
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it
     other_urls: tuple[str, ...] = ()  # of more servers of the same model
     # Position in `urls` of each request; None with several: decided when it is sent, by what is in flight.

@@ -1,6 +1,7 @@
 """How a connection reaches the server: straight, or by way of an HTTP proxy; with TLS or without."""
 
 import base64
+import errno
 import socket
 import ssl
 import urllib.request
@@ -13,6 +14,7 @@ from harness.host.tls import Secure
 
 _PORTS = {"http": 80, "https": 443}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_PROXY_HEAD_BYTES = 65_536  # a proxy that says more has said something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,26 @@ class Route:
         return Secure(self.tls, self.host) if self.tls is not None else None
 
 
-def find_route(url: str) -> Route:
+def find_route(url: str, *, always_tunnel: bool = False) -> Route:
+    """`always_tunnel`: through a proxy without TLS too, where the proxy could not pass the protocol on."""
     target, named = httpx.URL(url), proxy_for(url)
     proxy = httpx.URL(named) if named is not None else None
     first = proxy or target
     address = resolve(first.host, first.port or _PORTS[first.scheme])
-    if target.scheme != "https":
-        return Route(address, target.host, None)
-    return Route(address, target.host, httpx.create_ssl_context(), _connect(target, proxy) if proxy else b"")
+    secure = target.scheme == "https"
+    tunnel = _connect(target, proxy) if proxy and (secure or always_tunnel) else b""
+    return Route(address, target.host, httpx.create_ssl_context() if secure else None, tunnel)
+
+
+def tunnel_opened(heard: bytes) -> bool:
+    """Whether a proxy has answered CONNECT to the end of its head. Raises ConnectionRefusedError."""
+    head, ended, _ = heard.partition(b"\r\n\r\n")
+    if not ended and len(head) < _PROXY_HEAD_BYTES:
+        return False
+    status = head.partition(b"\r\n")[0].decode("latin-1")
+    if status.split(" ")[1:2] != ["200"]:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
+    return True
 
 
 def proxy_for(url: str) -> str | None:

@@ -48,12 +48,17 @@ class Spill:
             self.flush()
 
     def flush(self) -> None:
-        if self._rows:
-            blobs = [b"".join(column) for column in zip(*self._pending, strict=True)]
-            blobs.append(np.array(self._rows, ROW_DTYPE).tobytes())
+        pending, rows = self._pending, self._rows
+        self._pending, self._rows, self._bytes = (
+            [],
+            [],
+            0,
+        )  # where a write fails, its rows are not written twice
+        if rows:
+            blobs = [b"".join(column) for column in zip(*pending, strict=True)]
+            blobs.append(np.array(rows, ROW_DTYPE).tobytes())
             for file, blob in zip(self._files, blobs, strict=True):
                 file.write(blob)
-        self._pending, self._rows, self._bytes = [], [], 0
 
     def close(self) -> None:
         self.flush()

@@ -12,16 +12,16 @@ class Transport(Enum):
     KERNEL_STAMPS = auto()  # the socket loop with the kernel's stamps
     USER_STAMPS = auto()  # the socket loop with stamps taken at the read
     POLL = auto()  # the same on poll(2)
-    HTTPX = auto()  # httpx on asyncio
+    ASYNCIO = auto()  # tasks on asyncio: HTTP/2, other proxies through httpx
 
 
 def choose_transport(job: LoadJob) -> tuple[Transport, str]:
     """Also what a reader of the figures should know of it. One way for all URLs of a job."""
     proxies = [proxy for url in job.urls if (proxy := proxy_for(url)) is not None]
     if job.http2:
-        return Transport.HTTPX, "HTTP/2: stamps are taken in user space"
+        return Transport.ASYNCIO, "HTTP/2: stamps are taken in user space"
     if any(not proxy.startswith("http://") for proxy in proxies):
-        return Transport.HTTPX, "a proxy that is not plain HTTP: stamps are taken in user space"
+        return Transport.ASYNCIO, "a proxy that is not plain HTTP: stamps are taken in user space"
     through = "through a proxy" if proxies else ""
     if not hasattr(select, "epoll"):
         return Transport.POLL, _joined(through, "no epoll here: stamps are taken in user space, after poll")

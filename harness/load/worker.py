@@ -113,7 +113,7 @@ class Tally:
         self._events_told = 0
 
     def finalize(self, exchange: Exchange) -> Finalized:
-        finalized: Finalized = self._finalizer.finalize(exchange)
+        finalized = self._read(exchange)
         self._spill.add(finalized)
         self.done += finalized.outcome is Outcome.OK
         self.failed += finalized.outcome is not Outcome.OK
@@ -124,6 +124,14 @@ class Tally:
         if finalized.ttft_ns != UNKNOWN:
             self._ttfts.append(finalized.ttft_ns)
         return finalized
+
+    def _read(self, exchange: Exchange) -> Finalized:
+        try:
+            return self._finalizer.finalize(exchange)
+        except Exception as error:  # one answer that nobody foresaw takes no other record with it
+            exchange.answer, exchange.failure = None, Outcome.MALFORMED
+            exchange.error = f"the answer cannot be read: {type(error).__name__}: {error}"
+            return self._finalizer.finalize(exchange)
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
         events, self._events_told = self.text_events - self._events_told, self.text_events
@@ -171,11 +179,14 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
 
     gc.collect()
     gc.freeze()
-    if share.transport is not Transport.HTTPX:  # tasks and their exceptions do make cycles
+    if share.transport is not Transport.ASYNCIO:  # tasks and their exceptions do make cycles
         gc.disable()
     collections, cpu, started = _gc_collections(), time.process_time(), time.monotonic()
     switches, suspended = resource.getrusage(resource.RUSAGE_SELF), suspended_ns()
-    stopped = event_loop.run(dispatcher, finalize, chore)
+    try:
+        stopped = event_loop.run(dispatcher, finalize, chore)
+    finally:
+        spill.flush()  # what is recorded so far outlives whatever ends the window
     cpu, wall = time.process_time() - cpu, time.monotonic() - started
     suspended = _since(suspended, suspended_ns())
     collections = _gc_collections() - collections
@@ -223,8 +234,8 @@ def _make_event_loop(
     share: Share, bodies: Sequence[bytes], clock: StampClock | None, limits: Limits
 ) -> "EventLoop | FallbackLoop":
     job, seqs = share.job, share.seqs.tolist()
-    if share.transport is Transport.HTTPX:
-        from harness.load.fallback import FallbackLoop  # uvloop is loaded where it is used
+    if share.transport is Transport.ASYNCIO:
+        from harness.load.fallback import FallbackLoop  # uvloop and httpx are loaded where they are used
 
         return FallbackLoop(job, bodies, seqs, limits)
     poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()

@@ -67,7 +67,7 @@ LOADS = {
     "E": Load("256 streams, gap 5 ms", Timing(100, 5, 256), 256, 1024),
     "U": replace(_B, title=_B.title + ", stamps in user space", transport=Transport.USER_STAMPS),
     "L": replace(_B, title=_B.title + ", without epoll", transport=Transport.POLL),
-    "F": replace(_B, title=_B.title + ", httpx on asyncio", transport=Transport.HTTPX),
+    "F": replace(_B, title=_B.title + ", httpx on asyncio", transport=Transport.ASYNCIO),
     "T": replace(_B, title=_B.title + ", TLS", timing=replace(_B.timing, tls=True)),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),

@@ -1,13 +1,14 @@
-"""A chat server that speaks nothing but HTTP/2, in clear text with prior knowledge."""
+"""A chat server that speaks nothing but HTTP/2: in clear text with prior knowledge, over TLS, in a tunnel."""
 
 import json
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import h2.config
 import h2.connection
 import h2.events
+import h2.settings
 
 TOKENS = 4
 
@@ -29,11 +30,29 @@ def _answer(connection, stream):
     connection.send_data(stream, b"data: [DONE]\n\n", end_stream=True)
 
 
-def _serve(sock):
-    config = h2.config.H2Configuration(client_side=False)
-    connection = h2.connection.H2Connection(config=config)
-    connection.initiate_connection()
-    with sock:
+class Server:
+    """`heads`: of the CONNECT requests, where it stands for a proxy and for the server behind it."""
+
+    def __init__(self, tls, tunnel, most_streams):
+        self._tls, self._tunnel, self._most_streams = tls, tunnel, most_streams
+        self.connections, self.heads, self.url = 0, [], ""
+
+    def talk(self, sock):
+        with suppress(OSError), ExitStack() as stack:  # a client that closes in the middle
+            stack.callback(sock.close)
+            if self._tunnel:
+                self.heads.append(sock.recv(65536))
+                sock.sendall(b"HTTP/1.1 200 Go on\r\n\r\n")
+            if self._tls is not None:
+                sock = stack.enter_context(self._tls.wrap_socket(sock, server_side=True))
+            self._serve(sock)
+
+    def _serve(self, sock):
+        connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        connection.initiate_connection()
+        if self._most_streams is not None:
+            most = {h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self._most_streams}
+            connection.update_settings(most)
         sock.sendall(connection.data_to_send())
         while data := sock.recv(65536):
             for event in connection.receive_data(data):
@@ -43,25 +62,22 @@ def _serve(sock):
                     _answer(connection, event.stream_id)
             sock.sendall(connection.data_to_send())
 
-
-def _accept(listener):
-    while True:
-        try:
-            sock, _ = listener.accept()
-        except OSError:  # closed: the test is over
-            return
-        threading.Thread(target=_quietly, args=(sock,), daemon=True).start()
-
-
-def _quietly(sock):
-    with suppress(OSError):  # a client that closes in the middle
-        _serve(sock)
+    def accept(self, listener):
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:  # closed: the test is over
+                return
+            self.connections += 1
+            threading.Thread(target=self.talk, args=(sock,), daemon=True).start()
 
 
 @contextmanager
-def running_h2():
-    """Its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=_accept, args=(listener,), daemon=True).start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+def running_h2(*, tls=None, tunnel=False, most_streams=None):
+    server = Server(tls, tunnel, most_streams)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        threading.Thread(target=server.accept, args=(listener,), daemon=True).start()
+        scheme = "http" if tls is None else "https"
+        server.url = f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
+        yield server
         listener.shutdown(socket.SHUT_RDWR)

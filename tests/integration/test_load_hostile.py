@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from itertools import chain, repeat
 
 import pytest
 
@@ -12,7 +13,15 @@ from harness.load.fallback import FallbackLoop
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.run import run_load
 from harness.records.layout import Outcome
-from tests.factories.hostile import HARMS, serving
+from tests.factories.hostile import HARMS as HARMS_TO_ALL
+from tests.factories.hostile import chunks, serving
+
+_BODY = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\ndata: [DONE]\n\n'
+HARMS = {
+    **HARMS_TO_ALL,
+    "endless trailers": lambda: chain(chunks([_BODY]), [b"0\r\n"], repeat(b"a: b\r\n" * 1000)),
+    "one endless trailer": lambda: chain(chunks([_BODY]), [b"0\r\na: "], repeat(b"x" * 6000)),
+}
 
 ENDS = {
     "slow head": Outcome.TIMEOUT,

@@ -1,18 +1,24 @@
-"""HTTP/2, where it is asked for: through httpx, and nothing else is spoken instead."""
+"""HTTP/2, where it is asked for: on shared connections, and nothing else is spoken instead."""
 
+import ssl
+import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from harness.errors import SetupError
 from harness.load import run_load
-from harness.load.job import ClosedLoop, LoadJob
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised
 from harness.mockserver import running
 from harness.records.layout import Outcome
 from harness.run import prepare
 from harness.run.options import RunOptions
+from tests.integration.h2_frames import Script, good, serving
 from tests.integration.h2_server import TOKENS, running_h2
+
+PEM = Path(__file__).with_name("load_tls.pem")
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4,"stream":true}'
 
@@ -31,8 +37,8 @@ def job(url):
 
 
 def test_answers_are_read_and_the_way_is_recorded():
-    with running_h2() as url:
-        result = run_load(job(url))
+    with running_h2() as server:
+        result = run_load(job(server.url))
     rows = result.records.requests
     assert (rows["outcome"] == Outcome.OK).all()
     assert (rows["output_tokens"] == TOKENS).all()
@@ -44,8 +50,8 @@ def test_answers_are_read_and_the_way_is_recorded():
 @pytest.mark.parametrize("dealt", [True, False])
 def test_requests_go_to_the_url_that_their_record_names(dealt):
     """One URL answers, at the other nobody listens."""
-    with running_h2() as url:
-        two = replace(job(url), other_urls=("http://127.0.0.1:9/v1/chat/completions",))
+    with running_h2() as server:
+        two = replace(job(server.url), other_urls=("http://127.0.0.1:9/v1/chat/completions",))
         rows = run_load(replace(two, replicas=np.arange(12) % 2) if dealt else two).records.requests
     assert (rows["outcome"][rows["replica"] == 0] == Outcome.OK).all()
     assert (rows["outcome"][rows["replica"] == 1] == Outcome.CONNECT_FAILED).all()
@@ -59,6 +65,81 @@ def test_a_server_without_it_fails_the_requests_and_is_not_asked_in_another_way(
         result = run_load(job(server.url))
         assert server.truth()["records"] == []
     assert not (result.records.requests["outcome"] == Outcome.OK).any()
+
+
+def all_ok(result):
+    assert list(result.records.errors) == [""] * len(result.records.requests)
+    return bool((result.records.requests["outcome"] == Outcome.OK).all())
+
+
+def test_a_server_that_allows_few_requests_on_a_connection_gets_more_connections():
+    with running_h2(most_streams=2) as server:
+        result = run_load(replace(job(server.url), schedule=ClosedLoop(8), bodies=[BODY] * 40))
+    assert all_ok(result)
+    assert server.connections == result.client.connections == 4
+    assert (result.records.requests["connect_ns"] == 0).all()  # all were opened ahead
+
+
+def test_many_requests_share_one_connection():
+    with running_h2() as server:
+        assert all_ok(run_load(replace(job(server.url), schedule=ClosedLoop(12))))
+    assert server.connections == 1
+
+
+def test_a_server_that_keeps_no_connection_gets_one_for_each_request():
+    with running_h2() as server:
+        assert all_ok(run_load(replace(job(server.url), promised=Promised(keeps_connection=False))))
+    assert server.connections == 12
+
+
+def test_a_body_of_many_windows_arrives():
+    with running_h2() as server:
+        bodies = [b'{"filler":"' + b"x" * 3_000_000 + b'"}'] * 4
+        assert all_ok(run_load(replace(job(server.url), bodies=bodies)))
+
+
+def test_a_request_that_is_given_up_takes_no_other_with_it():
+    """The first of two on one connection is never answered; the second is, after the first was given up."""
+    reset = threading.Event()
+
+    def answer(peer, stream):
+        second = peer.request()
+        while stream not in peer.resets:
+            peer.hear()
+        reset.set()
+        peer.say(good(second))
+
+    with serving([Script(answer=answer)], str(PEM)) as (url,):
+        apart = OpenLoop(np.array([0, 1_000_000_000]))
+        two = replace(job(url), bodies=[BODY] * 2, schedule=apart, request_timeout_s=3.0)
+        rows = run_load(two).records.requests
+    assert reset.is_set()
+    assert rows["outcome"].tolist() == [Outcome.TIMEOUT, Outcome.OK]
+    assert rows["connect_ns"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_is_asked_for_a_tunnel(monkeypatch, scheme):
+    monkeypatch.setenv("SSL_CERT_FILE", str(PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(PEM)
+    context.set_alpn_protocols(["h2"])
+    with running_h2(tls=context if scheme == "https" else None, tunnel=True) as server:
+        place = server.url.rpartition("/")[2]
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://user:word@{place}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert all_ok(run_load(job(f"{scheme}://engine.invalid")))
+    (head,) = server.heads
+    assert head.startswith(b"CONNECT engine.invalid:%d HTTP/1.1" % (443 if scheme == "https" else 80))
+    assert b"proxy-authorization: Basic dXNlcjp3b3Jk" in head
+
+
+def test_other_proxies_are_not_for_http2(monkeypatch):
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    result = run_load(job("http://engine.invalid"))
+    assert (result.records.requests["outcome"] == Outcome.CONNECT_FAILED).all()
+    assert "plain HTTP proxy" in result.records.errors[0]
 
 
 def test_without_its_package_it_is_refused_before_anything_is_started(monkeypatch):

@@ -222,7 +222,7 @@ MAY_TALK = {
     "client/client.py": "the bounded client itself",
     "client/transport.py": "its sockets",
     "client/look_up.py": "the bounded client of the sampler, which must be light",
-    "load/fallback.py": "the load where the fast loop cannot be used",
+    "load/httpx_carrier.py": "the load through proxies that the fast loop does not know",
     "load/wire.py": "builds requests and sends none",
     "mockserver/process.py": "the scripted server that it started itself",
 }

@@ -241,7 +241,7 @@ def _snapshot(room: Path, run: Path) -> dict[str, tuple[object, ...]]:
                 status = path.lstat()
                 is_file = stat.S_ISREG(status.st_mode)
                 digest = hashlib.sha256(path.read_bytes()).hexdigest() if is_file else ""
-                links = os.readlink(path) if stat.S_ISLNK(status.st_mode) else ""
+                links = str(path.readlink()) if stat.S_ISLNK(status.st_mode) else ""
                 found[str(path.relative_to(room))] = (status.st_mode, digest, links)
     return found
 

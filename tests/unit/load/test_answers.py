@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.load.bounds import HEAD_BYTES
+from harness.load.http1 import Answer
 from harness.load.job import Promised
 from harness.records.layout import UNKNOWN, EventKind, Outcome
 from tests.factories.answers import CHUNKED, DONE, FINISH, USAGE, chunked, delta, event, field, head, play
@@ -122,6 +124,56 @@ def test_interim_answers_are_passed_over() -> None:
 def test_chunk_extensions_and_trailers() -> None:
     wire = _HEAD + b"%x;note=1\r\n%b\r\n" % (len(_BODY), _BODY) + b"0\r\nx-time: 3\r\n\r\n"
     assert play([wire]).outcome is Outcome.OK
+
+
+def _with_trailers(trailers: bytes) -> bytes:
+    return _HEAD + chunked(_EVENTS).removesuffix(b"\r\n") + trailers + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "trailer", ["content-encoding: gzip", "content-type: text/html", "Content-Encoding: br", "x-time: 3"]
+)
+def test_a_trailer_changes_nothing_of_how_the_body_is_read(trailer: str) -> None:
+    wire = _with_trailers(f"{trailer}\r\n".encode())
+    for cut in (len(_HEAD), len(wire) - len(trailer), len(wire) - 3):
+        settled = play([wire[:cut], wire[cut:]])
+        assert (settled.outcome, settled.text) == (Outcome.OK, "né\nb")
+
+
+def test_trailers_cost_no_more_than_their_length() -> None:
+    """Headers of one name are joined, which costs the square of their number; trailers are not kept."""
+    answer = Answer()
+    wire = _with_trailers(b"a: b\r\n" * 10_000)
+    answer.take(wire, 1)
+    assert answer.complete
+    assert set(answer.headers) == {b"content-type", b"transfer-encoding"}
+
+
+@pytest.mark.parametrize(
+    "piece", [b"a: b\r\n" * 1000, b"x" * 6000], ids=["many trailers", "one long trailer"]
+)
+def test_trailers_without_end_are_given_up_after_the_size_of_a_head(piece: bytes) -> None:
+    answer = Answer(1 << 30)
+    answer.take(_with_trailers(b"a: ")[:-2], 1)
+    before, reads = answer.wire_bytes, 0
+    while not answer.oversized and reads < 1000:
+        answer.take(piece, 2)
+        reads += 1
+    assert HEAD_BYTES < answer.wire_bytes - before < 3 * HEAD_BYTES
+    assert "nothing of its body" in answer.problem
+
+
+def test_a_long_body_is_not_taken_for_a_trailer() -> None:
+    body = event(delta("x" * 3000)) * 100
+    assert len(body) > 4 * HEAD_BYTES
+    wire = _HEAD + chunked([body, event(DONE)])
+    settled = play([wire[at : at + 5000] for at in range(0, len(wire), 5000)])
+    assert settled.outcome is Outcome.OK
+
+
+def test_an_answer_that_follows_unasked_does_not_change_the_one_before() -> None:
+    settled = play([_HEAD + chunked(_EVENTS) + head("content-encoding: gzip", "content-length: 0")])
+    assert (settled.outcome, settled.text) == (Outcome.OK, "né\nb")
 
 
 def test_bytes_after_the_answer_are_not_the_answer() -> None:

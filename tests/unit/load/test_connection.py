@@ -2,6 +2,7 @@
 
 import select
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterator
@@ -94,3 +95,34 @@ def test_an_open_connection_proves_nothing(pair: tuple[Connection, socket.socket
     connection, _ = pair
     send(connection)
     assert not connection.surely_unread()
+
+
+class TalkativeTls:
+    """TLS that takes every record for a message of its own, or has failed."""
+
+    closed = False
+
+    def open(self, data: bytes) -> bytes:
+        return b""
+
+    def seal(self, *parts: bytes) -> bytes:
+        raise ssl.SSLError("the peer has sent an alert")
+
+
+def test_an_idle_connection_whose_tls_does_not_stop_is_given_up(
+    pair: tuple[Connection, socket.socket],
+) -> None:
+    connection, peer = pair
+    connection.tls = TalkativeTls()  # type: ignore[assignment]
+    peer.sendall(b"x" * 1000)
+    assert connection.still_open()
+    peer.sendall(b"x" * 200_000)
+    assert not connection.still_open()
+    assert connection.sock.recv(1) == b"x"  # it was not read to its end
+
+
+def test_a_send_that_tls_refuses_is_a_send_that_failed(pair: tuple[Connection, socket.socket]) -> None:
+    connection, _ = pair
+    connection.tls = TalkativeTls()  # type: ignore[assignment]
+    send(connection)
+    assert connection.refused

@@ -1,0 +1,34 @@
+"""What the asyncio window needs of a protocol: connections opened ahead, requests carried, an end."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from harness.load.finalize import Exchange
+from harness.records.layout import Outcome
+
+OPENING_S = 10.0  # to open connections ahead of the window
+
+
+class RequestError(Exception):
+    """A request that got no whole answer, with the outcome and the text of its record."""
+
+    def __init__(self, outcome: Outcome, text: str) -> None:
+        super().__init__(text)
+        self.outcome = outcome
+
+
+class Carrier(Protocol):
+    connect_ns: list[int]  # one per connection that was made
+
+    async def open_ahead(self, count: int) -> str:
+        """Opens connections for `count` requests at once; returns what kept it from that, or ""."""
+
+    async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
+        """One request to the end of its answer, which grows in `exchange.answer` even where this raises.
+
+        It sets `exchange.connect` and calls `on_send` right before the first byte of a request leaves.
+        Raises RequestError; anything else means that the answer is not of the protocol.
+        """
+
+    async def close(self) -> None:
+        """Closes all connections."""

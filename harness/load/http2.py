@@ -1,0 +1,183 @@
+"""Requests over HTTP/2: connections to each replica that its requests share, as many as they fill."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from harness.load.carrier import OPENING_S, RequestError
+from harness.load.failures import NO_CONNECTION
+from harness.load.finalize import Exchange
+from harness.load.http2_connection import Headers, Http2Connection
+from harness.load.job import LoadJob
+from harness.load.route import Route, find_route, proxy_for, tunnel_opened
+from harness.load.wire import build_request
+from harness.records.layout import Outcome
+
+_HTTP1_ONLY = {b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive", b"upgrade"}
+
+
+@dataclass(slots=True)
+class _Replica:
+    headers: Headers
+    route: Route | None  # None: there is none for HTTP/2
+    connections: list[Http2Connection] = field(default_factory=list)
+    opening: asyncio.Task[Http2Connection] | None = None  # one at a time, for all who wait
+
+    def forget(self, connection: Http2Connection) -> None:
+        if connection in self.connections:
+            self.connections.remove(connection)
+
+    def opened(self, opening: "asyncio.Task[Http2Connection]") -> None:
+        self.opening = None
+        if not opening.cancelled() and opening.exception() is None:
+            self.connections.append(opening.result())
+
+
+class Http2Carrier:
+    """A connection that one request leaves without an answer takes no others, as with HTTP/1."""
+
+    def __init__(self, job: LoadJob, opening_s: float) -> None:
+        self.connect_ns: list[int] = []
+        self._reuse, self._opening_s = job.promised.keeps_connection, opening_s
+        self._urls = job.urls
+        self._replicas = [_Replica(_headers(url, job), _route(url)) for url in job.urls]
+
+    async def open_ahead(self, count: int) -> str:
+        wanted = -(-count // len(self._replicas))
+
+        async def fill(replica: _Replica) -> None:
+            for _ in range(wanted):
+                if sum(connection.room() for connection in replica.connections) >= wanted:
+                    return
+                await self._opened(replica)
+
+        fills = [asyncio.create_task(fill(replica)) for replica in self._replicas]
+        await asyncio.wait(fills, timeout=OPENING_S)
+        problem = ""
+        for filling in fills:
+            if not filling.done():
+                filling.cancel()
+                problem = "connecting took too long"
+            elif (error := filling.exception()) is not None:
+                problem = str(error)
+        opened = sum(len(replica.connections) for replica in self._replicas)
+        return problem and f"{opened} connections opened ahead, not enough for {count} requests: {problem}"
+
+    async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
+        answer, replica = exchange.answer, self._replicas[exchange.replica]
+        assert answer is not None
+        answer.closes_itself = True
+        connection, exchange.connect = await self._take(replica)
+        on_send()
+        length = (b"content-length", b"%d" % len(body))
+        stream = connection.begin([*replica.headers, length], body, answer)
+        try:
+            failure = await stream.ended
+        finally:
+            connection.abandon(stream)
+        if failure is not None:
+            raise RequestError(*failure)
+
+    async def close(self) -> None:
+        for replica in self._replicas:
+            if replica.opening is not None:
+                replica.opening.cancel()
+            for connection in list(replica.connections):
+                connection.close()
+
+    async def _take(self, replica: _Replica) -> tuple[Http2Connection, int]:
+        """A connection with room, and how long it was waited for in ns."""
+        began, waited = time.monotonic_ns(), False
+        while True:  # each time a connection opens, it takes at least one of those who wait, or all fail
+            for connection in replica.connections:
+                if connection.room():
+                    return connection, (time.monotonic_ns() - began if waited else 0)
+            waited = True
+            if problem := (await self._opened(replica)).problem():
+                raise RequestError(Outcome.CONNECT_FAILED, problem)
+
+    async def _opened(self, replica: _Replica) -> Http2Connection:
+        if replica.opening is None:
+            replica.opening = asyncio.create_task(self._open(replica))
+            replica.opening.add_done_callback(replica.opened)
+        opening = replica.opening
+        await asyncio.wait([opening])  # one who waits and gives up takes nothing from the others
+        return opening.result()
+
+    async def _open(self, replica: _Replica) -> Http2Connection:
+        """A connection on which the server takes requests. Raises RequestError."""
+        began = time.monotonic_ns()
+        connection = Http2Connection(replica.forget, reuse=self._reuse)
+        try:
+            async with asyncio.timeout(self._opening_s) as limit:
+                await _connect(connection, replica.route)
+                failure = await connection.settled
+            if problem := failure.error if failure is not None else connection.problem():
+                raise ConnectionError(problem)
+        except Exception as error:
+            connection.close()
+            if limit.expired():
+                raise RequestError(Outcome.TIMEOUT, NO_CONNECTION) from error
+            raise RequestError(Outcome.CONNECT_FAILED, str(error) or type(error).__name__) from error
+        except BaseException:
+            connection.close()
+            raise
+        self.connect_ns.append(time.monotonic_ns() - began)
+        return connection
+
+
+async def _connect(connection: Http2Connection, route: Route | None) -> None:
+    if route is None:
+        raise ConnectionError("HTTP/2 goes through a plain HTTP proxy (http://…) or none")
+    loop = asyncio.get_running_loop()
+    sock = socket.socket(route.address.family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await loop.sock_connect(sock, route.address.sockaddr)
+        if route.tunnel:
+            await _dig(loop, sock, route.tunnel)
+        transport, _ = await loop.create_connection(
+            lambda: connection, sock=sock, ssl=route.tls, server_hostname=route.host if route.tls else None
+        )
+    except BaseException:
+        sock.close()
+        raise
+    if route.tls is not None and transport.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+        raise ConnectionError("the server does not choose HTTP/2 in the TLS handshake")
+
+
+async def _dig(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: bytes) -> None:
+    """Asks a proxy for a tunnel and waits until it is open."""
+    await loop.sock_sendall(sock, tunnel)
+    heard = b""
+    while not tunnel_opened(heard):
+        part = await loop.sock_recv(sock, 1)  # what follows is the server's greeting
+        if not part:
+            raise ConnectionResetError("closed by the other side when asked for a tunnel")
+        heard += part
+
+
+def _route(url: str) -> Route | None:
+    proxy = proxy_for(url)
+    if proxy is not None and not proxy.startswith("http://"):
+        return None
+    route = find_route(url, always_tunnel=True)
+    if route.tls is not None:
+        route.tls.set_alpn_protocols(["h2"])
+    return route
+
+
+def _headers(url: str, job: LoadJob) -> Headers:
+    request = build_request(url, job.headers, b"")
+    place = request.url
+    target = {
+        b":method": b"POST",
+        b":authority": place.netloc,
+        b":scheme": place.raw_scheme,
+        b":path": place.raw_path,
+    }
+    rest = [(name.lower(), value) for name, value in request.headers.raw]
+    return [*target.items(), *(field for field in rest if field[0] not in _HTTP1_ONLY)]

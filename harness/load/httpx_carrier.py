@@ -1,0 +1,144 @@
+"""Requests over HTTP/1.1 through httpx: by way of proxies that are not plain HTTP."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+import httpx
+from asyncio_throttle.throttler import Throttler
+
+from harness.load.carrier import OPENING_S, RequestError
+from harness.load.connection import failure_of
+from harness.load.finalize import Exchange
+from harness.load.http1 import Answer
+from harness.load.job import LoadJob
+from harness.load.route import proxy_for
+from harness.load.wire import build_request
+from harness.records.layout import UNKNOWN, Outcome
+
+_OPENINGS_PER_S = 2_000  # a listen backlog overflows silently and costs a second per connection
+_CLOSING_S = 5.0
+
+
+class HttpxCarrier:
+    """Nothing is sent twice: the pool leaves out connections whose close has come, and of one that closes
+    after the send nobody can tell here whether the request was read.
+    """
+
+    def __init__(self, job: LoadJob) -> None:
+        self.connect_ns: list[int] = []
+        self._requests = [build_request(url, job.headers, b"") for url in job.urls]  # by replica
+        kept = None if job.promised.keeps_connection else 0
+        unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
+        self._transports = [
+            httpx.AsyncHTTPTransport(proxy=proxy_for(url), limits=unlimited) for url in job.urls
+        ]
+
+    async def open_ahead(self, count: int) -> str:
+        """Asks HEAD on each: httpx opens no connection without a request."""
+        throttler = Throttler(rate_limit=_OPENINGS_PER_S // 100, period=0.01, retry_interval=0.001)
+
+        async def open_one(replica: int) -> httpx.Response:
+            watch, url, headers = _Watch(), self._requests[replica].url, self._requests[replica].headers
+            request = httpx.Request("HEAD", url, headers=headers, extensions={"trace": watch})
+            async with throttler, asyncio.timeout(OPENING_S):
+                response = await self._transports[replica].handle_async_request(request)
+            self._connected(watch)
+            return response
+
+        opening = (open_one(number % len(self._requests)) for number in range(count))
+        results = await asyncio.gather(*opening, return_exceptions=True)
+        opened, problem = 0, ""
+        for result in results:  # only now, so that none took the connection of another
+            try:
+                if isinstance(result, BaseException):
+                    raise result
+                async with asyncio.timeout(OPENING_S):
+                    await _read_nothing(result)
+                opened += 1
+            except Exception as error:
+                problem = str(error) or "no answer in time"
+        return problem and f"{opened} of {count} connections opened ahead: {problem}"
+
+    async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
+        watch, given, answer = _Watch(on_send), self._requests[exchange.replica], exchange.answer
+        assert answer is not None
+        headers = {**given.headers, "content-length": str(len(body))}
+        request = httpx.Request("POST", given.url, headers=headers, content=body, extensions={"trace": watch})
+        try:
+            await _fetch(self._transports[exchange.replica], request, answer)
+        except httpx.TransportError as error:
+            raise RequestError(_failure(error), str(error)) from error
+        finally:
+            exchange.connect = watch.connect_ns
+            self._connected(watch)
+
+    async def close(self) -> None:
+        for transport in self._transports:
+            with suppress(Exception):
+                async with asyncio.timeout(_CLOSING_S):
+                    await transport.aclose()
+
+    def _connected(self, watch: "_Watch") -> None:
+        if watch.connect_ns > 0:
+            self.connect_ns.append(watch.connect_ns)
+
+
+async def _fetch(transport: httpx.AsyncHTTPTransport, request: httpx.Request, answer: Answer) -> None:
+    response = await transport.handle_async_request(request)
+    try:
+        for name, value in response.headers.raw:
+            answer.on_header(name, value)
+        answer.head_ended(response.status_code)
+        answer.take_part(b"", time.monotonic_ns())  # the head
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        async for part in response.stream:
+            answer.take_part(part, time.monotonic_ns())
+            if answer.oversized:
+                return
+    finally:
+        await response.aclose()
+    answer.complete_parts()
+
+
+async def _read_nothing(response: httpx.Response) -> None:
+    """httpx reuses a connection only when its answer was read; one to HEAD has no body."""
+    try:
+        async for _ in response.aiter_raw():
+            raise httpx.RemoteProtocolError("an answer to HEAD has a body")
+    finally:
+        await response.aclose()
+
+
+class _Watch:
+    """What httpcore reports of a request on its way: when it left, and what connecting took."""
+
+    def __init__(self, on_send: Callable[[], object] = lambda: None) -> None:
+        self.connect_ns = self._opened = UNKNOWN
+        self._on_send = on_send
+
+    async def __call__(self, event: str, info: Mapping[str, object]) -> None:
+        now = time.monotonic_ns()
+        if event == "connection.connect_tcp.started":
+            self._opened = now
+        elif event.endswith("send_request_headers.started") and _method(info) != b"CONNECT":
+            self.connect_ns = 0 if self._opened == UNKNOWN else now - self._opened
+            self._on_send()
+
+
+def _method(info: Mapping[str, object]) -> object:
+    return getattr(info.get("request"), "method", None)
+
+
+_CLOSED = ("disconnected", "peer closed")  # in the words of httpcore and h11
+
+
+def _failure(error: httpx.TransportError) -> Outcome:
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+        return Outcome.CONNECT_FAILED
+    if isinstance(error, httpx.RemoteProtocolError):
+        closed = any(words in str(error) for words in _CLOSED)
+        return Outcome.TRUNCATED if closed else Outcome.MALFORMED
+    cause = error.__cause__
+    return failure_of(cause) if isinstance(cause, OSError) else Outcome.TRUNCATED
