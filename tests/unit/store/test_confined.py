@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+from contextlib import chdir
 
 import pytest
 
@@ -50,13 +51,8 @@ def pipe(path, _outside):
 
 
 def listening(path, _outside):
-    before = os.getcwd()
-    os.chdir(path.parent)  # the path of a socket is short
-    try:
-        with socket.socket(socket.AF_UNIX) as one:
-            one.bind(path.name)
-    finally:
-        os.chdir(before)
+    with chdir(path.parent), socket.socket(socket.AF_UNIX) as one:  # the path of a socket is short
+        one.bind(path.name)
 
 
 def hole(path, _outside):
