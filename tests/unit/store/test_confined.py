@@ -139,9 +139,13 @@ def test_the_partial_of_a_file_cannot_be_guessed(files, outside):
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(files):
-    with pytest.raises(KeyboardInterrupt), files.replacing("a.json") as file:
-        file.write(b"half")
-        raise KeyboardInterrupt
+    def fail():
+        with files.replacing("a.json") as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
     assert files.read("a.json") == b"{}"
     assert files.children("") == ["a.json", "cells"]
 
