@@ -60,6 +60,7 @@ packaging: $(VENV)/ready ## the wheel through the sdist, from an empty directory
 chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that die or stand still: hours
 	$(BIN)/python -m tests.bench.chaos parsers --seed 1 --seconds 7200
 	$(BIN)/python -m tests.bench.chaos flips --seconds 7200
+	$(BIN)/python -m tests.bench.chaos folders --seconds 7200
 	$(BIN)/python -m tests.bench.chaos places
 	$(BIN)/python -m tests.bench.chaos writes --seconds 7200
 	$(BIN)/python -m tests.bench.chaos processes --seconds 7200

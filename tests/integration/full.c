@@ -60,23 +60,29 @@ static int refused_path(const char *what, const char *path) {
     return 1;
 }
 
+/* Where an open descriptor lies. */
+static int find_place(int descriptor, char *path, size_t size) {
+    char name[64];
+    int before = errno;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", descriptor);
+    ssize_t length = steps ? readlink(name, path, size - 1) : -1;
+    errno = before;
+    if (length < 0) return 0;
+    path[length] = 0;
+    return 1;
+}
+
 static int refused(const char *what, int folder, const char *path) {
     char whole[PATH_MAX * 2], here[PATH_MAX];
     if (path[0] == '/') return refused_path(what, path);
-    if (folder != AT_FDCWD || !getcwd(here, sizeof here)) return 0;
+    if (folder == AT_FDCWD ? !getcwd(here, sizeof here) : !find_place(folder, here, sizeof here)) return 0;
     snprintf(whole, sizeof whole, "%s/%s", here, path);
     return refused_path(what, whole);
 }
 
 static int refused_open(const char *what, int descriptor) {
-    char name[64], path[PATH_MAX];
-    int before = errno;
-    snprintf(name, sizeof name, "/proc/self/fd/%d", descriptor);
-    ssize_t length = steps ? readlink(name, path, sizeof path - 1) : -1;
-    errno = before;
-    if (length < 0) return 0;
-    path[length] = 0;
-    return refused_path(what, path);
+    char path[PATH_MAX];
+    return find_place(descriptor, path, sizeof path) && refused_path(what, path);
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -116,8 +122,14 @@ STREAMING(fopen64)
 int mkdir(const char *path, mode_t mode) {
     return refused("mkdir", AT_FDCWD, path) ? -1 : REAL(mkdir)(path, mode);
 }
+int mkdirat(int folder, const char *path, mode_t mode) {
+    return refused("mkdir", folder, path) ? -1 : REAL(mkdirat)(folder, path, mode);
+}
 int rename(const char *old, const char *path) {
     return refused("rename", AT_FDCWD, path) ? -1 : REAL(rename)(old, path);
+}
+int renameat(int source, const char *old, int folder, const char *path) {
+    return refused("rename", folder, path) ? -1 : REAL(renameat)(source, old, folder, path);
 }
 ssize_t write(int descriptor, const void *data, size_t size) {
     return refused_open("write", descriptor) ? -1 : REAL(write)(descriptor, data, size);

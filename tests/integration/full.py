@@ -21,12 +21,13 @@ STEPS = ("mkdir", "create", "write", "sync", "rename")
 _NAMES = (  # what differs from run to run, and between the two cells
     (re.compile(r"^results/2[^/]+"), "RUN"),
     (re.compile(r"cells/[^/]+"), "cells/CELL"),
-    (re.compile(r"/\.(\w[\w.]*)\.(partial|scratch)(?=$|/)"), r"/\1"),
+    (re.compile(r"/\.(\w[\w.]*)\.[0-9a-f]{16}\.partial \(deleted\)"), r"/\1 in parts"),
+    (re.compile(r"/\.(\w[\w.]*)\.[0-9a-f]{16}\.partial"), r"/\1"),
     (re.compile(r"(logs|workloads)/.+"), r"\1/*"),
     (re.compile(r"^tmp/#.*"), "TMP/unnamed"),
     (re.compile(r"^tmp/bench-scratch-(\w+)-[^/]+"), r"TMP/\1"),
     (re.compile(r"^tmp/[^/]+"), "TMP/*"),
-    (re.compile(r"running/[^/]+"), "running/*"),
+    (re.compile(r"(running|begun)/[^/]+"), r"\1/*"),
 )
 
 
