@@ -1,8 +1,8 @@
-"""One small page over HTTP for clients that nobody trusts, at a bounded cost, while something else is measured.
+"""One small page over HTTP, at a bounded cost, for clients that nobody trusts.
 
-One thread serves every connection. It looks at its sockets at most once each `TICK_S` and makes the page at most
-once in a look, so neither a flood of clients nor one that sends a byte at a time costs more than a known share of
-a core. A connection ends at its deadline, whatever its client does.
+One thread serves every connection. It looks at its sockets at most once each `TICK_S` and makes the page at
+most once in a look, so neither a flood of clients nor one that sends a byte at a time costs more than a small
+share of a core. A connection ends at its deadline, whatever its client does.
 """
 
 import selectors

@@ -1,11 +1,12 @@
-"""What the load feels of clients at the live port: none, one scraper each second, and a flood.
+"""What the load feels of clients at the live port.
 
     python -m tests.bench.metrics_port_cost [--rounds 5]
 
-The same open-loop load runs alternately with each of the three. The flood is 16 scrapers that ask again as soon as
-they are answered, 16 that never send a request, 16 that send a byte each 50 ms and 16 that never read their answer.
-Its clients are one process of this machine and take their own share of its cores, which a flood from elsewhere
-would not: `clients` names that share. `bench` is the CPU of the process that serves the port and follows the load.
+The same open-loop load runs alternately with no client, with a scraper each second, and with a flood: 16
+scrapers that ask again as soon as they are answered, 16 clients that never send a request, 16 that send a byte
+each 50 ms and 16 that never read their answer. Clients on this machine take a share of its cores themselves.
+`flood elsewhere` has the same clients at the same page in a process apart from the run: what differs between the
+two floods is the port's own. `bench` is the CPU of the process that serves the port and follows the load.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from tests.factories.progress import CELL, progress
 from tests.unit.cli.test_metrics_port import free_port, going
 
 RATE, SECONDS, TOKENS = 40.0, 8.0, 20  # requests/s: 16 streams in flight
-KINDS = ("none", "one each second", "flood")
+KINDS = ("none", "one each second", "flood elsewhere", "flood")
 REQUEST = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"
 ROWS = ("requests/s", "send lag p99, ms", "loop lag p99, ms", "gap error p99, ms", "TTFT mean, ms")
 SHARES = ("bench, share of a core", "clients, share of a core", "scrapes/s")
@@ -65,12 +66,25 @@ def clients(port: int, kind: str) -> None:
         os._exit(0)
 
     signal.signal(signal.SIGTERM, finish)
-    jobs = [(scrape, (1.0,))] if kind != "flood" else [(scrape, (0.0,))] * 16
-    if kind == "flood":
+    flood = kind.startswith("flood")
+    jobs = [(scrape, (0.0,))] * 16 if flood else [(scrape, (1.0,))]
+    if flood:
         jobs += [(hang, (b"", b""))] * 16 + [(hang, (b"GET /", b"a"))] * 16 + [(hang, (REQUEST, b""))] * 16
     for target, arguments in jobs:
         Thread(target=target, args=arguments, daemon=True).start()
     signal.pause()
+
+
+@contextmanager
+def elsewhere() -> Iterator[int]:
+    """The port of the same page, served by a process of its own."""
+    port = free_port()
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.metrics_port_cost", "--page", str(port)]
+    ) as page:
+        time.sleep(1.0)  # for its imports
+        yield port
+        page.terminate()
 
 
 @contextmanager
@@ -132,15 +146,19 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--page", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--clients", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.page:
+        with serving(("127.0.0.1", asked.page), going()):
+            signal.pause()
     if asked.clients:
         clients(int(asked.clients[0]), asked.clients[1])
     rounds = []
     for number in range(asked.rounds):
         order = KINDS if number % 2 == 0 else KINDS[::-1]
         rounds.append({kind: felt(kind) for kind in order})
-    print(f"medians of {asked.rounds} rounds; in brackets the median of the ratios to `none` within a round")
+    print(f"medians of {asked.rounds} rounds; in brackets the median ratio to `none` within a round")
     print(f"{'':26}{''.join(f'{kind:>22}' for kind in KINDS)}")
     for place, name in enumerate((*ROWS, *SHARES)):
         cells = []

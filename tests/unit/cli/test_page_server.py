@@ -1,10 +1,11 @@
-"""The live port against clients that hang, trickle, flood and never read: it answers others and ends at once."""
+"""The live port against clients that hang, trickle, flood and never read: others are answered, it ends."""
 
 import http.client
 import socket
 import threading
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
@@ -59,6 +60,15 @@ def ended(client):
         return True
 
 
+def refused(client, said):
+    """The server has closed the connection, which shows at the second send after it."""
+    try:
+        client.sendall(said)
+    except ConnectionError:
+        return True
+    return False
+
+
 HALF = b"GET /metrics HTTP/1.1\r\nHost: here\r\n"
 NEVER_READS = HALF + b"\r\n"
 HANGING = {"silent": b"", "half a request": HALF, "never reads": NEVER_READS}
@@ -97,10 +107,9 @@ def test_bytes_one_at_a_time_do_not_move_the_deadline(monkeypatch):
     monkeypatch.setattr(page_server, "CONNECTION_S", 0.5)
     with served() as (port, made), connected(port) as client:
         began = time.monotonic()
-        with pytest.raises(ConnectionError):
-            while time.monotonic() - began < 20:
-                client.sendall(b"G")
-                time.sleep(0.01)
+        while time.monotonic() - began < 20 and not refused(client, b"G"):
+            time.sleep(0.01)
+        assert time.monotonic() - began < 20
         assert quickly(port)
         assert len(made) == 1
 
@@ -155,9 +164,7 @@ def test_more_than_it_holds_displace_the_oldest_and_a_scraper_is_still_answered(
 def test_a_request_without_end_is_cut_off():
     with served() as (port, made):
         client = connected(port)
-        with pytest.raises(ConnectionError):
-            for _ in range(2000):
-                client.sendall(b"GET /" + b"a" * 100_000)
+        assert any(refused(client, b"GET /" + b"a" * 100_000) for _ in range(2000))
         client.close()
         assert quickly(port)
         assert len(made) == 1
@@ -196,7 +203,7 @@ def test_a_flood_makes_the_page_no_more_often_than_once_in_a_look():
         for thread in threads:
             thread.join(60)
     assert len(made) < 128
-    gaps = [later - earlier for earlier, later in zip(made, made[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(made)]
     assert min(gaps) >= page_server.TICK_S * 0.9
 
 
