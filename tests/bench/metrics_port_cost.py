@@ -3,10 +3,10 @@
     python -m tests.bench.metrics_port_cost [--rounds 5]
 
 The same open-loop load runs alternately with no client, with a scraper each second, and with a flood: 16
-scrapers that ask again as soon as they are answered, 16 clients that never send a request, 16 that send a byte
-each 50 ms and 16 that never read their answer. Clients on this machine take a share of its cores themselves.
-`flood elsewhere` has the same clients at the same page in a process apart from the run: what differs between the
-two floods is the port's own. `bench` is the CPU of the process that serves the port and follows the load.
+scrapers that ask again as soon as they are answered, 16 clients that never send a request, 16 that send one
+byte each 50 ms and 16 that never read their answer. Clients on this machine take a share of its cores themselves.
+`flood elsewhere` has the same clients at the same page in a process apart from the run: what differs between
+the two floods is the port's own. `bench` is the CPU of the process that serves the port and follows the load.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Thread
 
 import numpy as np
@@ -112,7 +112,8 @@ def felt(kind: str) -> list[float]:
     with (
         running(ttft_ms=20, gap_ms=20) as server,
         serving(("127.0.0.1", port), state),
-        visited(port, kind) as seen,
+        elsewhere() if kind == "flood elsewhere" else nullcontext(port) as target,
+        visited(target, kind) as seen,
     ):
         job = LoadJob(
             url=f"{server.url}/v1/chat/completions",
