@@ -45,7 +45,7 @@ def store(result: DoctorResult) -> None:
     """Replaces the one before; StorageError when there is no room for it."""
     target = path()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(target.parent)
         write_json(target, as_stored(result))
     except OSError as error:
         raise _not_kept(storage_error(error, target)) from error

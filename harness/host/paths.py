@@ -69,6 +69,18 @@ def config_dir() -> Path:
     return _of_user("BENCH_CONFIG", os.environ.get("XDG_CONFIG_HOME") or "~/.config")
 
 
+def made(folder: Path) -> Path:
+    """`folder`, made where it is missing. Cache and settings are the user's alone; a stricter umask holds.
+
+    What is inside them follows the umask: containers read parts of the cache as other users.
+    """
+    own = next((one for one in (cache_dir(), config_dir()) if folder.is_relative_to(one)), folder)
+    for missing in reversed([one for one in (own, *own.parents) if entry(one) is None]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def _of_user(variable: str, base: str) -> Path:
     """The folder that the variable names, else one of ours below `base`. Raises SetupError."""
     explicit = os.environ.get(variable)

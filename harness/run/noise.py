@@ -76,7 +76,7 @@ def store(floors: Mapping[str, Iterable[Noise]]) -> None:
         content[name] = kept
     target = path()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(target.parent)
     except OSError as error:
         raise storage_error(error, target) from error
     write_json(target, content)

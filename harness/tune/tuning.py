@@ -11,6 +11,7 @@ from harness.engines.command import configured
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import SetupError, SpecError
+from harness.host import paths
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary
 from harness.plan import load_points
@@ -273,7 +274,7 @@ class _Session:
 
 def _store(target: Path, tuned: Tuned) -> None:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(target.parent)
     except OSError as error:
         raise storage_error(error, target) from error
     write_bytes(target, as_toml(tuned).encode())

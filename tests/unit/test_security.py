@@ -78,6 +78,38 @@ def test_a_run_folder_is_the_users_alone_and_the_umask_holds_below(tmp_path, uma
     assert mode(path / "cells") == 0o777 & ~umask
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("variable", ["BENCH_CACHE", "BENCH_CONFIG"])
+def test_cache_and_settings_are_the_users_alone_and_the_umask_holds_below(
+    tmp_path, monkeypatch, umask, variable
+):
+    top = tmp_path / "above" / "top"
+    monkeypatch.setenv(variable, str(top))
+    before = os.umask(umask)
+    try:
+        made = paths.made(top / "logs")
+    finally:
+        os.umask(before)
+    assert mode(top.parent) == mode(top) == 0o700
+    assert mode(made) == 0o777 & ~umask
+
+
+def test_a_folder_that_exists_keeps_its_mode(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "shared"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o750)
+    paths.made(paths.cache_dir() / "logs")
+    assert mode(tmp_path / "shared") == 0o750
+
+
+def test_the_cache_is_made_in_one_place_alone():
+    """By whoever writes there first: each asks `paths.made`."""
+    own = re.compile(
+        r"(cache_dir|config_dir)\(\).*\.mkdir|\b(logs|log\.parent|state\.parent|token\.parent)\.mkdir"
+    )
+    assert [path.name for path in SOURCES if own.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_scratch_folders_are_the_users_alone_and_end(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with scratch.folder("x") as path:
