@@ -140,7 +140,7 @@ def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None
 
 
 class _Lines:
-    """Ends rows with a newline. Python's writer quotes a lone carriage return only if rows end with one too."""
+    """Ends rows with a newline. Python quotes a lone carriage return only where rows end with one too."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

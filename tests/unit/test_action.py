@@ -1,11 +1,15 @@
-"""The action's steps as scripts: which commit is the base, how a side is started, one comment per name."""
+"""The action's steps as scripts: which commit is the base, how a side is started, who gets the token."""
 
 import importlib.util
+import io
 import json
 import re
 import subprocess
+import sys
 import threading
+import time
 import tomllib
+import zipfile
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -19,13 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def script(name):
-    spec = importlib.util.spec_from_file_location(f"action_{name}", ROOT / "action" / f"{name}.py")
+    path = ROOT / "action" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"action_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-measure, comment = script("measure"), script("comment")
+measure, comment = script("measure"), script("comment/comment")
 
 
 def git(*words):
@@ -167,17 +172,94 @@ def test_every_input_reaches_the_step_that_reads_it():
         assert (ROOT / path).is_file()
 
 
+# -- where the token is ------------------------------------------------------------------------------
+
+ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
+COMMENT_ACTION = (ROOT / "action" / "comment" / "action.yml").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "github-action.md").read_text(encoding="utf-8")
+TOKEN = re.compile(r"token|secrets\.", re.IGNORECASE)
+JOBS = re.compile(r"^  (\w+):\n((?:    .*\n|\n)+)", re.MULTILINE)
+
+
+def test_the_measuring_action_takes_and_has_no_token():
+    assert not TOKEN.search(ACTION)
+    assert not re.search(r"environ.*TOKEN|api\.github", (ROOT / "action" / "measure.py").read_text("utf-8"))
+
+
+def test_the_commenting_action_runs_one_script_of_its_own_and_nothing_else():
+    assert re.findall(r"run: (.*)", COMMENT_ACTION) == ['python3 -I "$GITHUB_ACTION_PATH/comment.py"']
+    assert "uses:" not in COMMENT_ACTION
+    source = (ROOT / "action" / "comment" / "comment.py").read_text(encoding="utf-8")
+    imported = set(re.findall(r"^(?:from|import) ([\w.]+)", source, re.MULTILINE))
+    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+    for runs in ("subprocess", "os.system", "exec(", "eval(", "extract", "pip"):
+        assert runs not in source
+
+
+def test_no_job_of_the_page_has_both_the_token_and_code_of_the_pull_request():
+    workflows = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "jobs:" in text]
+    assert len(workflows) >= 2
+    jobs = [job for text in workflows for job in JOBS.findall(text.partition("jobs:\n")[2])]
+    measuring = [text for _name, text in jobs if "llm-servebench/llm-servebench@" in text]
+    commenting = [text for _name, text in jobs if "llm-servebench/llm-servebench/action/comment@" in text]
+    assert len(measuring) + len(commenting) == len(jobs)
+    assert measuring
+    assert len(commenting) >= 2
+    for text in measuring:
+        assert "write" not in text
+        assert "persist-credentials: false" in text
+    for text in commenting:
+        assert "pull-requests: write" in text
+        assert "checkout" not in text
+    for text in workflows:
+        assert re.search(r"^permissions: \{\}$", text, re.MULTILINE), "each job names its own"
+        assert "pull_request_target" not in text
+
+
+def test_code_of_the_pull_request_gets_no_credential_and_no_file_of_the_runner(monkeypatch):
+    refused = {"GITHUB_TOKEN", "MY_SECRET", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_CACHE_URL"}
+    refused |= {f"GITHUB_{name}" for name in ("ENV", "PATH", "OUTPUT", "STATE", "STEP_SUMMARY")}
+    for name in (*refused, "GITHUB_SHA", "CI"):
+        monkeypatch.setenv(name, "x")
+    kept = measure.environment()
+    assert kept["CI"] == kept["GITHUB_SHA"] == "x"
+    assert not refused & kept.keys()
+
+
+# -- the comment -------------------------------------------------------------------------------------
+
+MARK = "<!-- one -->"
+
+
 class Api(BaseHTTPRequestHandler):
-    """Comments of one pull request; the first page is full of other people's."""
+    """Comments of a pull request, whose first page is full of other people's, and artefacts of a run."""
 
     def do_GET(self):
-        page = int(self.path.rpartition("page=")[2])
-        self._answer(self.server.comments[100 * (page - 1) : 100 * page])
+        path, _, asked = self.path.partition("?")
+        if path == "/storage":
+            self.server.leaked = self.headers["authorization"]
+            return self._send(200, self.server.archive)
+        if path == "/user":
+            return self._send(403, b"{}")
+        if path.endswith("/pulls"):
+            self.server.asked = asked
+            return self._answer(self.server.pulls)
+        if path.endswith("/artifacts"):
+            self.server.asked_artifacts = self.path
+            return self._answer({"artifacts": self.server.artifacts})
+        if path.endswith("/zip"):
+            self.send_response(302)
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/storage")
+            self.end_headers()
+            return None
+        page = int(asked.rpartition("page=")[2])
+        return self._answer(self.server.comments[100 * (page - 1) : 100 * page])
 
     def do_POST(self):
-        made = {"id": 1000 + len(self.server.comments), **self._body(), "html_url": "http://here/new"}
+        made = {"id": 1000 + len(self.server.comments), "user": {"login": comment.BOT}, **self._body()}
         self.server.comments.append(made)
-        self._answer(made)
+        self.server.written.append(self.path)
+        self._answer({**made, "html_url": "http://here/new"})
 
     def do_PATCH(self):
         (known,) = (one for one in self.server.comments if self.path.endswith(f"/{one['id']}"))
@@ -189,60 +271,199 @@ class Api(BaseHTTPRequestHandler):
 
     def _answer(self, content):
         refused = self.headers["authorization"] != "Bearer secret"
-        self.server.paths.append(self.path)
-        self.send_response(403 if refused else 200)
+        self._send(403 if refused else 200, json.dumps(content).encode())
+
+    def _send(self, status, data):
+        self.send_response(status)
+        self.send_header("content-length", str(len(data)))
         self.end_headers()
-        self.wfile.write(json.dumps(content).encode())
+        self.wfile.write(data)
 
     def log_message(self, *_):
         pass
 
 
+def zipped(**members):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name.replace("_", "."), text)
+    return data.getvalue()
+
+
 @pytest.fixture
 def api(monkeypatch, tmp_path):
     with HTTPServer(("127.0.0.1", 0), Api) as server:
-        server.comments = [{"id": number, "body": None} for number in range(100)]
-        server.paths = []
+        server.comments = [{"id": number, "body": None, "user": None} for number in range(100)]
+        server.artifacts = [{"id": 5, "expired": False}]
+        server.pulls, server.written, server.leaked = [], [], None
+        server.archive = zipped(comment_md="slow")
+        server.event = tmp_path / "event.json"
+        server.event.write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("GITHUB_API_URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setenv("GITHUB_REPOSITORY", "owner/project")
-        monkeypatch.setenv("GITHUB_TOKEN", "secret")
-        path = tmp_path / "event.json"
-        path.write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
-        monkeypatch.setenv("GITHUB_EVENT_PATH", str(path))
+        for name, value in {
+            "GITHUB_API_URL": f"http://127.0.0.1:{server.server_port}",
+            "GITHUB_REPOSITORY": "owner/project",
+            "GITHUB_TOKEN": "secret",
+            "GITHUB_EVENT_PATH": str(server.event),
+            "GITHUB_RUN_ID": "42",
+            "COMMENT_NAME": "one",
+        }.items():
+            monkeypatch.setenv(name, value)
         yield server
         server.shutdown()
 
 
-def page(tmp_path, text):
-    path = tmp_path / "comment.md"
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def written(api, text):
+    api.archive = zipped(comment_md=text)
+    assert comment.main() == 0
+    return [one["body"] for one in api.comments[100:]]
 
 
-def test_the_comment_is_written_once_and_then_changed(api, tmp_path, capsys):
-    assert comment.main(page(tmp_path, "<!-- one -->\nslow")) == 0
-    assert comment.main(page(tmp_path, "<!-- two -->\nother")) == 0
-    assert comment.main(page(tmp_path, "<!-- one -->\nquick")) == 0
-    assert [one["body"] for one in api.comments[100:]] == ["<!-- one -->\nquick", "<!-- two -->\nother"]
+def test_the_comment_is_written_once_and_then_changed(api, monkeypatch, capsys):
+    written(api, "slow")
+    monkeypatch.setenv("COMMENT_NAME", "two")
+    written(api, "other")
+    monkeypatch.setenv("COMMENT_NAME", "one")
+    first, second = written(api, "quick")
+    assert first == f"{MARK}\nquick\n\n{comment.NOTE}\n"
+    assert second.startswith("<!-- two -->\nother\n")
     assert capsys.readouterr().out.endswith("comment: http://here/changed\n")
-    assert all(path.startswith("/repos/owner/project/issues/") for path in api.paths)
+    assert set(api.written) == {"/repos/owner/project/issues/7/comments"}
+    assert "/runs/42/artifacts?per_page=100&name=one-comment" in api.asked_artifacts
 
 
-def test_a_token_that_may_not_write_is_a_warning(api, tmp_path, monkeypatch, capsys):
+def test_the_token_goes_to_no_other_host(api):
+    written(api, "slow")
+    assert api.leaked is None
+
+
+def test_a_comment_of_another_with_the_same_mark_is_left_alone(api):
+    api.comments.append({"id": 555, "body": f"{MARK}\nmine", "user": {"login": "stranger"}})
+    assert written(api, "slow")[0] == f"{MARK}\nmine"
+
+
+def test_a_name_does_not_end_the_mark():
+    assert comment.mark_of("a --> <b>@x") == "<!-- a ___ _b__x -->"
+
+
+def test_a_token_that_may_not_write_is_a_warning(api, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_TOKEN", "of-a-fork")
-    assert comment.main(page(tmp_path, "<!-- one -->\nslow")) == 0
+    assert written(api, "slow") == []
     assert "::warning::" in capsys.readouterr().out
 
 
-def test_a_long_page_is_shortened_at_a_line(api, tmp_path):
-    comment.main(page(tmp_path, "<!-- one -->\n" + "| row |\n" * 20_000))
-    body = api.comments[-1]["body"]
+def test_a_long_page_is_shortened_at_a_line(api):
+    (body,) = written(api, "| row |\n" * 20_000)
     assert len(body) < 65_536
     assert "| row |\n\nShortened" in body
 
 
-def test_a_push_gets_no_comment(api, tmp_path):
-    (tmp_path / "event.json").write_text("{}", encoding="utf-8")
-    assert comment.main(page(tmp_path, "text")) == 0
-    assert not api.paths
+def test_a_push_gets_no_comment(api):
+    api.event.write_text("{}", encoding="utf-8")
+    assert written(api, "slow") == []
+
+
+RUN = {
+    "id": 43,
+    "event": "pull_request",
+    "head_branch": "a&b/c",
+    "head_sha": "abc",
+    "head_repository": {"owner": {"login": "stranger"}},
+}
+
+
+def test_the_pull_request_of_a_fork_is_the_one_that_github_names(api):
+    """Never the artefact, whose author may want to write on another's."""
+    api.event.write_text(json.dumps({"workflow_run": RUN}), encoding="utf-8")
+    api.pulls = [{"number": 8, "head": {"sha": "old"}}, {"number": 9, "head": {"sha": "abc"}}]
+    written(api, "pull request 7")
+    assert api.written == ["/repos/owner/project/issues/9/comments"]
+    assert api.asked == "state=open&per_page=100&head=stranger%3Aa%26b%2Fc"
+    assert "/runs/43/artifacts" in api.asked_artifacts
+
+
+@pytest.mark.parametrize(
+    "changes", [{"event": "push"}, {"head_sha": "newer"}, {"head_repository": None}], ids=str
+)
+def test_a_run_without_its_pull_request_gets_no_comment(api, changes, capsys):
+    api.event.write_text(json.dumps({"workflow_run": {**RUN, **changes}}), encoding="utf-8")
+    api.pulls = [{"number": 9, "head": {"sha": "abc"}}]
+    assert written(api, "slow") == []
+    assert "no comment: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        b"",
+        b"PK\x03\x04 not a zip",
+        zipped(other_md="x"),
+        zipped(comment_md="x")[:-10],
+        bytes(2_000_000),
+    ],
+    ids=["empty", "no zip", "another member", "cut", "large"],
+)
+def test_an_artefact_that_is_none_is_one_line(api, archive, capsys):
+    api.archive = archive
+    assert comment.main() == 0
+    assert capsys.readouterr().out.startswith("no comment: ")
+    assert not api.written
+
+
+def test_a_page_of_a_gigabyte_is_read_in_part(api):
+    api.archive = zipped(comment_md=bytes(300_000_000))
+    assert len(api.archive) < 1_000_000
+    assert comment.main() == 0
+    assert len(api.comments[100]["body"]) < 65_536
+
+
+def test_no_artefact_is_no_comment(api, capsys):
+    api.artifacts = [{"id": 5, "expired": True}]
+    assert comment.main() == 0
+    assert capsys.readouterr().out == "no comment: the measuring job left no page\n"
+
+
+HOSTILE = {
+    "a mention": ("@owner hi", r"@\w"),
+    "a mention of a team": ("x @owner/team", r"@\w"),
+    "a mention in entities": ("&#64;owner", r"&(?!amp;|lt;|#91;|#93;|#36;)"),
+    "a link": ("[merge](https://evil.example)", r"[\[\]]|://"),
+    "a link to a script": ("[x](javascript:alert(1))", r"[\[\]]"),
+    "an escaped bracket": ("\\\\[x](https://evil.example)", r"[\[\]]"),
+    "an image": ("![x](https://evil.example/x.png)", r"!\["),
+    "a bare link": ("https://evil.example www.evil.example", r"://|www\."),
+    "an address": ("me@evil.example mailto:me@evil.example", r"@\w|mailto:"),
+    "an issue": ("fixes #12 and GH-3 and owner/project#4", r"#\d|GH-\d"),
+    "a tag": ("<img src=x onerror=alert(1)><script>alert(1)</script>", r"<(?!/?(details|summary)>)"),
+    "a tag with attributes": ("<details open ontoggle=alert(1)>", "<"),
+    "a comment": ("<!-- two -->", "<"),
+    "a command": ("/merge\n  /approve", r"(?m)^\s*/"),
+    "a picture": ("```mermaid\ngraph\n```", "```"),
+    "another fence": ("~~~geojson\n{}\n~~~", "~~~"),
+    "a formula": ("$$\\href{javascript:alert(1)}{x}$$", r"\$"),
+    "an alert": ("> [!WARNING]\n> x", r"\["),
+    "an emoji": (":rocket:", r":\w+:"),
+    "directions": ("a\u202eb\x1b[2J", "[\u202e\x1b]"),
+}
+
+
+@pytest.mark.parametrize(("text", "active"), HOSTILE.values(), ids=HOSTILE)
+def test_a_page_of_hostile_markdown_does_nothing(text, active):
+    assert re.search(active, text.replace("@\u2060", "@")) or "&#" in text, "the case is none"
+    shown = comment.inert(text)
+    assert not re.search(active, shown), shown
+    assert comment.inert(f"x\n{shown}")  # and again
+
+
+def test_what_bench_writes_is_shown_as_it_is_meant():
+    text = "### one: head against base\n\n| a | b |\n|---|---:|\n| x\\|y &lt; z &amp; | **1** `c` |\n"
+    text += "\n<details><summary>Table</summary>\n\nten\n</details>\n"
+    assert comment.inert(text) == text
+
+
+@pytest.mark.parametrize("piece", ["\n", " ", "`", "~", "@", "<", "&", "[", "\\", "/\n", ":a", ":"], ids=repr)
+def test_no_page_takes_long(piece):
+    began = time.monotonic()
+    comment.inert(piece * (comment.MOST_BYTES // len(piece)))
+    assert time.monotonic() - began < 20

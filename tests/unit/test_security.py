@@ -239,7 +239,10 @@ def test_workflows_may_only_read_but_for_those_that_publish(path):
         assert text.count("permissions:") == 1, "no job asks for more"
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.name)
+ACTIONS = (ROOT / "action.yml", ROOT / "action" / "comment" / "action.yml")
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTIONS[0]], ids=lambda path: path.name)
 def test_actions_are_named_by_their_sha(path):
     used = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
     assert used
@@ -250,10 +253,13 @@ def test_actions_are_named_by_their_sha(path):
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", note), f"{action} does not say its version"
 
 
-def test_inputs_of_the_action_reach_no_shell_as_text():
+def test_inputs_of_the_actions_reach_no_shell_as_text():
     """An input put into a script would be run; as a variable it is only read."""
-    text = (ROOT / "action.yml").read_text(encoding="utf-8")
-    runs = re.findall(r"^ +run: (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    runs = [
+        run
+        for path in ACTIONS
+        for run in re.findall(r"^ +run: (.*(?:\n {8}.*)*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert len(runs) == 3
     assert not [run for run in runs if "${{" in run]
 

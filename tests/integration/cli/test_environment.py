@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.host import paths
-from tests.factories.runs import make_run
+from tests.factories.runs import TWO, Shape, make_run
 
 QUICK = (
     *("--launch", "simulate", "--no-probe", "--no-agreement", "--repeats", "1", "--concurrency", "1"),
@@ -20,11 +20,10 @@ COMMANDS = {
     "list": ("list", "scenarios"),
     "dry": (*RUN, "--dry-run"),
     "report": ("report", "{run}"),
-    "query": ("query", "select count(*) from cells", "--run", "{run}"),
     "run": (*RUN, "--no-report", "--out", "{out}"),
 }
 OK, SETUP = 0, 3
-NO_MEMORY = {"dry": SETUP, "report": SETUP, "query": SETUP, "run": SETUP}
+NO_MEMORY = {"dry": SETUP, "report": SETUP, "run": SETUP}
 
 # Name -> variables (None: unset), what a shell does first, and the exit codes that are not 0.
 ENVIRONMENTS = {
@@ -73,7 +72,7 @@ ENVIRONMENTS = {
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("stored")).path
+    return make_run(tmp_path_factory.mktemp("stored"), Shape(TWO[:1], (1,), requests=8)).path
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -89,7 +89,7 @@ def test_other_programs_get_every_character_and_a_spreadsheet_no_formula(stored,
     done = subprocess.run(words(stored, command), capture_output=True, check=True)
     rows = list(csv.DictReader(io.StringIO(done.stdout.decode(), newline="")))
     assert {row["text"] for row in rows} == {f"'{TEXT}", OTHER, ""}
-    assert {row["phase"] for row in rows} == {"warmup", "measured"}
+    assert {row["phase"] for row in rows} == {"warmup", "measure"}
 
 
 @pytest.mark.parametrize("command", ["query json", "export jsonl"])
