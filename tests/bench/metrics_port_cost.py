@@ -3,10 +3,11 @@
     python -m tests.bench.metrics_port_cost [--rounds 5]
 
 The same open-loop load runs alternately with no client, with a scraper each second, and with a flood: 16
-scrapers that ask again as soon as they are answered, 16 clients that never send a request, 16 that send a byte
-every 50 ms and 16 that never read their answer. Clients here take a share of this machine's cores themselves.
-`flood elsewhere` has the same clients at the same page in a process apart from the run: what differs between
-the two floods is the port's own. `bench` is the CPU of the process that serves the port and follows the load.
+scrapers that ask again as soon as they are answered, 16 clients that never send a request, 16 that send a
+byte every 50 ms and 16 that never read their answer. Clients here take a share of this machine's cores
+themselves. `flood elsewhere` has the same clients at the same page in a process apart from the run: what
+differs between the two floods is the port's own. `bench` is the CPU of the process that serves the port and
+follows the load.
 """
 
 import argparse
