@@ -36,15 +36,13 @@ class Secrets:
         self._lowered = [one.lower() for one in written]
         reduced = {_reduced(form) for one in known for form in _encodings(one)}
         reduced |= {form for one in known if len(form := _reduced(one)) >= _SURE}
-        self._needles = sorted(reduced, key=len, reverse=True)
+        self._needles = sorted((one for one in reduced if len(one) >= _SHORTEST), key=len, reverse=True)
         self._reduced = re.compile(b"|".join(self._needles))
 
     def hidden(self, text: str) -> str:
         """With as many asterisks in their place, so that lengths of texts and of their parts stay true."""
-        if not self._lowered or not any(
-            map(self._holds, _decodings(text))
-        ):  # far quicker than to find where, and nearly always
-            return text
+        if not self._lowered or not any(map(self._holds, _decodings(text))):
+            return text  # nearly always, and far quicker than to look for a place
         masked = list(text)
         for start, end in self._places(text):
             masked[start:end] = "*" * (end - start)

@@ -7,6 +7,8 @@ import time
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.untrusted import Secrets, inert
 
@@ -78,6 +80,19 @@ def test_two_keys_and_each_place_are_masked():
     hidden = Secrets([KEY, other]).hidden(text)
     assert set(hidden) == {"*", " "}
     assert len(hidden) == len(text)
+
+
+@given(
+    st.text(min_size=6, max_size=40).filter(lambda key: key.isprintable()),
+    st.text(max_size=60),
+    st.sampled_from([str, str.upper, quote, html.escape, lambda key: encoded(base64.b64encode, key)]),
+)
+def test_of_any_key_nothing_stays_and_the_length_does(key, around, spelled):
+    said = f"{around}{spelled(key)}{around}"
+    hidden = Secrets([key]).hidden(said)
+    assert len(hidden) == len(said)
+    assert key not in hidden
+    assert spelled(key) not in hidden or len(spelled(key)) < 10  # base64 of what is hardly letters
 
 
 ORDINARY = (
