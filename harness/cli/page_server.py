@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 TICK_S = 0.02  # between two looks at the sockets
 CONNECTION_S = 5.0  # for the whole of a request and its answer
 MOST_CONNECTIONS = 64  # at once; a new one takes the place of the oldest
-ACCEPTED_AT_ONCE = 16  # in one look, so a connection has four looks before a flood can displace it
+ACCEPTED_AT_ONCE = 4  # in one look: 200 a second, and 16 looks until a flood can displace a connection
 REQUEST_BYTES = 8192
 _READ_BYTES = 4096
 _HEAD_END = b"\r\n\r\n"
