@@ -1,24 +1,34 @@
-"""The action's step that measures base and head by turns, and writes the verdict as a page.
+"""The action's step that measures base and head alternately, and writes the verdict as a page.
 
 Reads the inputs of action.yml as BENCH_…, and what GitHub tells every step; ends with the code of the gate.
+It runs code of the pull request. No token is in its environment, and what it leaves is trusted no more than
+that code: `action/comment` makes the comment, in another job.
 """
 
 import json
 import os
+import re
+import secrets
 import shlex
 import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
 from harness.host import paths
+from harness.host.helper_process import without_credentials
+from harness.report.text import markdown_escaped, plain
 from harness.spec.backend_refs import load_backend
 
 SIDES = ("base", "head")
 KEPT = ("dialect", "prefix_cache", "metrics")  # of an engine's definition: how to speak to it
+# Files by which a step changes those after it, and what speaks to GitHub's own services.
+WITHHELD = re.compile(r"GITHUB_(ENV|PATH|OUTPUT|STATE|STEP_SUMMARY)|ACTIONS_\w+")
 BENCH = (sys.executable, "-m", "harness")
 
 
@@ -35,8 +45,9 @@ def main() -> int:
             _define(folder, side, commit)
         text, code = _measured(folder)
     except (InputError, SpecError, subprocess.CalledProcessError) as error:
-        print(f"::error::{error}")
-        return _finish(folder, f"**Not measured.** {error}\n", 2)
+        said = plain(error)
+        print(f"::error::{said}")
+        return _finish(folder, f"**Not measured.** {markdown_escaped(said)}\n", 2)
     about = ", ".join(f"{side} {commit[:12]}" for side, commit in commits.items())
     return _finish(folder, f"{text}\n{about}\n", code)
 
@@ -81,8 +92,28 @@ def _check_out(place: Path, commit: str) -> None:
     _git("worktree", "add", "--quiet", "--detach", str(place), commit)
     if prepare := _input("prepare"):
         print(f"::group::prepare {place.name}", flush=True)
-        subprocess.run(["bash", "-euo", "pipefail", "-c", prepare], cwd=place, check=True)
+        with _printing_no_commands():
+            subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", prepare], cwd=place, env=environment(), check=True
+            )
         print("::endgroup::", flush=True)
+
+
+def environment() -> dict[str, str]:
+    """For code of the pull request: without credentials, and without what changes later steps."""
+    kept = without_credentials(os.environ)
+    return {name: value for name, value in kept.items() if not WITHHELD.fullmatch(name)}
+
+
+@contextmanager
+def _printing_no_commands() -> Iterator[None]:
+    """GitHub obeys lines such as `::error::` of any program in a step, unless a line of the step stops it."""
+    unknown = secrets.token_hex(16)
+    print(f"::stop-commands::{unknown}", flush=True)
+    try:
+        yield
+    finally:
+        print(f"::{unknown}::", flush=True)
 
 
 def _define(folder: Path, side: str, commit: str) -> None:
@@ -127,8 +158,9 @@ def _measured(folder: Path) -> tuple[str, int]:
         scenario = str(folder / "head" / scenario)
     flags = ["--backends", ",".join(SIDES), "--scenario", scenario, "--launch", "process", "--no-agreement"]
     budget = ["--repeats", "auto", "--budget", _input("budget", "30m")]
-    printed, code = _bench(folder, "run", *flags, *budget, *shlex.split(_input("options")))
-    print(printed, flush=True)
+    with _printing_no_commands():
+        printed, code = _bench(folder, "run", *flags, *budget, *shlex.split(_input("options")))
+        print(printed, flush=True)
     summary = next((folder / "results").glob("*/summary.json"), None)
     if summary is None:
         return f"**Not measured.** `bench run` ended with {code}; the log of the job says why.\n", code
@@ -140,7 +172,10 @@ def _measured(folder: Path) -> tuple[str, int]:
 
 
 def _bench(folder: Path, *words: str) -> tuple[str, int]:
-    done = subprocess.run([*BENCH, *words], cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    command = [*BENCH, *words]
+    done = subprocess.run(
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True, check=False
+    )
     return done.stdout, done.returncode
 
 
@@ -151,9 +186,8 @@ def _details(table: Path) -> str:
 
 
 def _finish(folder: Path, text: str, code: int) -> int:
-    """The page goes into the job's summary and a file, from which the next step comments."""
-    name = _input("name", "llm-servebench")
-    page = f"<!-- {name} -->\n### {name}: head against base\n\n{text}"
+    """The page goes into the job's summary and into an artefact, of which another job makes a comment."""
+    page = f"### {markdown_escaped(_input('name', 'llm-servebench'))}: head against base\n\n{text}"
     comment = folder / "comment.md"
     comment.write_text(page, encoding="utf-8")
     for side in SIDES:  # sources are no results

@@ -4,6 +4,7 @@ import errno
 import os
 from collections.abc import Mapping
 from enum import IntEnum
+from pathlib import Path
 from types import MappingProxyType
 
 
@@ -61,6 +62,7 @@ class StorageError(SetupError):
 
 _FULL = "free some space, or choose another disk: --out for results, TMPDIR for temporary files, BENCH_CACHE"
 _CLOSED = "choose a place that can be written: --out for results, TMPDIR for temporary files, BENCH_CACHE"
+_UNMAPPED = "failed to map segment"  # of the loader, where a library does not fit into memory
 _FEW = "raise the limit of open files, as `ulimit -n 4096` does"
 _REFUSALS: Mapping[int | None, str] = MappingProxyType(
     {
@@ -73,10 +75,29 @@ _REFUSALS: Mapping[int | None, str] = MappingProxyType(
 )
 
 
-def refused(error: OSError) -> SetupError | None:
+_NO_MEMORY = "raise the limit of memory (`ulimit -v`), or end other programs"
+
+
+def refused(error: BaseException) -> SetupError | None:
     """What this machine would not do; None for any other error, which is a defect of ours."""
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _UNMAPPED in str(error)):
+        return SetupError("no memory is left", hint=_NO_MEMORY)
+    if not isinstance(error, OSError) or error.errno is None:
+        return None
+    if error.errno == errno.ENOENT and _is_nowhere():
+        return SetupError(
+            "the working directory was deleted", hint='call bench from a folder that exists: `cd "$HOME"`'
+        )
     hint = _REFUSALS.get(error.errno)
-    if hint is None or error.errno is None:
+    if hint is None:
         return None
     where = os.fspath(error.filename) if isinstance(error.filename, str | os.PathLike) else None
     return SetupError(os.strerror(error.errno).lower(), where=where, hint=hint)
+
+
+def _is_nowhere() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return True
+    return False

@@ -13,7 +13,8 @@ from harness.cli.query import Row, json_row, selected, write_csv
 from harness.errors import ExitCode, SetupError, SpecError, StorageError
 
 EPILOG = """cells: one row per cell, with the figures of summary.json; requests and events: one row each,
-times in ns since the cell's clock started. The columns are those of `bench query`; null is empty in CSV.
+times in ns since the cell's clock started. The columns are those of `bench query`; null is empty in CSV,
+and a text that begins like a formula (= + - @ tab) gets an apostrophe before it: jsonl has it as it is.
 otlp: each request as an OpenTelemetry span, without texts of prompts and answers; one message of OTLP's
 JSON encoding per line, or sent to a collector: --to http://127.0.0.1:4318/v1/traces
 

@@ -1,9 +1,14 @@
 """`bench logs`: what an engine in a container has to say."""
 
 import argparse
+import codecs
+import re
 import sys
 
+from harness.cli.streams import Terminal
 from harness.errors import ExitCode, SetupError
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +29,12 @@ def main(arguments: argparse.Namespace) -> int:
             where=arguments.backend,
             hint="`bench up` starts one; logs of runs are in their folders",
         )
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     for part in daemon.log(containers[0].container_id, follow=arguments.follow, lines=arguments.tail):
-        sys.stdout.buffer.write(part)
-        sys.stdout.buffer.flush()
+        if isinstance(sys.stdout, Terminal):
+            sys.stdout.write(_COLOUR.sub("", decode(part)))
+            sys.stdout.flush()
+        else:
+            sys.stdout.buffer.write(part)
+            sys.stdout.buffer.flush()
     return ExitCode.OK

@@ -96,7 +96,7 @@ def _told(given: list[str]) -> int:
         return _called(given)
     except BenchError as error:
         failed = error
-    except OSError as error:
+    except (OSError, MemoryError, ImportError) as error:
         told = refused(error)
         if told is None:
             raise
@@ -108,9 +108,12 @@ def _told(given: list[str]) -> int:
 
 
 def _failed(error: BenchError) -> int:
-    from harness.cli.output import print_error
+    try:
+        from harness.cli.output import print_error
 
-    print_error(error)
+        print_error(error)
+    except MemoryError:  # not even for that module
+        print(f"error: {error}", file=sys.stderr)
     return error.exit_code
 
 

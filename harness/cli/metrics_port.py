@@ -1,19 +1,19 @@
 """`--metrics-port`: how far a run is, in the Prometheus text format, while it goes.
 
-A thread of the parent, which only follows the load: its generators are processes of their own. Each answer is
+The parent serves it, which only follows the load: its generators are processes of their own. Each answer is
 made from the counters that are there, and nothing is sampled for it.
 """
 
-import threading
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler
-from socketserver import TCPServer
 from typing import TYPE_CHECKING
 
+from harness.cli import page_server
 from harness.errors import SetupError
+from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from harness.cli.progress import State
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from harness.model import CellResult
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
-SILENCE_S = 5.0  # a client that sends nothing for so long is left
 
 # Name without the prefix -> what it means. All are gauges: a cell's counts begin again with the next cell.
 PREFIX = "bench_"
@@ -58,44 +57,17 @@ def serving(address: tuple[str, int] | None, state: "State") -> Iterator[None]:
         yield
         return
     try:
-        server = _Server(address, type("Handler", (_Handler,), {"state": state}))
+        listener = socket.create_server(address, backlog=128)
     except OSError as error:
         raise SetupError(
             f"cannot be listened on: {error.strerror}",
             where=f"--metrics-port {address[0]}:{address[1]}",
             hint="choose another port",
         ) from None
-    thread = threading.Thread(target=server.serve_forever, name="metrics port", daemon=True)
-    thread.start()
-    try:
+    with page_server.serving(
+        listener, "/metrics", TYPE, lambda: exposition(state, time.monotonic()).encode()
+    ):
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-class _Server(TCPServer):
-    allow_reuse_address = True
-
-
-class _Handler(BaseHTTPRequestHandler):
-    state: "State"
-    timeout = SILENCE_S
-
-    def do_GET(self) -> None:
-        if self.path.partition("?")[0] != "/metrics":
-            self.send_error(404, "only /metrics is here")
-            return
-        body = exposition(self.state, time.monotonic()).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", TYPE)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Not beside the progress."""
 
 
 def exposition(state: "State", now: float) -> str:
@@ -116,7 +88,7 @@ def _lines(name: str, samples: list[Sample]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return inert(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def samples(state: "State", now: float) -> Iterator[Sample]:

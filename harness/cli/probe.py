@@ -90,8 +90,7 @@ def _engine(
         ref = simulated(ref, ())
     model = find_model(arguments.model)
     require([Planned(ref, ref.label, choice, *model, {})], Machine(say, api_key_env=arguments.api_key_env))
-    logs = paths.cache_dir() / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    logs = paths.made(paths.cache_dir() / "logs")
     wanted = EngineRequest(
         ref,
         choice,

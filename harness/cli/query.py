@@ -3,6 +3,7 @@
 import argparse
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.cli import options
 from harness.errors import ExitCode, SpecError
+from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -23,13 +25,16 @@ EPILOG = """Views, each with the columns `run` and `cell`:
   requests   one row per request; times in ns since the cell's clock started
   events     one row per SSE event; times in ns since the cell's clock started
   telemetry  one row per sample of a series
-Unknown is null. `bench query "describe requests"` lists the columns of a view.
+Unknown is null. In CSV a text that begins like a formula (= + - @ tab) gets an apostrophe before it; JSON
+has it as it is. `bench query "describe requests"` lists the columns of a view.
 
 Exit codes: 0 success; 2 an error in the SQL, or no run to read."""
 
 TABLE_ROWS = 200
 TABLE_WORD = 40  # characters of a value
 _BATCH = 10_000  # rows
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are the same signs in full width
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 Row = Sequence[Any]
 
@@ -103,6 +108,7 @@ def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     import pandas as pd
 
     shown = [[_word(value) for value in row] for row in islice(rows, TABLE_ROWS)]
+    names = [inert(name) for name in names]
     frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
     from harness.cli.output import page_width
 
@@ -118,7 +124,7 @@ def _word(value: Any) -> str:
         return "null"
     if isinstance(value, float | Decimal):
         return f"{value:.4g}" if -1000 < value < 1000 else f"{value:.0f}"
-    text = " ".join(str(value).split())
+    text = inert(" ".join(str(value).split()))
     return text if len(text) <= TABLE_WORD else f"{text[: TABLE_WORD - 1]}…"
 
 
@@ -127,9 +133,26 @@ def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
 
 
 def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows(rows)
+    """A text that a spreadsheet would take for a formula begins with an apostrophe; numbers stay numbers."""
+    writer = csv.writer(_Lines(stream))
+    writer.writerow(map(_cell, names))
+    writer.writerows(map(_cell, row) for row in rows)
+
+
+class _Lines:
+    """Ends rows with a newline. Python quotes a lone carriage return only where rows end with one too."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> None:
+        self._stream.write(row.removesuffix("\r\n") + "\n")
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
 
 
 def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:

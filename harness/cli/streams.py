@@ -1,16 +1,25 @@
-"""Standard output and error, whatever is behind them: nothing, a reader that went away, a full disk."""
+"""Standard output and error, whatever is behind them: nothing, a reader that went away, a full disk.
+
+What is written to standard output on a terminal is inert: names and texts of others neither move its cursor
+nor set its title. A pipe or a file gets every character as it is.
+"""
 
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from harness.errors import SetupError
+from harness.untrusted import inert
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+_OWN = re.compile(r"(\x1b\[(?:0|1|2|31|33|1;7)m)")  # colours of tables, which whoever sends them may use
 
 
 class UnreadError(Exception):
@@ -42,6 +51,16 @@ class _Results(_Stream):
         raise SetupError(f"cannot be written: {error.strerror}", where="standard output") from None
 
 
+class Terminal(io.TextIOWrapper):
+    """Characters that a terminal would act upon are replaced."""
+
+    def write(self, text: str, /) -> int:
+        parts = _OWN.split(text)
+        parts[::2] = map(inert, parts[::2])
+        super().write("".join(parts))
+        return len(text)
+
+
 def prepare() -> None:
     """All three are open, so that no file of ours takes their place."""
     for descriptor in range(3):
@@ -50,14 +69,16 @@ def prepare() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest that is free
     if sys.stdout is sys.__stdout__:
-        sys.stdout = _text(_Results(1, "w", closefd=False), sys.stdout)
+        results = _Results(1, "w", closefd=False)
+        kind = Terminal if results.isatty() else io.TextIOWrapper
+        sys.stdout = _text(results, sys.stdout, kind)
     if sys.stderr is sys.__stderr__:
         sys.stderr = _text(_Stream(2, "w", closefd=False), sys.stderr)
 
 
-def _text(stream: _Stream, was: TextIO | None) -> TextIO:
+def _text(stream: _Stream, was: TextIO | None, kind: type[io.TextIOWrapper] = io.TextIOWrapper) -> TextIO:
     """For every character, whatever the locale can write."""
-    return io.TextIOWrapper(
+    return kind(
         io.BufferedWriter(stream),
         encoding=was.encoding if was else None,
         errors="backslashreplace",

@@ -43,7 +43,7 @@ def up(host: str, port: int, cpus: int) -> Head:
         socket.create_connection((host, port), 1.0).close()
         raise SetupError(f"port {port} is taken", where=host, hint="another --port, or stop what uses it")
     state = _state()
-    state.parent.mkdir(parents=True, exist_ok=True)
+    paths.made(state.parent)
     token = ensure_token()
     log = state.with_suffix(".log")
     command = [
@@ -95,7 +95,7 @@ def ensure_token() -> Path:
     """Where Ray looks for it. Every process that joins must have the same."""
     token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
     if not token.exists():
-        token.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(token.parent)
         token.touch(mode=0o600)
         token.write_text(secrets.token_hex(32), encoding="ascii")
     return token

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from harness.errors import SetupError
+from harness.host import paths
 
 Say = Callable[[str], None]  # one progress line
 
@@ -49,7 +50,7 @@ def built(
             if facts is not None and not force:
                 return facts
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+            paths.made(folder)
             try:
                 facts = build(folder)
             except BaseException:  # Ctrl-C too: gigabytes of a half-built environment are of no use
@@ -69,7 +70,7 @@ def built(
 
 @contextmanager
 def _lock(folder: Path, what: str, say: Say) -> Iterator[None]:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    paths.made(folder.parent)
     with folder.with_name(f"{folder.name}.lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

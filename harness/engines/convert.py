@@ -44,7 +44,7 @@ def converted(
     def convert(target: Path) -> _Converted:
         say(f"{model_name}: converting {name} to {to}")
         log = paths.cache_dir() / "logs" / f"convert-{model_name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(log.parent)
         log.write_bytes(b"")
         python = _converter(env, track, say).python
         command = [str(python), "-I", str(script), source.model, str(target), *arguments]

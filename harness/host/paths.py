@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from harness.errors import SpecError
+from harness.errors import SetupError, SpecError
 
 Kind = Literal["workloads", "backends", "compose"]
 Entry = Literal["file", "folder", "other"]
@@ -61,17 +61,36 @@ def lock_file(name: str) -> Path:
 
 def cache_dir() -> Path:
     """Engine environments, models and downloads: `$BENCH_CACHE`, else the user's cache directory."""
-    explicit = os.environ.get("BENCH_CACHE")
-    if explicit:
-        return Path(explicit).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "llm-servebench"
+    return _of_user("BENCH_CACHE", os.environ.get("XDG_CACHE_HOME") or "~/.cache")
 
 
 def config_dir() -> Path:
     """What a user keeps of their own, such as tuned variants: `$BENCH_CONFIG`, else XDG's place."""
-    explicit = os.environ.get("BENCH_CONFIG")
-    if explicit:
-        return Path(explicit).expanduser().resolve()
-    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "llm-servebench"
+    return _of_user("BENCH_CONFIG", os.environ.get("XDG_CONFIG_HOME") or "~/.config")
+
+
+def made(folder: Path) -> Path:
+    """`folder`, made where it is missing. Cache and settings are the user's alone; a stricter umask holds.
+
+    What is inside them follows the umask: containers read parts of the cache as other users.
+    """
+    own = next((one for one in (cache_dir(), config_dir()) if folder.is_relative_to(one)), folder)
+    for missing in reversed([one for one in (own, *own.parents) if entry(one) is None]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _of_user(variable: str, base: str) -> Path:
+    """The folder that the variable names, else one of ours below `base`. Raises SetupError."""
+    explicit = os.environ.get(variable)
+    try:
+        if explicit:
+            return Path(explicit).expanduser().resolve()
+        return Path(base).expanduser() / "llm-servebench"
+    except RuntimeError:  # neither HOME nor the system's list of users says it
+        raise SetupError(
+            "names a home folder that is not known",
+            where=f"{variable}={explicit}" if explicit else base,
+            hint=f"set HOME, or set {variable} to a folder",
+        ) from None

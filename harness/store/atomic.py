@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from harness.host import paths
 from harness.store.confined import Confined, storage_error
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Makes the folder too. On the disk when it returns. Raises StorageError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        paths.made(path.parent)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise storage_error(error, path) from error
     Confined(path.parent).write(path.name, data)

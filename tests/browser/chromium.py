@@ -77,10 +77,10 @@ class Page:
                 return answer["result"]
             self.events.append(answer)
 
-    def open(self, path: Path) -> None:
+    def open(self, place: Path | str) -> None:
         """Returns when the page and everything it asked for has been loaded."""
         self.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
         deadline = time.monotonic() + ANSWER_S
         while not self.said("Page.loadEventFired"):
             self.events.append(self._receive(deadline))

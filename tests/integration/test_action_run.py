@@ -53,6 +53,7 @@ def step(tmp_path, monkeypatch):
         outputs = dict(line.split("=", 1) for line in files["output"].read_text().splitlines())
         assert outputs["exit-code"] == str(done.returncode)
         assert "Traceback" not in done.stderr, done.stderr
+        run.printed = done.stdout
         return done.returncode, outputs, files["summary"].read_text(encoding="utf-8")
 
     return run
@@ -74,3 +75,39 @@ def test_a_build_that_fails_is_told_on_the_page(step):
     assert code == 2
     assert "**Not measured.**" in summary
     assert not (Path(outputs["folder"]) / "results").exists()
+
+
+def test_code_of_the_pull_request_gets_no_token_and_gives_github_no_command(step, tmp_path, monkeypatch):
+    """A token of the whole job is in no environment where its code runs, nor in what is uploaded."""
+    for name in ("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_RUNTIME_URL", "GITHUB_ENV", "GITHUB_PATH"):
+        monkeypatch.setenv(name, "ghs_of-this-job")
+    seen = tmp_path / "seen"
+    prepare = f"env >>{seen}; echo '::error::forged'; cp ttft made"
+    start = f'env >>{seen}; exec {sys.executable} {TRUTH} --ttft-ms "$(cat made)"'
+    code, outputs, summary = step(20, 20, prepare=prepare, start=start)
+    assert code in (0, 1), summary
+    said = seen.read_text()
+    assert said.count("PWD=") >= 4  # base and head, prepared and started
+    assert "ghs_of-this-job" not in said
+    assert "GITHUB_OUTPUT" not in said
+    assert "GITHUB_STEP_SUMMARY" not in said
+    uploaded = [path for path in Path(outputs["folder"]).rglob("*") if path.is_file()]
+    assert len(uploaded) > 10
+    assert not [path for path in uploaded if b"ghs_of-this-job" in path.read_bytes()]
+    stopped = ""
+    for line in step.printed.splitlines():
+        if line.startswith("::stop-commands::"):
+            stopped = line.removeprefix("::stop-commands::")
+        elif stopped and line == f"::{stopped}::":
+            stopped = ""
+        elif line == "::error::forged":
+            assert stopped, "GitHub would obey it"
+    assert step.printed.count("::error::forged") == 2
+
+
+def test_a_scenario_of_the_head_puts_no_markdown_into_the_page(step):
+    code, _outputs, summary = step(20, 20, scenario="no.toml", engine="[x](javascript:alert(1))<img src=x>")
+    assert code == 2
+    assert "**Not measured.**" in summary
+    assert "[x](" not in summary.replace("\\[", "")
+    assert "<img" not in summary

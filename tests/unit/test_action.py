@@ -1,12 +1,11 @@
-"""The action's steps as scripts: which commit is the base, how a side is started, one comment per name."""
+"""The action's steps as scripts: which commit is the base, how a side is started, who gets the token."""
 
 import importlib.util
 import json
 import re
 import subprocess
-import threading
+import sys
 import tomllib
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def script(name):
-    spec = importlib.util.spec_from_file_location(f"action_{name}", ROOT / "action" / f"{name}.py")
+    """A file below action/ as a module."""
+    path = ROOT / "action" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"action_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-measure, comment = script("measure"), script("comment")
+measure = script("measure")
 
 
 def git(*words):
@@ -167,82 +168,55 @@ def test_every_input_reaches_the_step_that_reads_it():
         assert (ROOT / path).is_file()
 
 
-class Api(BaseHTTPRequestHandler):
-    """Comments of one pull request; the first page is full of other people's."""
+# -- where the token is ------------------------------------------------------------------------------
 
-    def do_GET(self):
-        page = int(self.path.rpartition("page=")[2])
-        self._answer(self.server.comments[100 * (page - 1) : 100 * page])
-
-    def do_POST(self):
-        made = {"id": 1000 + len(self.server.comments), **self._body(), "html_url": "http://here/new"}
-        self.server.comments.append(made)
-        self._answer(made)
-
-    def do_PATCH(self):
-        (known,) = (one for one in self.server.comments if self.path.endswith(f"/{one['id']}"))
-        known.update(self._body())
-        self._answer({**known, "html_url": "http://here/changed"})
-
-    def _body(self):
-        return json.loads(self.rfile.read(int(self.headers["content-length"])))
-
-    def _answer(self, content):
-        refused = self.headers["authorization"] != "Bearer secret"
-        self.server.paths.append(self.path)
-        self.send_response(403 if refused else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(content).encode())
-
-    def log_message(self, *_):
-        pass
+ACTION = (ROOT / "action.yml").read_text(encoding="utf-8")
+COMMENT_ACTION = (ROOT / "action" / "comment" / "action.yml").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "github-action.md").read_text(encoding="utf-8")
+TOKEN = re.compile(r"token|secrets\.", re.IGNORECASE)
+JOBS = re.compile(r"^  (\w+):\n((?:    .*\n|\n)+)", re.MULTILINE)
 
 
-@pytest.fixture
-def api(monkeypatch, tmp_path):
-    with HTTPServer(("127.0.0.1", 0), Api) as server:
-        server.comments = [{"id": number, "body": None} for number in range(100)]
-        server.paths = []
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("GITHUB_API_URL", f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setenv("GITHUB_REPOSITORY", "owner/project")
-        monkeypatch.setenv("GITHUB_TOKEN", "secret")
-        path = tmp_path / "event.json"
-        path.write_text('{"pull_request": {"number": 7}}', encoding="utf-8")
-        monkeypatch.setenv("GITHUB_EVENT_PATH", str(path))
-        yield server
-        server.shutdown()
+def test_the_measuring_action_takes_and_has_no_token():
+    assert not TOKEN.search(ACTION)
+    assert not re.search(r"environ.*TOKEN|api\.github", (ROOT / "action" / "measure.py").read_text("utf-8"))
 
 
-def page(tmp_path, text):
-    path = tmp_path / "comment.md"
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def test_the_commenting_action_runs_one_script_of_its_own_and_nothing_else():
+    assert re.findall(r"run: (.*)", COMMENT_ACTION) == ['python3 -I "$GITHUB_ACTION_PATH/comment.py"']
+    assert "uses:" not in COMMENT_ACTION
+    source = (ROOT / "action" / "comment" / "comment.py").read_text(encoding="utf-8")
+    imported = set(re.findall(r"^(?:from|import) ([\w.]+)", source, re.MULTILINE))
+    assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+    for runs in ("subprocess", "os.system", "exec(", "eval(", "extract", "pip"):
+        assert runs not in source
 
 
-def test_the_comment_is_written_once_and_then_changed(api, tmp_path, capsys):
-    assert comment.main(page(tmp_path, "<!-- one -->\nslow")) == 0
-    assert comment.main(page(tmp_path, "<!-- two -->\nother")) == 0
-    assert comment.main(page(tmp_path, "<!-- one -->\nquick")) == 0
-    assert [one["body"] for one in api.comments[100:]] == ["<!-- one -->\nquick", "<!-- two -->\nother"]
-    assert capsys.readouterr().out.endswith("comment: http://here/changed\n")
-    assert all(path.startswith("/repos/owner/project/issues/") for path in api.paths)
+def test_no_job_of_the_page_has_both_the_token_and_code_of_the_pull_request():
+    workflows = [text for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "jobs:" in text]
+    assert len(workflows) >= 2
+    jobs = [job for text in workflows for job in JOBS.findall(text.partition("jobs:\n")[2])]
+    measuring = [text for _name, text in jobs if "llm-servebench/llm-servebench@" in text]
+    commenting = [text for _name, text in jobs if "llm-servebench/llm-servebench/action/comment@" in text]
+    assert len(measuring) + len(commenting) == len(jobs)
+    assert measuring
+    assert len(commenting) >= 2
+    for text in measuring:
+        assert "write" not in text
+        assert "persist-credentials: false" in text
+    for text in commenting:
+        assert "pull-requests: write" in text
+        assert "checkout" not in text
+    for text in workflows:
+        assert re.search(r"^permissions: \{\}$", text, re.MULTILINE), "each job names its own"
+        assert "pull_request_target" not in text
 
 
-def test_a_token_that_may_not_write_is_a_warning(api, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("GITHUB_TOKEN", "of-a-fork")
-    assert comment.main(page(tmp_path, "<!-- one -->\nslow")) == 0
-    assert "::warning::" in capsys.readouterr().out
-
-
-def test_a_long_page_is_shortened_at_a_line(api, tmp_path):
-    comment.main(page(tmp_path, "<!-- one -->\n" + "| row |\n" * 20_000))
-    body = api.comments[-1]["body"]
-    assert len(body) < 65_536
-    assert "| row |\n\nShortened" in body
-
-
-def test_a_push_gets_no_comment(api, tmp_path):
-    (tmp_path / "event.json").write_text("{}", encoding="utf-8")
-    assert comment.main(page(tmp_path, "text")) == 0
-    assert not api.paths
+def test_code_of_the_pull_request_gets_no_credential_and_no_file_of_the_runner(monkeypatch):
+    refused = {"GITHUB_TOKEN", "MY_SECRET", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_CACHE_URL"}
+    refused |= {f"GITHUB_{name}" for name in ("ENV", "PATH", "OUTPUT", "STATE", "STEP_SUMMARY")}
+    for name in (*refused, "GITHUB_SHA", "CI"):
+        monkeypatch.setenv(name, "x")
+    kept = measure.environment()
+    assert kept["CI"] == kept["GITHUB_SHA"] == "x"
+    assert not refused & kept.keys()

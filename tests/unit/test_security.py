@@ -78,6 +78,38 @@ def test_a_run_folder_is_the_users_alone_and_the_umask_holds_below(tmp_path, uma
     assert mode(path / "cells") == 0o777 & ~umask
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("variable", ["BENCH_CACHE", "BENCH_CONFIG"])
+def test_cache_and_settings_are_the_users_alone_and_the_umask_holds_below(
+    tmp_path, monkeypatch, umask, variable
+):
+    top = tmp_path / "above" / "top"
+    monkeypatch.setenv(variable, str(top))
+    before = os.umask(umask)
+    try:
+        made = paths.made(top / "logs")
+    finally:
+        os.umask(before)
+    assert mode(top.parent) == mode(top) == 0o700
+    assert mode(made) == 0o777 & ~umask
+
+
+def test_a_folder_that_exists_keeps_its_mode(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "shared"))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o750)
+    paths.made(paths.cache_dir() / "logs")
+    assert mode(tmp_path / "shared") == 0o750
+
+
+def test_the_cache_is_made_in_one_place_alone():
+    """By whoever writes there first: each asks `paths.made`."""
+    own = re.compile(
+        r"(cache_dir|config_dir)\(\).*\.mkdir|\b(logs|log\.parent|state\.parent|token\.parent)\.mkdir"
+    )
+    assert [path.name for path in SOURCES if own.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_scratch_folders_are_the_users_alone_and_end(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with scratch.folder("x") as path:
@@ -207,7 +239,10 @@ def test_workflows_may_only_read_but_for_those_that_publish(path):
         assert text.count("permissions:") == 1, "no job asks for more"
 
 
-@pytest.mark.parametrize("path", [*WORKFLOWS, ROOT / "action.yml"], ids=lambda path: path.name)
+ACTIONS = (ROOT / "action.yml", ROOT / "action" / "comment" / "action.yml")
+
+
+@pytest.mark.parametrize("path", [*WORKFLOWS, ACTIONS[0]], ids=lambda path: path.name)
 def test_actions_are_named_by_their_sha(path):
     used = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
     assert used
@@ -218,10 +253,13 @@ def test_actions_are_named_by_their_sha(path):
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", note), f"{action} does not say its version"
 
 
-def test_inputs_of_the_action_reach_no_shell_as_text():
+def test_inputs_of_the_actions_reach_no_shell_as_text():
     """An input put into a script would be run; as a variable it is only read."""
-    text = (ROOT / "action.yml").read_text(encoding="utf-8")
-    runs = re.findall(r"^ +run: (.*(?:\n {8}.*)*)", text, re.MULTILINE)
+    runs = [
+        run
+        for path in ACTIONS
+        for run in re.findall(r"^ +run: (.*(?:\n {8}.*)*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
     assert len(runs) == 3
     assert not [run for run in runs if "${{" in run]
 

@@ -6,9 +6,10 @@ import pickle
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
-from typing import Any
+from typing import IO, Any
 
 from harness.records.request_table import Expected, RequestTable
 from harness.workload.prompts.request import ChatRequest, Constraint, Tools
@@ -26,7 +27,7 @@ class _Spool:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the spool
         self._offsets: list[int] = []
-        weakref.finalize(self, self._file.close)
+        weakref.finalize(self, _dropped, self._file)
 
     def add(self, batch: Sequence[ChatRequest]) -> None:
         self._offsets.append(self._file.seek(0, 2))
@@ -36,6 +37,11 @@ class _Spool:
         for offset in self._offsets:
             self._file.seek(offset)
             yield pickle.load(self._file)
+
+
+def _dropped(file: IO[bytes]) -> None:
+    with suppress(OSError):  # what the disk refused is still buffered, and closing tries to write it
+        file.close()
 
 
 @dataclass(frozen=True, slots=True)

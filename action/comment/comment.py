@@ -1,0 +1,219 @@
+"""The action that comments: one comment per pull request and name, written again by each run.
+
+It runs in a job of its own, which has the token and no code of the pull request. It reads the artefact of the
+measuring job. The pull request's code ran in that job and may have written anything into it, so it is bounded
+and shown as inert Markdown; which pull request it belongs to comes from GitHub alone. It needs nothing but
+Python's standard library.
+"""
+
+import io
+import json
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+import zipfile
+from email.message import Message
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote, urlsplit
+
+MEMBER = "comment.md"
+MOST_BYTES = 1_000_000  # of the artefact, and of the page in it
+MOST_CHARS = 65_000  # GitHub refuses more than 65,536
+PAGE, MOST_PAGES = 100, 50
+TIMEOUT_S = 30.0
+BOT = "github-actions[bot]"  # who writes with a job's token
+NOTE = "<sub>Measured and written by a job that ran the code of this pull request.</sub>"
+KEPT_TAGS = ("<details>", "</details>", "<summary>", "</summary>")
+_JOINER = "\u2060"  # of no width: what it stands in is no mention, link or reference
+# Of what GitHub makes something, and where the joiner goes.
+_BROKEN = (
+    (re.compile("@"), f"@{_JOINER}"),  # mentions
+    (re.compile("://"), f":{_JOINER}//"),  # links
+    (re.compile(r"(?i)\b(www|xmpp|mailto)(?=[.:])"), rf"\1{_JOINER}"),
+    (re.compile(r"#(?=\w)"), f"#{_JOINER}"),  # references to issues
+    (re.compile(r"(?i)\bGH-(?=\d)"), f"GH-{_JOINER}"),
+    (re.compile(r"(?m)^([ \t]*)/"), rf"\1{_JOINER}/"),  # commands to programs that read comments
+    (re.compile(r"([`~])(?=\1\1)"), rf"\1{_JOINER}"),  # blocks that are drawn, such as mermaid
+    (re.compile(r":(?=\w+:)"), f":{_JOINER}"),  # emoji
+)
+_ACTIVE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+class NothingError(Exception):
+    """Why there is nothing to comment, or nowhere."""
+
+
+def main() -> int:
+    name = os.environ["COMMENT_NAME"]
+    event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    try:
+        number = pull_request(event)
+        run = (event.get("workflow_run") or {}).get("id") or os.environ["GITHUB_RUN_ID"]
+        text = inert(page_of(int(run), name))
+        print(f"comment: {publish(number, mark_of(name), text)}")
+    except NothingError as error:
+        print(f"no comment: {error}")
+    except OSError as error:  # such as a token that may only read
+        print(
+            f"::warning::The comment was not written: {one_line(error)}. "
+            "Has the job `actions: read` and `pull-requests: write`?"
+        )
+    return 0
+
+
+def pull_request(event: dict[str, Any]) -> int:
+    """Its number, from the event and the API: an artefact could name the pull request of another."""
+    if "pull_request" in event:
+        return int(event["pull_request"]["number"])
+    run = event.get("workflow_run") or {}
+    if run.get("event") != "pull_request":
+        raise NothingError("no pull request")
+    if not run["head_repository"]:
+        raise NothingError("its repository was deleted")
+    owner, branch, head = run["head_repository"]["owner"]["login"], run["head_branch"], run["head_sha"]
+    where = f"{_repository()}/pulls?state=open&per_page={PAGE}&head={quote(f'{owner}:{branch}', safe='')}"
+    for one in _ask("GET", where):
+        if one["head"]["sha"] == head:
+            return int(one["number"])
+    raise NothingError("its pull request is closed, or has newer commits")
+
+
+def page_of(run: int, name: str) -> str:
+    """The page in the artefact that the run left under this name."""
+    asked = f"per_page={PAGE}&name={quote(f'{name}-comment', safe='')}"
+    listed = _ask("GET", f"{_repository()}/actions/runs/{run}/artifacts?{asked}")["artifacts"]
+    found = [one for one in listed if not one["expired"]]
+    if not found:
+        raise NothingError("the measuring job left no page")
+    newest = max(found, key=lambda one: int(one["id"]))
+    data = _download(f"{_repository()}/actions/artifacts/{int(newest['id'])}/zip")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(MEMBER) as member:
+            page = member.read(MOST_BYTES)
+    except (zipfile.BadZipFile, KeyError, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
+        raise NothingError(f"the artefact has no page: {one_line(error)}") from None
+    return page.decode("utf-8", "replace")
+
+
+def inert(text: str) -> str:
+    """Markdown with tables, emphasis and folded parts, without what links, loads, mentions or commands."""
+    text = _ACTIVE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n")).replace(_JOINER, "")
+    for pattern, instead in _BROKEN:
+        text = pattern.sub(instead, text)
+    text = re.sub("&(?!amp;|lt;)", "&amp;", text)
+    text = re.sub(r"\\?([\[\]$])", lambda found: f"&#{ord(found[1])};", text)
+    parts = re.split(f"({'|'.join(map(re.escape, KEPT_TAGS))})", text)
+    parts[::2] = (one.replace("<", "&lt;") for one in parts[::2])
+    return "".join(parts)
+
+
+def mark_of(name: str) -> str:
+    """The comment's first line, by which the next run finds it; no name ends it early."""
+    return f"<!-- {re.sub(r'[^0-9A-Za-z_. ]', '_', name)} -->"
+
+
+def publish(number: int, mark: str, text: str) -> str:
+    """Address of the comment."""
+    issues = f"{_repository()}/issues"
+    comments, body = f"{issues}/{number}/comments", {"body": shortened(f"{mark}\n{text}")}
+    known = _own(comments, mark)
+    if known is None:
+        written = _ask("POST", comments, body)
+    else:
+        written = _ask("PATCH", f"{issues}/comments/{known}", body)
+    return one_line(written["html_url"])
+
+
+def shortened(text: str) -> str:
+    if len(text) > MOST_CHARS:
+        text = text[:MOST_CHARS].rpartition("\n")[0] + "\n\nShortened: the job's summary has all of it."
+    return f"{text}\n\n{NOTE}\n"
+
+
+def one_line(value: object) -> str:
+    return " ".join(_ACTIVE.sub(" ", str(value)).split())[:300]
+
+
+def _own(comments: str, mark: str) -> int | None:
+    """Written by this action before: anybody may begin a comment with the same mark."""
+    writer = _login()
+    for page in range(1, MOST_PAGES + 1):
+        found = _ask("GET", f"{comments}?per_page={PAGE}&page={page}")
+        for one in found:
+            if (one.get("user") or {}).get("login") == writer and (one.get("body") or "").startswith(mark):
+                return int(one["id"])
+        if len(found) < PAGE:
+            break
+    return None
+
+
+def _login() -> str:
+    """Whose token it is. A job's own is of no user and may not ask."""
+    try:
+        return str(_ask("GET", "/user")["login"])
+    except urllib.error.HTTPError:
+        return BOT
+
+
+def _repository() -> str:
+    return f"/repos/{os.environ['GITHUB_REPOSITORY']}"
+
+
+def _ask(method: str, path: str, body: dict[str, str] | None = None) -> Any:
+    with _opened(method, path, body) as answer:
+        return json.load(answer)
+
+
+def _download(path: str) -> bytes:
+    """GitHub sends it from another host, which must not get the token."""
+    try:
+        with _opened("GET", path) as answer:
+            data: bytes = answer.read(MOST_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        place = error.headers.get("Location", "")
+        if error.code not in (301, 302, 303, 307, 308) or urlsplit(place).scheme != urlsplit(_api()).scheme:
+            raise
+        with _OPENER.open(urllib.request.Request(place), timeout=TIMEOUT_S) as answer:
+            data = answer.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise NothingError(f"the artefact has more than {MOST_BYTES} bytes")
+    return data
+
+
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would send the token along."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Stays)
+
+
+def _opened(method: str, path: str, body: dict[str, str] | None = None) -> Any:
+    request = urllib.request.Request(
+        _api() + path,
+        data=None if body is None else json.dumps(body).encode(),
+        method=method,
+        headers={
+            "Authorization": f"Bearer {os.environ['GITHUB_TOKEN']}",
+            "Accept": "application/vnd.github+json",
+            "Content-Type": "application/json",
+        },
+    )
+    return _OPENER.open(request, timeout=TIMEOUT_S)
+
+
+def _api() -> str:
+    return os.environ.get("GITHUB_API_URL", "https://api.github.com")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
