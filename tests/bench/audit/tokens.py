@@ -1,0 +1,3 @@
+from tests.bench.audit.row import Row
+
+ROWS: tuple[Row, ...] = ()
