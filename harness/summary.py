@@ -390,7 +390,7 @@ def summarise_folder(folder: RunFolder, prices: Prices | None = None) -> Summary
         try:
             records, facts = folder.read_cell(name)
             facts = replace(facts, prices=prices or facts.prices)
-            requested, telemetry = folder.read_requested(facts.workload), folder.read_telemetry(name)
+            requested, telemetry = folder.read_requested(facts), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, requested, telemetry))
             pooled[name] = samples(records)
         except SpecError as error:

@@ -66,9 +66,7 @@ class Stored:
             try:
                 records, facts = folder.read_cell(cell)
                 if not facts.interrupted:
-                    run.keep(
-                        records, facts, folder.read_requested(facts.workload), folder.read_telemetry(cell)
-                    )
+                    run.keep(records, facts, folder.read_requested(facts), folder.read_telemetry(cell))
             except DamagedError as error:
                 place = folder.set_aside(cell)
                 text = f"{error}; measured again, the damaged one is {place}"

@@ -69,6 +69,11 @@ class Confined:
         except OSError:
             return False
 
+    def size(self, name: str) -> int:
+        """In bytes."""
+        with self.opened(name) as descriptor:
+            return os.fstat(descriptor).st_size
+
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes:
         """The whole file. Raises ValueError for one of more than `most_bytes`."""
         with self.opened(name) as descriptor:

@@ -24,7 +24,6 @@ from harness.host import paths
 from harness.model import (
     AskedBackend,
     CellFacts,
-    CellWorkload,
     Manifest,
     Plan,
     Probed,
@@ -45,9 +44,10 @@ from harness.untrusted import read_document
 
 T = TypeVar("T")
 
-# What a compressed workload may become by its size on the disk: its lines are alike.
+# What a compressed workload may become by its size on the disk, and how many lines by that of the records:
+# its lines may be equal, but each request that was sent has stamps of its own.
 _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
-_FREE_LINES, _LINES_PER_BYTE = 1_000_000, 0.5
+_FREE_LINES, _ROW_BYTES = 100_000, 8
 _LONGEST_LINE = 8 << 20
 
 
@@ -186,15 +186,16 @@ class RunFolder:
         self._put(place, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
         return place
 
-    def read_requested(self, workload: CellWorkload) -> RequestTable | None:
-        """None where the run of this cell kept none."""
-        place = workload.file
+    def read_requested(self, facts: CellFacts) -> RequestTable | None:
+        """None where the run of this cell kept none. Raises SpecError for a damaged file."""
+        place = facts.workload.file
         if place is None:
             return None
         seal.check(self.files, place)
         try:
             with self.files.opened(place) as descriptor:
-                return RequestTable.from_json(map(json.loads, _lines(descriptor)))
+                most = max(_FREE_LINES, self.files.size(f"cells/{facts.cell}/requests.parquet") // _ROW_BYTES)
+                return RequestTable.from_json(map(json.loads, _lines(descriptor, most)))
         except (
             OSError,
             EOFError,
@@ -275,16 +276,15 @@ class RunFolder:
             raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
 
-def _lines(descriptor: int) -> Iterator[bytes]:
-    """Of a compressed file. Raises ValueError for one that is far larger than what it was made of may be."""
+def _lines(descriptor: int, most: int) -> Iterator[bytes]:
+    """Of a compressed file. Raises ValueError for more lines, or far more bytes, than it may become."""
     stored = os.fstat(descriptor).st_size
     left = max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
-    lines_left = max(_FREE_LINES, _LINES_PER_BYTE * stored)
     with os.fdopen(os.dup(descriptor), "rb") as compressed, gzip.open(compressed) as file:
         while line := file.readline(_LONGEST_LINE + 1):
             left -= len(line)
-            lines_left -= 1
-            if min(left, lines_left) < 0 or len(line) > _LONGEST_LINE:
+            most -= 1
+            if min(left, most) < 0 or len(line) > _LONGEST_LINE:
                 raise ValueError(f"{stored:,} bytes that hold more than a workload of this size can")
             yield line
 

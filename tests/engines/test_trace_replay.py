@@ -14,7 +14,7 @@ def test_the_example_trace_is_replayed_to_the_token(tmp_path):
     folder, _ = bench_run(tmp_path, "trace", ["llamacpp"], *short, limit_s=400)
     (cell,) = folder.read_json("summary.json")["cells"]
     records, facts = folder.read_cell(cell["cell"])
-    asked, rows = folder.read_requested(facts.workload), records.requests
+    asked, rows = folder.read_requested(facts), records.requests
     assert (rows["outcome"] == Outcome.OK).all()
     assert (rows["output_tokens"] == asked.numbers["max_tokens"]).all()
     assert (rows["intended_ns"] == (asked.numbers["at_ns"] - asked.numbers["at_ns"][0]) // 4).all()

@@ -18,7 +18,7 @@ def chats(tmp_path_factory):
 def test_every_turn_is_asked_with_the_answers_before_it(chats, engine):
     folder, cells = chats
     records, facts = folder.read_cell(cells[engine]["cell"])
-    rows, asked = records.requests, folder.read_requested(facts.workload).numbers
+    rows, asked = records.requests, folder.read_requested(facts).numbers
     assert (rows["outcome"] == Outcome.OK).all()
     assert len(rows) == len(asked)
     assert asked["turn"].max() == 2

@@ -25,7 +25,7 @@ from harness.engines.prometheus import gauge_paths, histogram, read_series
 from harness.engines.server import Server
 from harness.errors import BenchError
 from harness.host import paths
-from harness.model import CellWorkload, HostFacts, Manifest, WorkloadCard, as_json
+from harness.model import HostFacts, Manifest, WorkloadCard, as_json
 from harness.nightly.suite import load_suite
 from harness.probe.exchange import _read
 from harness.records.layout import UNKNOWN
@@ -419,7 +419,8 @@ _ASKED = [{"expectations": []}, {"max_tokens": 4, "content_tokens": 3, "shared":
 
 
 def _read_asked(run: RunFolder) -> None:
-    found = run.read_requested(documents.made(CellWorkload, file="workloads/x.jsonl.gz"))
+    asked = documents.changed(run.read_cell(run.cells()[0])[1], workload={"file": "workloads/x.jsonl.gz"})
+    found = run.read_requested(asked)
     assert found is not None
     list(found.as_json())
 

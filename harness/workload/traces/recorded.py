@@ -22,7 +22,7 @@ def read_recorded(path: Path) -> Trace:
     """A run folder, of which the first cell is read, or the folder of a cell. Raises SpecError for others."""
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
-    requested = run.read_requested(facts.workload)
+    requested = run.read_requested(facts)
     rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
     sha256 = run.files.sha256(f"cells/{cell}/requests.parquet")
     source = Source(str(run.cell_path(cell)), "run", sha256)

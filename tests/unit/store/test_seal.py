@@ -157,12 +157,12 @@ def test_a_damaged_run_is_not_added_to_the_history(run, capsys):
 
 def test_telemetry_and_workload_are_checked_too(folder):
     place = folder.write_requested("c1-r0", RequestTable.of([([4] * len(NUMBERS), "", ())], []))
-    workload = facts(workload__file=place).workload
-    assert folder.read_requested(workload) is not None
+    asked = facts(cell="000-x", workload__file=place)
+    assert folder.read_requested(asked) is not None
     for name in (place, "cells/000-x/telemetry.parquet"):
         (folder.path / name).unlink()
     with pytest.raises(DamagedError, match=r"c1-r0.* is missing"):
-        folder.read_requested(workload)
+        folder.read_requested(asked)
     with pytest.raises(DamagedError, match=r"telemetry\.parquet: is missing"):
         folder.read_telemetry("000-x")
 
