@@ -18,6 +18,7 @@ HIT_SHARE = 0.1  # of an answer's own time, from which on a stall shows in its l
 # Processes that go on together do not all run at once: the server may write before the client looks.
 _WAKING_NS = 50_000_000
 _BIN_NS = 50_000_000
+_MOST_NS = 1e18
 LEAST_SILENCE_MS, SILENCE_SHARE, SILENCE_TTFTS = 500.0, 0.02, 3.0
 
 Times = NDArray[np.int64]
@@ -111,8 +112,8 @@ def _measured_part(records: Records) -> tuple[int, int] | None:
 
 
 def _span(stalls: Iterable[Stall], part: tuple[int, int] | None = None) -> _Span:
-    times = [(round(one.at_s * 1e9), round(one.at_s * 1e9 + one.lasted_ms * 1e6)) for one in stalls]
-    start, end = np.array(sorted(times), np.int64).reshape(-1, 2).T
+    times = np.array(sorted((one.at_s, one.at_s + one.lasted_ms / 1e3) for one in stalls)).reshape(-1, 2)
+    start, end = np.clip(np.rint(times * 1e9), -_MOST_NS, _MOST_NS).astype(np.int64).T  # of any cell.json
     if part is None:
         return _Span(start, end)
     start, end = np.maximum(start, part[0]), np.minimum(end, part[1])

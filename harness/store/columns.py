@@ -38,7 +38,7 @@ def _sql_types(dtype: np.dtype[np.void]) -> dict[str, str]:
 REQUEST_COLUMNS = _sql_types(REQUEST_DTYPE) | dict.fromkeys((*_TEXTS, "tool_calls"), "varchar")
 EVENT_COLUMNS = _sql_types(EVENT_DTYPE)
 
-_LONGEST_NS = 1 << 60  # 36 years: differences of such times are still 64 bits long
+_LONGEST_NS = 30 * 86_400 * 1_000_000_000  # a month; figures make arrays that are as long as the cell
 _SPARSE_SEQ = 1000  # requests of a workload for each one that was due; arrays are as long as the workload
 _FREE_SEQ = 1_000_000
 
