@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness.engines.cache import Say
-from harness.host.helper_process import without_credentials
+from harness.host.helper_process import follow, without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
@@ -65,6 +65,8 @@ def run_logged(
             stderr=subprocess.STDOUT,
             env=without_credentials(os.environ, keep=_INDEX) if env is None else env,
             start_new_session=True,
+            # bench may be killed: what it was installing must not go on in a folder that is made again.
+            preexec_fn=follow(signal.SIGKILL),
         )
     try:
         while True:
