@@ -30,7 +30,7 @@ asked = [tokenizer.apply_chat_template([{"role": "user", "content": text}], add_
 told = []
 for ids in asked:
     with torch.no_grad():
-        made = model.generate(torch.tensor([ids]), max_new_tokens=count, min_new_tokens=count, do_sample=False)
+        made = model.generate(torch.tensor([ids]), max_new_tokens=count, do_sample=False, eos_token_id=None)
     told.append(made[0, len(ids):].tolist())
 print(json.dumps([asked, told]))
 """
