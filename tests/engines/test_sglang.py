@@ -26,12 +26,13 @@ def test_sglang_serves_the_same_model_as_declared(start, ask, long_text):
         before = engine.counters()
         first, second = (ask(engine, long_text(1), question) for question in ("one", "two"))
         after = engine.counters()
-        assert cached(first) == 0
+        assert cached(first) < 8, "the opening of the chat template: the check of the start sent it too"
         assert cached(second) > 0.9 * second["usage"]["prompt_tokens"], "a radix cache needs no whole block"
         assert second["usage"]["completion_tokens"] == 8
         prompt = first["usage"]["prompt_tokens"] + second["usage"]["prompt_tokens"]
         assert after["prompt_tokens"] - before["prompt_tokens"] == prompt
-        assert after["cached_prompt_tokens"] - before["cached_prompt_tokens"] == cached(second)
+        hits = after["cached_prompt_tokens"] - before["cached_prompt_tokens"]
+        assert hits == cached(first) + cached(second)
         assert after["output_tokens"] - before["output_tokens"] == 16
 
         assert engine.reset_prefix_cache().done
