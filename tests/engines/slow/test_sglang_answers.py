@@ -29,8 +29,10 @@ asked = [tokenizer.apply_chat_template([{"role": "user", "content": text}], add_
                                        return_dict=False) for text in prompts]
 told = []
 for ids in asked:
+    prompt = torch.tensor([ids])
     with torch.no_grad():
-        made = model.generate(torch.tensor([ids]), max_new_tokens=count, do_sample=False, eos_token_id=None)
+        made = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=count,
+                              do_sample=False, eos_token_id=None)
     told.append(made[0, len(ids):].tolist())
 print(json.dumps([asked, told]))
 """
