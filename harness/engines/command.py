@@ -18,7 +18,7 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.host.cpus import usable_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
-from harness.spec.backend import PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
 from harness.spec.template import PLACEHOLDER, placeholders
@@ -73,12 +73,15 @@ def _named(start: Engine | Process | Compose | Image) -> set[str]:
 
 
 def values_in_use(definition: Backend, choice: LaunchChoice) -> dict[str, Value]:
-    """Those of a configured definition that reach the engine when it is launched so."""
+    """Those of a configured definition, less what only another way of launching it takes."""
     values = definition.engine.values
     if choice.mode not in ("process", "compose"):
         return dict(values)
-    named = set().union(*map(_named, (definition.engine, *_starts(definition, choice))))
-    return {name: value for name, value in values.items() if name in named}
+    images = (getattr(definition.image, device) for device in DEVICES)
+    ways = (definition.process, definition.compose, *images)
+    elsewhere = set().union(*(_named(way) for way in ways if way))
+    here = set().union(*map(_named, (definition.engine, *_starts(definition, choice))))
+    return {name: value for name, value in values.items() if name in here or name not in elsewhere}
 
 
 def _starts(definition: Backend, choice: LaunchChoice) -> list[Process | Compose | Image]:

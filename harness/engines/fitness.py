@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.engines.locks import Locked, read_lock
+from harness.engines.locks import Locked, told_by
 from harness.errors import SetupError
 from harness.spec.backend import Backend, Install, Process
 
@@ -22,7 +22,7 @@ def unfit(definition: Backend, python: tuple[int, int]) -> Iterator[SetupError]:
         return
     yield from _processor(process)
     if process.install and process.install.lock:
-        yield from _python(read_lock(process.install, definition.name), process.install, python)
+        yield from _python(told_by(process.install, definition.name), process.install, python)
 
 
 def _processor(process: Process) -> Iterator[SetupError]:

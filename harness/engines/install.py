@@ -19,7 +19,7 @@ import msgspec
 
 from harness.engines.cache import Say, built, completed
 from harness.engines.fitness import MB, check_room, unfit
-from harness.engines.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve
+from harness.engines.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, told_by
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.engines.watch import run_logged, tail
@@ -64,7 +64,7 @@ def size_mb(definition: Backend) -> int:
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
-    files = _files(read_lock(install, definition.name), python_of(install))
+    files = _files(told_by(install, definition.name), python_of(install))
     return sum(file.size_bytes for _, file in files if file) // MB
 
 
