@@ -2,17 +2,17 @@
 
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.cli.output import page_width
 from harness.comparability import Key
 from harness.comparability.ahead import Ahead, foreseen
-from harness.engines.command import configured, facts_ahead, settable
+from harness.engines.command import configured, facts_ahead
 from harness.errors import SpecError
 from harness.report.verdicts import refusal_sentence
 from harness.run.prepare import Prepared
-from harness.spec.backend import Backend
+from harness.spec.backend import Value
 
 ANYWAY = "--anyway"
 WHAT = "some pairs of backends will get no verdict:"
@@ -28,10 +28,9 @@ class Refusal:
 
 def refusals(prepared: Prepared) -> list[Refusal]:
     """In the order of the pairs."""
-    definitions: dict[str, Backend] = {}
     ahead: dict[str, Ahead] = {}
     for engine, ref in zip(prepared.engines, prepared.backends, strict=True):
-        definition = definitions[engine.label] = configured(ref.definition, None, engine.values)
+        definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
         ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned)
@@ -40,17 +39,17 @@ def refusals(prepared: Prepared) -> list[Refusal]:
     return [
         Refusal(
             refusal_sentence(" and ".join(difference.labels), difference.text),
-            _flag(key, {label: definitions[label] for label in difference.labels}),
+            _flag(key, [ahead[label].engine.get("values", {}) for label in difference.labels]),
         )
         for key, difference in foreseen(ahead, most)
     ]
 
 
-def _flag(key: Key, definitions: Mapping[str, Backend]) -> str:
-    """One value for all of them, where each definition has such a value."""
+def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
+    """One value for all of them, where each takes such a value as it is launched."""
     for name in key.values:
-        if all(name in settable(definition) for definition in definitions.values()):
-            given = [definition.engine.values[name] for definition in definitions.values()]
+        if all(name in own for own in values):
+            given = [own[name] for own in values]
             numbers = all(isinstance(value, int | float) for value in given)
             return f"--engine-set {name}={min(given, key=float) if numbers else given[0]}"
     return ""

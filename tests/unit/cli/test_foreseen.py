@@ -49,6 +49,13 @@ def test_in_a_script_it_is_an_error_with_the_flag_that_makes_them_equal(begun, c
     assert begun == []
 
 
+def test_where_no_flag_makes_them_equal_one_is_to_be_left_out(begun, capsys):
+    """MAX has a dtype for GPUs, and computes in float32 on a CPU."""
+    assert main([*RUN[:3], "--backends", "vllm,modular-max"]) == ExitCode.USAGE
+    hint = capsys.readouterr().err.partition("hint: ")[2]
+    assert hint.startswith("where no flag makes them equal, leave one out of --backends; --anyway")
+
+
 def test_anyway_measures_them(begun):
     assert main([*RUN, "--anyway"]) == ExitCode.OK
     assert len(begun) == 1
