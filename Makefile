@@ -34,7 +34,7 @@ lint: $(VENV)/ready ## style
 types: $(VENV)/ready ## static types
 	$(BIN)/mypy
 
-engines: $(VENV)/ready ## tests on real llama.cpp and vLLM (downloads about 5 GB once)
+engines: $(VENV)/ready ## tests on real llama.cpp, vLLM and SGLang (installs about 7 GB once)
 	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
 
 engines-slow: $(VENV)/ready ## real answers compared, structured output, and the other engines that run on a CPU: an hour with what is compiled; not in `make ci`

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
+from harness.cli.foreseen import refusals
 from harness.engines.known import known
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
@@ -32,6 +33,7 @@ class Description:
     prepared: Prepared
     cells: tuple[PlannedCell, ...]
     missing: tuple[Lack, ...]  # on this machine
+    refused: tuple[str, ...]  # verdicts, by what is known before the first cell
     starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
 
     @property
@@ -49,7 +51,9 @@ class Description:
             model=prepared.model_name,
             backends={
                 label: PlannedBackend(
-                    launch=PlannedLaunch(**asdict(launch)), track=track, known=tuple(known(ref.definition))
+                    launch=PlannedLaunch(**asdict(launch)),
+                    track=track,
+                    known=tuple(known(ref.definition, launch=launch)),
                 )
                 for label, ref, launch, track in zip(
                     prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
@@ -60,6 +64,7 @@ class Description:
             expected_s=self.expected_s,
             expected_starts_s=self.starts_s,
             missing=tuple(MissingNeed(**asdict(lack)) for lack in self.missing),
+            refused=self.refused,
         )
 
     def as_text(self) -> str:
@@ -74,7 +79,7 @@ class Description:
             prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
         ):
             lines.append(f"  {label}: {launch.mode} ({launch.why})" + (f", weights {track}" if track else ""))
-            lines += [f"    known of it: {line}" for line in known(ref.definition)]
+            lines += [f"    known of it: {line}" for line in known(ref.definition, launch=launch)]
         lines.append("")
         width = max(len(cell.cell) for cell in self.cells)
         for cell in self._listed:
@@ -89,6 +94,7 @@ class Description:
                 "",
                 f"{self._amount(measured)}, and {most}{starts} engine start(s){took}",
                 *(f"warning: {lack}" for lack in self.missing),
+                *(f"warning: {refusal}" for refusal in self.refused),
             ]
         )
 
@@ -132,6 +138,7 @@ def describe(prepared: Prepared) -> Description:
         prepared,
         tuple(_planned(prepared, cell, history) for cell in cells),
         tuple(lacks(prepared.engines, machine)),
+        tuple(one.sentence for one in refusals(prepared)),
         _starts(prepared),
     )
 

@@ -116,7 +116,8 @@ def _asked(names: list[str], device: "Device") -> "list[Backend]":
 
 def _shown(definition: "Backend", ui: "Display") -> str:
     """Every file of an installation, and what there is to know before it."""
-    from harness.engines.install import MB, installed, planned, python_of, recipe_of
+    from harness.engines.fitness import MB
+    from harness.engines.install import installed, planned, python_of, recipe_of
     from harness.engines.known import not_run
     from harness.spec.backend import CudaProcess
 

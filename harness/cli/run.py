@@ -168,6 +168,11 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
         help=f"GPU sampling rate; 0 disables telemetry (default: {DEFAULT_HZ:g})",
     )
     measurement.add_argument(
+        "--anyway",
+        action="store_true",
+        help="measure also where it is known beforehand that some pairs of backends will get no verdict",
+    )
+    measurement.add_argument(
         "--http2", action="store_true", help="use HTTP/2 (less precise timing; needs the extra [http2])"
     )
 
@@ -196,8 +201,11 @@ def measure(
         )
         return ExitCode.OK
 
+    from harness.cli.foreseen import confirm
     from harness.cli.run_session import conduct
     from harness.run.execute import Run
+
+    confirm(prepared, anyway=arguments.anyway)
 
     return conduct(prepared, partial(Run.start, prepared), arguments, more)
 

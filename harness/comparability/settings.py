@@ -39,6 +39,11 @@ def settings(manifest: Manifest, label: str) -> Settings:
     return Settings(_said(raw, backend) | stated, raw)
 
 
+def of_engine(engine: Mapping[str, Any], backend: str) -> dict[str, str]:
+    """By code of the table, from the facts about one engine. `backend`: name of its definition."""
+    return _said(dict(_raw(engine)), backend)
+
+
 def of_values(values: Mapping[str, object] | None) -> dict[str, str]:
     """Keys known from the values of a definition alone, which is what older cells kept."""
     return _said({("value", name): _words(value) for name, value in (values or {}).items()}, "")

@@ -66,7 +66,12 @@ def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator
         if not _both_tuned(key, group[a], group[b])
     )
     matters = refused and (key.code != "max-sequences" or _reached(group, known))
-    yield Unequal(key.code, tuple(known), f"{key.title}: {listed(known)}", matters, key.metrics)
+    yield Unequal(key.code, tuple(known), said(key, known), matters, key.metrics)
+
+
+def said(key: Key, values: Mapping[str, object]) -> str:
+    """`CPU threads: 2 (vllm), 1 (sglang)`."""
+    return f"{key.title}: {listed(values)}"
 
 
 def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
@@ -100,7 +105,7 @@ def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iter
             shared.setdefault(tuple(of), []).append(f"{key.title} {', '.join(dict.fromkeys(of.values()))}")
         else:
             every = {label: of.get(label, NOT_GIVEN) for label in group}
-            yield Unequal(key.code, tuple(group), f"{key.title}: {listed(every)}", False)
+            yield Unequal(key.code, tuple(group), said(key, every), False)
     for labels, settings in shared.items():
         yield Unequal(
             "known-of-some", labels, f"known of {', '.join(labels)} only: {'; '.join(settings)}", False

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.compare.noise import noise
-from harness.compare.ranking import rank, weights_of
+from harness.compare.ranking import caveats_of, rank, weights_of, with_caveats
 from harness.compare.ratio import estimate
 from harness.compare.rules import Rules
 from harness.compare.run_values import Samples, Series, loads, series
@@ -46,9 +46,9 @@ def compare(
     points = list(rows)
     estimates = [made for load in points for made in _estimates(rows[load], load)]
     findings = find_by_looks(rows, rules)
-    weights = weights_of(cells)
+    weights, caveats = weights_of(cells), caveats_of(cells)
     rankings = [
-        ranking
+        with_caveats(ranking, caveats)
         for load in points
         for metric in rules.metrics
         for ranking in rank(

@@ -4,7 +4,7 @@
 `∦`: not comparable. Other weights are said: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`. Where some
 backends share theirs, each weights have a line of their own: `[bf16] vllm > sglang`.
 A backend of which runs failed comes last, with their number: a failed run ranks worst. Runs that were left
-out are counted behind the line.
+out are counted behind the line, and what the figures of a backend do not show is said there.
 `≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
 """
 
@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from harness.compare.rules import Rules
 from harness.compare.verdict import left_out_words
@@ -94,6 +96,19 @@ def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
     short = {cell.label: cell.quantisation for cell in cells}
     apart = len(set(short.values())) == len(set(tracks.values()))
     return {label: str((short if apart else tracks)[label] or UNKNOWN) for label in tracks}
+
+
+def caveats_of(cells: Sequence[CellResult]) -> dict[str, str]:
+    """By label, of those whose figures do not show what their name promises."""
+    found = {cell.label: cell.conditions.settings.get("caveat") for cell in cells}
+    return {label: caveat for label, caveat in found.items() if caveat}
+
+
+def with_caveats(ranking: Ranking, caveats: Mapping[str, str]) -> Ranking:
+    """Each behind the line, of the backends that stand in it."""
+    ranked = {label for group in ranking.groups for label in group}
+    said = "".join(f" ({label}: {caveat})" for label, caveat in caveats.items() if label in ranked)
+    return replace(ranking, line=ranking.line + said)
 
 
 def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:

@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.install import EngineEnv
+from harness.engines.kv_cache import kv_tokens
+from harness.engines.launch import LaunchChoice
 from harness.engines.ports import free_port
+from harness.engines.started import EngineFacts
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
 from harness.host import paths
 from harness.host.cpus import usable_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
-from harness.spec.backend import Backend, Value
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
-from harness.spec.template import PLACEHOLDER
+from harness.spec.template import PLACEHOLDER, placeholders
 
 SERVED_NAME = "bench"
 HOST = "127.0.0.1"
@@ -52,7 +55,41 @@ class Command:
 def settable(definition: Backend) -> dict[str, type[Value]]:
     """What --engine-set may set for this engine, with the type each has."""
     declared = {key: type(value) for key, value in definition.engine.values.items()}
-    return {"port": int, "threads": int, **declared}
+    threads: dict[str, type[Value]] = {"threads": int} if _takes_threads(definition) else {}
+    return {"port": int, **threads, **declared}
+
+
+def _takes_threads(definition: Backend) -> bool:
+    """An engine that is not given a number chooses one that nobody here knows."""
+    starts = (definition.engine, definition.process, definition.compose, definition.image.cpu)
+    return any("threads" in _named(start) for start in starts if start)
+
+
+def _named(start: Engine | Process | Compose | Image) -> set[str]:
+    """Placeholders in a table of the definition. Those that are computed stand for what they are made of."""
+    found = set(placeholders(dataclasses.asdict(start)))
+    made_of = {"context_total": ("context_tokens", "max_sequences"), "kv_tokens": ("kv_cache_gib", "dtype")}
+    return found.union(*(names for name, names in made_of.items() if name in found))
+
+
+def values_in_use(definition: Backend, choice: LaunchChoice) -> dict[str, Value]:
+    """Those of a configured definition, less what only another way of launching it takes."""
+    values = definition.engine.values
+    if choice.mode not in ("process", "compose"):
+        return dict(values)
+    images = (getattr(definition.image, device) for device in DEVICES)
+    ways = (definition.process, definition.compose, *images)
+    elsewhere = set().union(*(_named(way) for way in ways if way))
+    here = set().union(*map(_named, (definition.engine, *_starts(definition, choice))))
+    return {name: value for name, value in values.items() if name in here or name not in elsewhere}
+
+
+def _starts(definition: Backend, choice: LaunchChoice) -> list[Process | Compose | Image]:
+    """Tables that add to [engine] in this way of starting it."""
+    found: tuple[Process | Compose | Image | None, ...] = (definition.process,)
+    if choice.mode == "compose":
+        found = (definition.compose, getattr(definition.image, choice.device))
+    return [start for start in found if start]
 
 
 def configured(definition: Backend, model: Model | None, overrides: Mapping[str, Value]) -> Backend:
@@ -60,8 +97,9 @@ def configured(definition: Backend, model: Model | None, overrides: Mapping[str,
 
     Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
     """
-    values: dict[str, Value] = {"threads": usable_cpus(), **definition.engine.values}
     kinds = settable(definition)
+    values: dict[str, Value] = {"threads": usable_cpus()} if "threads" in kinds else {}
+    values |= definition.engine.values
     for key, given in overrides.items():
         where = f"--engine-set {key}={given}"
         if key not in kinds:
@@ -82,6 +120,29 @@ def configured(definition: Backend, model: Model | None, overrides: Mapping[str,
             hint="use --engine-set context_tokens=N",
         )
     return dataclasses.replace(definition, engine=dataclasses.replace(definition.engine, values=values))
+
+
+def facts_ahead(definition: Backend, choice: LaunchChoice) -> EngineFacts:
+    """Values, command and environment of a configured definition, as far as they are known before its start.
+
+    Empty for a server that runs already. A placeholder whose value comes later stands as it is.
+    """
+    if choice.mode == "attach":
+        return {}
+    values = values_in_use(definition, choice)
+    facts: EngineFacts = {"values": values}
+    if choice.mode == "simulate":
+        return facts
+    fill = {name: f"{{{name}}}" for name in PLACEHOLDERS} | common_fill(definition)
+    words, env = [*definition.engine.args], dict(definition.engine.env)
+    for start in _starts(definition, choice):
+        words += start.args
+        env |= start.env
+    return {
+        **facts,
+        "command": [filled(word, fill, definition.name) for word in words],
+        "env": {name: filled(value, fill, definition.name) for name, value in env.items()},
+    }
 
 
 def build_command(
@@ -112,6 +173,8 @@ def build_command(
         fill |= {"python": str(env.python), "bin": str(env.bin)}
     if weights:
         fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
+        if "kv_cache_gib" in fill:
+            fill["kv_tokens"] = _kv_tokens(definition, weights)
 
     def placed(text: str, place: str) -> str:
         return filled(text, fill, f"backend {definition.name}:{place}")
@@ -125,6 +188,13 @@ def build_command(
         environment.update({name: placed(value, place) for name, value in table.items()})
     files = {name: placed(text, "engine.files") for name, text in definition.engine.files.items()}
     return Command(tuple(argv), environment, files, second_port)
+
+
+def _kv_tokens(definition: Backend, weights: Weights) -> int:
+    """Where that is not known here, as many as the sequences can need."""
+    values = definition.engine.values
+    known = kv_tokens(Path(weights.model), values) if weights.local else None
+    return known or int(values["context_tokens"]) * int(values["max_sequences"])
 
 
 def common_fill(definition: Backend) -> dict[str, Value]:

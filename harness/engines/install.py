@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from harness.engines.cache import Say, built, completed
-from harness.engines.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve
+from harness.engines.fitness import MB, check_room, unfit
+from harness.engines.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, told_by
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.engines.watch import run_logged, tail
@@ -50,7 +51,6 @@ class EngineEnv:
         return self.python.parent
 
 
-MB = 1_000_000  # as `size_mb` counts
 _INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX")
 
 
@@ -64,7 +64,7 @@ def size_mb(definition: Backend) -> int:
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
-    files = _files(read_lock(install, definition.name), python_of(install))
+    files = _files(told_by(install, definition.name), python_of(install))
     return sum(file.size_bytes for _, file in files if file) // MB
 
 
@@ -81,10 +81,13 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     install = recipe_of(definition)
     folder = _folder(definition)
     if installed(definition) is None or force:
+        for error in unfit(definition, python_of(install)):
+            raise SetupError(error.what, where=definition.name, hint=error.hint)
         check_index(definition)
+        check_room(definition.name, folder, size_mb(definition))
 
     def build(target: Path) -> _Built:
-        say(f"{definition.name}: preparing its environment, about {install.size_mb} MB, in {target}")
+        say(f"{definition.name}: preparing its environment, about {size_mb(definition):,} MB, in {target}")
         started = time.monotonic()
         facts = _build(target, definition.name, install, say)
         say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")

@@ -1,5 +1,6 @@
 """What is known of a system whatever is measured on it: its kind, the state of its project, its own bias."""
 
+from harness.engines.launch import LaunchChoice
 from harness.spec.backend import Backend, CudaProcess, Process
 
 _KINDS = {
@@ -14,13 +15,19 @@ _STATES = {
 }
 
 
-def known(definition: Backend, shim_us_per_token: float | None = None) -> list[str]:
-    """One line each, what weighs most first. `shim_us_per_token`: of a library, once it was measured."""
+def known(
+    definition: Backend, shim_us_per_token: float | None = None, *, launch: LaunchChoice | None = None
+) -> list[str]:
+    """One line each, what weighs most first. `shim_us_per_token`: of a library, once it was measured.
+
+    With `launch`, also what holds only for an engine that is started so.
+    """
     header = definition.backend
     kind = _KINDS.get(header.kind)
     if shim_us_per_token is not None:
         kind = f"a library behind bench's shim, {shim_us_per_token:+.0f} µs/token"
-    marks = (kind, _STATES.get(header.status), not_run(definition.process))
+    caveat = definition.process.caveat if definition.process and launch and launch.mode == "process" else ""
+    marks = (caveat, kind, _STATES.get(header.status), not_run(definition.process))
     return [*filter(None, marks), *header.bias]
 
 

@@ -107,6 +107,7 @@ def _process(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
             hint=f"use --launch compose, or attach to a running server with {ref.label}=http://HOST:PORT",
         )
     if definition.process_cuda is None:
+        _check_variant(ref)
         return LaunchChoice("process", f"{ref.label} is started as a process {because}")
     has_gpu = DEVICE_FILES["cuda"].exists()
     if device == "cuda" or (device == "auto" and (has_gpu or definition.process is None)):
@@ -118,7 +119,22 @@ def _process(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
             where=f"--device {device}",
             hint=f"it has some for: {', '.join(found)}",
         )
+    _check_variant(ref)
     return LaunchChoice("process", f"{ref.label} is started as a process {because}")
+
+
+def _check_variant(ref: BackendRef) -> None:
+    """Raises SpecError for one that [process] cannot start."""
+    variants = ref.definition.variants
+    chosen = variants.get(ref.variant or "")
+    if chosen is None or not chosen.not_on_cpu:
+        return
+    possible = [name for name, variant in variants.items() if not variant.not_on_cpu]
+    raise SpecError(
+        f"backend '{ref.label}' cannot be started on a CPU: {chosen.not_on_cpu}",
+        where="--backends",
+        hint=f"its variants that start on a CPU: {', '.join(possible)}",
+    )
 
 
 def _compose(ref: BackendRef, device: Device, because: str) -> LaunchChoice:

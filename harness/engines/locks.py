@@ -90,9 +90,14 @@ def lock_of(install: Install, backend: str) -> str:
     return text
 
 
+def told_by(install: Install, backend: str) -> list[Locked]:
+    """The entries of its lock; none where it is a bare list of versions and hashes."""
+    return list(_parsed(lock_of(install, backend)))
+
+
 def read_lock(install: Install, backend: str) -> list[Locked]:
     """Raises SpecError, also where it does not tell its files."""
-    found = list(_parsed(lock_of(install, backend)))
+    found = told_by(install, backend)
     if not found:
         where = f"{backend}: lock {install.lock}"
         raise SpecError("does not tell its files and their sizes", where=where, hint=_anew(backend))

@@ -13,11 +13,13 @@ from harness.engines.command import HOST
 from harness.engines.containers.compose_tool import find_compose
 from harness.engines.containers.daemon import Daemon
 from harness.engines.containers.images import check_offered
+from harness.engines.fitness import free_bytes, unfit
 from harness.engines.gpus import await_free, chosen_gpus, cuda_version, gpu_count, gpu_uses, in_use
-from harness.engines.install import installed
+from harness.engines.install import installed, python_of, recipe_of
 from harness.engines.launch import DEVICE_FILES
 from harness.engines.ports import check_port
 from harness.engines.server import Server, api_key
+from harness.errors import SetupError
 from harness.host import paths
 from harness.spec.backend import Backend
 
@@ -102,6 +104,10 @@ class Machine:
     def is_installed(self, definition: Backend) -> bool:
         return installed(definition) is not None
 
+    def unfit(self, definition: Backend) -> list[SetupError]:
+        """Why no environment of it can be made here."""
+        return list(unfit(definition, python_of(recipe_of(definition))))
+
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None
 
@@ -111,7 +117,4 @@ class Machine:
 
     def cache_free_bytes(self) -> int | None:
         """On the file system where the cache is, or will be; None where it cannot be written."""
-        place = next((one for one in (self.cache, *self.cache.parents) if one.exists()), None)
-        if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            return None
-        return shutil.disk_usage(place).free
+        return free_bytes(self.cache)

@@ -30,6 +30,15 @@ _CAUSES = (
 )
 
 
+def _state(log: Path) -> str:
+    """`87 packages found`, then that they are unpacked, which takes minutes without another line."""
+    output = tail(log, 10_000)
+    collected = len(re.findall(r"^Collecting ", output, re.MULTILINE))
+    if "Installing collected packages" in output:
+        return "unpacking"
+    return f"{collected} packages found" if collected else ""
+
+
 class Distribution(NamedTuple):
     name: str
     version: str
@@ -82,7 +91,7 @@ class Pip:
     def _run(self, doing: str, command: list[str]) -> None:
         start = self.log.stat().st_size if self.log.exists() else 0
         self._say(f"{self.label}: {doing}")
-        if run_logged(command, self.log, self._say, f"{self.label}: {doing}") != 0:
+        if run_logged(command, self.log, self._say, f"{self.label}: {doing}", state=_state) != 0:
             raise self._failure(doing, tail(self.log, 400, start))
 
     def _failure(self, doing: str, output: str) -> SetupError:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.engines.command import configured
+from harness.engines.fitness import MB
 from harness.engines.gpus import gpus_needed
-from harness.engines.install import MB, check_index, needs_install, size_mb
+from harness.engines.install import check_index, needs_install, size_mb
 from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.machine import Machine
 from harness.engines.weights import HUB_TOKEN
@@ -144,6 +145,7 @@ def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
                 hint="install the package python3-venv of this system",
             )
         if not machine.is_installed(definition):
+            yield from machine.unfit(definition)
             yield from _raised(lambda: check_index(definition))
         return
     assert definition.process is not None
@@ -198,5 +200,5 @@ def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
         return [Lack(labels, f"the cache folder {machine.cache} cannot be written", then)]
     if free >= needed_mb * MB:
         return []
-    what = f"{needed_mb} MB are to be installed in {machine.cache}, where {free // MB} MB are free"
+    what = f"{needed_mb:,} MB are to be installed in {machine.cache}, where {free // MB:,} MB are free"
     return [Lack(labels, what, then)]

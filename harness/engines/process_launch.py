@@ -55,6 +55,7 @@ def start_process(
                 "package_version": env.version if env else None,
                 "packages": env.packages if env else None,
                 "torch_source": env.torch_source if env else None,
+                "caveat": (definition.process and definition.process.caveat) or None,
             }
             return {**found, **_on_gpus(chosen, process.pid, unseen)} if on_cuda else found
 

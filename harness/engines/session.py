@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from harness.engines import orphans
 from harness.engines.cache import Say
-from harness.engines.command import SERVED_NAME, configured
+from harness.engines.command import SERVED_NAME, configured, values_in_use
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
 from harness.engines.known import known
@@ -188,7 +188,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
                 own = started.facts()
                 session.facts = {
                     **_facts(ref, choice, session),
-                    "values": definition.engine.values,
+                    "values": values_in_use(definition, choice),
                     "port": port,
                     "startup_s": startup_s,
                     # Image or environment and weights, as far as they were missing; process to readiness.
@@ -227,7 +227,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
         "backend": ref.definition.name,
         "variant": ref.variant,
         "about": dataclasses.asdict(ref.definition.backend),
-        "known": known(ref.definition, session.shim_us_per_token),
+        "known": known(ref.definition, session.shim_us_per_token, launch=choice),
         "simulated": any(server.simulated for server in session.replicas),
         "launch": dataclasses.asdict(choice),
         "base_url": session.base_url,

@@ -44,6 +44,7 @@ class EngineFacts(TypedDict, total=False):
     variant: str | None
     about: dict[str, object]
     known: list[str]
+    caveat: str | None  # what its figures do not show
     simulated: bool
     launch: dict[str, str]
     base_url: str

@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness.engines.cache import Say
-from harness.host.helper_process import without_credentials
+from harness.host.helper_process import follow, without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
@@ -25,11 +25,15 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
     return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
 
 
+def last_line(log: Path) -> str:
+    return tail(log, 1)[:160]
+
+
 class Reporter:
     """Says how long something has taken and what its log says now, every few seconds."""
 
-    def __init__(self, say: Say, label: str, log: Path) -> None:
-        self._say, self._label, self._log = say, label, log
+    def __init__(self, say: Say, label: str, log: Path, state: Callable[[Path], str] = last_line) -> None:
+        self._say, self._label, self._log, self._state = say, label, log, state
         self._start = self._last = time.monotonic()
 
     @property
@@ -39,15 +43,20 @@ class Reporter:
     def tick(self) -> None:
         if time.monotonic() - self._last >= _REPORT_EVERY_S:
             self._last = time.monotonic()
-            line = tail(self._log, 1)[:160]
+            line = self._state(self._log)
             self._say(f"{self._label} ({self.elapsed_s:.0f} s){f': {line}' if line else ''}")
 
 
 def run_logged(
-    command: Sequence[str], log: Path, say: Say, label: str, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    log: Path,
+    say: Say,
+    label: str,
+    env: Mapping[str, str] | None = None,
+    state: Callable[[Path], str] = last_line,
 ) -> int:
-    """Exit status. An interruption ends the whole process group."""
-    reporter = Reporter(say, label, log)
+    """Exit status. An interruption ends the whole process group. `state`: what `log` says now, in a line."""
+    reporter = Reporter(say, label, log, state)
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -56,6 +65,8 @@ def run_logged(
             stderr=subprocess.STDOUT,
             env=without_credentials(os.environ, keep=_INDEX) if env is None else env,
             start_new_session=True,
+            # bench may be killed: what it was installing must not go on in a folder that is made again.
+            preexec_fn=follow(signal.SIGKILL),
         )
     try:
         while True:

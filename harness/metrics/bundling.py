@@ -21,18 +21,24 @@ def merged_gaps(records: Records) -> tuple[float, float | None]:
 def tokens_of_first_events(records: Records) -> tuple[float, float] | None:
     """Where nobody counted them: tokens of a first event, by its letters, and how low TPOT may be by them.
 
-    The second is a share, for the median answer and as if all tokens beyond one per event were in the first.
-    None where the count is known of all answers.
+    A first event of one token has as many letters as in the answers with an event for each token; without
+    such answers, as a token has on average. Answers open with short words, and a sign of several tokens, such
+    as an emoji, is one event: the average of a few answers says little about either.
+    The second is a share, for the median of all answers and as if all tokens beyond one per event were in the
+    first. None where the count is known of all answers.
     """
     rows = records.requests[answered(records.requests)]
-    rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2) & (first_tokens(rows) == UNKNOWN)]
-    if not len(rows):
+    rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
+    unknown = first_tokens(rows) == UNKNOWN
+    if not unknown.any():
         return None
-    letters = _first_letters(records, rows["seq"])
+    letters = _first_letters(records, rows["seq"][unknown])
+    single = _first_letters(records, rows["seq"][first_tokens(rows) == 1])
     per_token = float(rows["output_chars"].sum()) / float(rows["output_tokens"].sum())
-    beyond = np.maximum(rows["output_tokens"] - rows["text_events"], 0)
+    of_one = float(single.mean()) if len(single) else per_token
+    beyond = np.where(unknown, np.maximum(rows["output_tokens"] - rows["text_events"], 0), 0)
     low = float(np.median(beyond / (rows["output_tokens"] - 1)))
-    return float(letters.mean()) / max(per_token, 1e-9), low
+    return float(letters.mean()) / max(of_one, 1e-9), low
 
 
 def _first_letters(records: Records, wanted: NDArray[np.int32]) -> NDArray[np.int32]:

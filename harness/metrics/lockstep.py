@@ -8,6 +8,11 @@ r² of 1/N, so the index takes that out: index² = (N · mean r² - 1) / (N - 1)
 
 Two groups of slots half a period apart cancel in r. They show in the second harmonic, where the phases are
 doubled; evenly spread slots do not, from four slots on.
+
+Continuous batching joins a pair by itself: answers that end in one step are followed by requests that are
+admitted together, and while their answers are equally long the two stay in one batch. One such pair among
+N slots is one of N (N - 1) / 2 pairs at phase difference 0, so index² is 2 / (N (N - 1)) without any burst:
+1 of two slots, which therefore are never in bursts, and below `MAX_INDEX`² from four slots on.
 """
 
 import math
@@ -38,9 +43,10 @@ def synchrony(requests: NDArray[np.void], load: Load) -> tuple[Synchrony | None,
     waves = (len(sent) - 1) // slots
     if waves < MIN_WAVES:
         return None, f"{len(sent)} requests; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"
-    limit = _limit(slots, waves)
-    if limit >= 1:
+    chance = _chance(slots, waves)
+    if chance >= 1:
         return None, f"{waves} waves of {slots} are too few to tell lockstep from chance"
+    limit = max(MAX_INDEX, chance, _one_pair(slots))
     phases = _phases(sent, slots, waves)
     of_groups = {groups: _index(phases * groups) for groups in ((1, 2) if slots >= MIN_FOR_GROUPS else (1,))}
     groups = 2 if of_groups[1] <= limit < of_groups.get(2, 0.0) else 1
@@ -71,7 +77,11 @@ def _index(phases: Floats) -> float:
     return math.sqrt(max((slots * squared - 1) / (slots - 1), 0.0))
 
 
-def _limit(slots: int, waves: int) -> float:
+def _chance(slots: int, waves: int) -> float:
     """index² of random phases has the standard deviation 1 / √(N (N - 1) waves)."""
-    chance = CHANCE_ERRORS / math.sqrt(slots * (slots - 1) * waves)
-    return max(MAX_INDEX, math.sqrt(chance))
+    return math.sqrt(CHANCE_ERRORS / math.sqrt(slots * (slots - 1) * waves))
+
+
+def _one_pair(slots: int) -> float:
+    """The index of one pair in step and all others at random."""
+    return math.sqrt(2 / (slots * (slots - 1)))

@@ -79,3 +79,7 @@ class DryRun(Record, frozen=True, kw_only=True):
         float | None, doc("Of all engine starts and pauses, s; null where one is not known.")
     ]
     missing: Annotated[tuple[MissingNeed, ...], doc("What this machine lacks for it.")]
+    refused: Annotated[
+        tuple[str, ...],
+        doc("Pairs of backends that will get no verdict, as far as it is known before the run."),
+    ]

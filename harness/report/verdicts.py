@@ -168,5 +168,12 @@ def sentence(finding: Finding) -> str:
         return f"{a} is {finding.word} than {b}, {finding.times}"
     if finding.word == "same":
         return f"{a} and {b} are the same within noise, {finding.times}"
+    if finding.word == "not comparable":
+        return refusal_sentence(f"{a} and {b}", finding.why)
     why = finding.why.partition(": ")[2] if finding.times else finding.why  # the interval is not said again
     return f"{a} and {b}: {finding.word}, {why}"
+
+
+def refusal_sentence(pair: str, why: str) -> str:
+    """Of two backends, `vllm and sglang`, whatever their figures."""
+    return f"{pair}: not comparable, {why}"

@@ -22,6 +22,7 @@ PLACEHOLDERS = {
     "threads": "CPUs this process may use",
     "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
     "context_total": "context_tokens x max_sequences",
+    "kv_tokens": "tokens of this model in kv_cache_gib; context_total where no config.json here tells",
     "second_port": "another free port, for what the engine serves apart from its API",
     "python": "interpreter of the engine's environment",
     "bin": "folder of the programs of the engine's environment",
@@ -123,6 +124,9 @@ class Process:
     args: tuple[str, ...] = ()  # after [engine] args
     install: Install | None = None
     env: dict[str, str] = field(default_factory=dict)
+    processors: tuple[str, ...] = ()  # that its packages are made for, such as x86_64; (): any
+    cpu_flags: tuple[str, ...] = ()  # that Linux must list for the CPU
+    caveat: str = ""  # what its figures do not show; it follows every rank line
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +340,7 @@ class Variant:
     request: Fields = field(default_factory=dict)  # added to [dialect] extra
     prefix_cache: bool | None = None
     tokens_per_event: Literal["one", "several"] | None = None  # in place of [dialect.habits]
+    not_on_cpu: str = ""  # why [process] cannot start it; "": it can
 
 
 @dataclass(frozen=True, slots=True)

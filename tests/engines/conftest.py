@@ -5,6 +5,7 @@ import json
 import httpx
 import pytest
 
+from harness.engines.command import settable
 from harness.engines.dialect import Chat, render_body
 from harness.engines.launch import resolve_launch
 from harness.engines.request import EngineRequest
@@ -26,13 +27,14 @@ def start(tmp_path):
     def start(entry, *, named_model=None, **values):
         (ref,) = parse_backend_list(entry)
         name, model = named_model or choose_model(None)
+        one = {"threads": 1} if "threads" in settable(ref.definition) else {}
         wanted = EngineRequest(
             ref,
             resolve_launch(ref, "auto"),
             name,
             model,
             log_path=tmp_path / "engine.log",
-            values={"threads": 1, **values},
+            values={**one, **values},
         )
         return open_engine(wanted, print)
 

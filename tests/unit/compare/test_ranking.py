@@ -145,3 +145,13 @@ def test_a_circle_of_other_weights_names_them():
     (made,) = rank(found, {"a": 1, "b": 2}, LOAD, METRIC, RULES, weights_of(cells_of))
     assert made.line.startswith("no order of a[X], b[Y]: ")
     assert made.line.endswith(" (different weights)")
+
+
+def test_what_figures_do_not_show_follows_the_line_of_those_that_stand_in_it():
+    caveat = "native torch kernels, CPU: no verdict on its GPU speed follows"
+    known = {"settings": {"caveat": caveat}}
+    (found,) = compare([*cells("sglang", 50, conditions=known), *cells("vllm", 20)], RULES).rankings
+    assert found.line == f"vllm >> sglang (sglang: {caveat})"
+    assert found.groups == (("vllm",), ("sglang",))
+    (other,) = compare([*cells("tgi", 50), *cells("vllm", 20)], RULES).rankings
+    assert other.line == "vllm >> tgi"

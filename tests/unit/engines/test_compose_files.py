@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.command import configured
+from harness.engines.command import configured, settable
 from harness.engines.containers import launch
 from harness.engines.containers.files import CPU, GPU, MAIN, ROCM, compose_files
 from harness.engines.containers.service import plain_fill, ports_of, service
@@ -115,7 +115,8 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
         if definition.engine.fetches
         else Weights(f"/some/where/model{form and '.gguf'}", "t", "q", "00", None, "local")
     )
-    configured_one = configured(definition, None, {"threads": "-1"})
+    threads = {"threads": "-1"} if "threads" in settable(definition) else {}
+    configured_one = configured(definition, None, threads)
     content = started(configured_one, device, weights, ["0"])
     mine = content["services"][name]
     port = definition.compose.port

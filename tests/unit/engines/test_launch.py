@@ -28,7 +28,8 @@ def devices(monkeypatch, tmp_path):
         ("llamacpp@no-prefix-cache", "auto", "process"),
         ("llamacpp", "compose", "compose"),
         ("vllm@no-prefix-cache", "compose", "compose"),
-        ("sglang", "auto", "compose"),
+        ("sglang", "auto", "process"),
+        ("tgi", "auto", "compose"),
         ("tensorrt-llm", "auto", "compose"),  # without the GPU that it needs: see test_preflight.py
         ("tgi", "simulate", "simulate"),
         ("vllm=http://h:1", "auto", "attach"),
@@ -102,7 +103,8 @@ def test_a_device_without_an_image_is_refused_with_those_there_are():
             "cuda",
         ),  # no packages for CUDA: the start says what is missing
         ("sglang", [], "cuda", "process", "cuda"),
-        ("sglang", [], "auto", "compose", "cpu"),
+        ("sglang", [], "auto", "process", ""),
+        ("tgi", [], "auto", "compose", "cpu"),
     ],
 )
 def test_without_docker_a_gpu_is_reached_by_packages_for_it(
@@ -138,7 +140,7 @@ def test_a_process_takes_the_packages_of_its_device(devices, entry, present, ask
 
 
 @pytest.mark.parametrize(
-    ("entry", "asked", "has"), [("sglang", "cpu", "cuda"), ("vllm", "rocm", "cpu, cuda")]
+    ("entry", "asked", "has"), [("lmdeploy", "cpu", "cuda"), ("vllm", "rocm", "cpu, cuda")]
 )
 def test_a_device_without_packages_is_refused_with_those_there_are(entry, asked, has):
     with pytest.raises(SpecError, match=f"no packages for {asked}") as caught:
@@ -157,3 +159,13 @@ def test_docker_is_there_with_a_socket_a_program_or_a_setting(monkeypatch, tmp_p
     (tmp_path / "docker.sock").unlink()
     monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere.sock")
     assert launch.has_docker()
+
+
+def test_a_variant_that_a_cpu_cannot_start_is_refused_with_its_reason_and_those_that_it_can(devices):
+    with pytest.raises(SpecError, match="spec-ngram' cannot be started on a CPU: drafts are") as caught:
+        resolve("sglang@spec-ngram", "auto")
+    assert caught.value.hint.endswith("no-prefix-cache, no-chunked-prefill, longest-prefix-first, llguidance")
+    assert resolve("sglang@llguidance", "auto").mode == "process"
+    assert resolve("sglang@spec-ngram", "compose", "cpu").mode == "compose", "its image has its kernels"
+    devices("cuda")
+    assert resolve("sglang@spec-ngram", "process").device == "cuda"

@@ -113,10 +113,10 @@ def test_nothing_is_missing_where_all_is_there(backends, mode, device):
 
 
 def test_what_several_lack_is_one_line_and_every_backend_is_asked():
-    plan = planned("vllm,sglang,tensorrt-llm,ollama,openai=http://h:1")
+    plan = planned("vllm,tgi,tensorrt-llm,ollama,openai=http://h:1")
     missing = {"docker": "no daemon", "cuda": True, "ollama": True, "http://h:1": "no answer"}
     assert told(plan, **missing) == [
-        "sglang, tensorrt-llm: no daemon → get docker",
+        "tgi, tensorrt-llm: no daemon → get docker",
         "tensorrt-llm: needs an NVIDIA GPU (cuda), and this machine has none → run it where there is one, "
         "and attach with tensorrt-llm=http://HOST:PORT",
         "ollama: the program ollama is not installed → install it from https://github.com/ollama/ollama, "
@@ -192,7 +192,7 @@ def test_the_disk_must_hold_what_is_to_be_installed_for_all_of_them():
     missing = {f"environment {name}": True for name in ("vllm", "llamacpp")}
     (line,) = told(plan, free=3_526_999_999, **missing)
     assert line.startswith(
-        "vllm@no-prefix-cache, llamacpp: 3527 MB are to be installed in /cache, where 3526 MB"
+        "vllm@no-prefix-cache, llamacpp: 3,527 MB are to be installed in /cache, where 3,526 MB"
     )
     assert told(plan, free=3_527_000_000, **missing) == []
     (line,) = told(plan, free=None, **missing)
@@ -224,9 +224,9 @@ def test_weights_on_this_machine_must_be_where_they_are_said_to_be():
 
 def test_the_error_lists_everything_and_says_that_nothing_was_done():
     with pytest.raises(SetupError) as caught:
-        require(planned("sglang,ollama"), Complete(docker="no daemon", ollama=True))
+        require(planned("tgi,ollama"), Complete(docker="no daemon", ollama=True))
     assert str(caught.value).splitlines()[1:] == [
-        f"  {lack}" for lack in lacks(planned("sglang,ollama"), Complete(docker="no daemon", ollama=True))
+        f"  {lack}" for lack in lacks(planned("tgi,ollama"), Complete(docker="no daemon", ollama=True))
     ]
     assert "nothing was downloaded or started" in caught.value.hint
 
@@ -245,7 +245,7 @@ def bare(tmp_path, monkeypatch):
 # Docker's library does not close the socket with which it found no daemon.
 leaks_sockets = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
-RUN = ["run", "--scenario", "fixed-length", "--backends", "vllm,sglang,tensorrt-llm,ollama"]
+RUN = ["run", "--scenario", "fixed-length", "--backends", "vllm,tgi,tensorrt-llm,ollama"]
 
 
 @leaks_sockets
@@ -254,8 +254,8 @@ def test_a_run_that_cannot_be_is_refused_before_its_first_download(bare, capsys)
     said = capsys.readouterr().err
     assert said.count("error: ") == 1
     for line in (
-        "  sglang, tensorrt-llm: neither `docker compose` nor `docker-compose` is installed → install",
-        "  sglang, tensorrt-llm: no Docker daemon answers: No such file or directory → start it",
+        "  tgi, tensorrt-llm: neither `docker compose` nor `docker-compose` is installed → install",
+        "  tgi, tensorrt-llm: no Docker daemon answers: No such file or directory → start it",
         "  tensorrt-llm: needs an NVIDIA GPU",
         "  ollama: the program ollama is not installed → install it",
     ):
@@ -274,7 +274,7 @@ def test_a_dry_run_warns_of_the_same(bare, capsys):
     assert list(bare.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", [["up", "sglang", "--launch", "process"], ["probe", "ollama"]])
+@pytest.mark.parametrize("command", [["up", "lmdeploy", "--launch", "process"], ["probe", "ollama"]])
 def test_a_single_engine_is_checked_as_well(bare, command, capsys):
     assert main(command) in (ExitCode.USAGE, ExitCode.SETUP)
     assert list(bare.iterdir()) == []

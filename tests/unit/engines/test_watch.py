@@ -1,5 +1,8 @@
+import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 from harness.engines import watch
@@ -30,6 +33,28 @@ def test_an_interruption_ends_the_program(tmp_path, monkeypatch):
         run_logged(SLEEPS, log, interrupt, "doing")
     with pytest.raises(ProcessLookupError):
         watch.os.kill(int(log.read_text()), 0)
+
+
+RUNS = """
+import sys
+from pathlib import Path
+from harness.engines.watch import run_logged
+run_logged([sys.executable, "-c", {program!r}], Path({log!r}), print, "doing")
+"""
+
+
+def test_what_it_runs_dies_with_a_bench_that_is_killed(tmp_path):
+    log = tmp_path / "log"
+    bench = subprocess.Popen([sys.executable, "-c", RUNS.format(program=SLEEPS[2], log=str(log))])
+    give_up = time.monotonic() + 60
+    while not tail(log, 1) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    pid = int(tail(log, 1))
+    bench.kill()
+    bench.wait()
+    while psutil.pid_exists(pid) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(pid)
 
 
 def test_the_tail_is_of_lines_that_say_something(tmp_path):

@@ -71,6 +71,23 @@ def test_tokens_of_first_events_by_their_letters():
     assert tokens_of_first_events(counted) is None
 
 
+def letters_of(made, *firsts):
+    made.events["text_chars"][np.unique(made.events["seq"], return_index=True)[1]] = firsts
+    made.requests["output_chars"] = 4 * made.requests["output_tokens"]
+    return tokens_of_first_events(made)
+
+
+def test_first_events_are_judged_by_those_that_hold_one_token():
+    """Ten answers that open with words of three letters; in one of them an emoji takes three tokens."""
+    one_each = [{"texts": [10, 20, 30, 40, 50, 60]} for _ in range(9)]
+    emoji = {"texts": [10, 20, 30, 40], "tokens": 6}
+    made = records(emoji, *one_each)
+    assert letters_of(made, *[3] * 10) == (1.0, 0.0), "the median answer has an event for each token"
+    lumped = {"texts": [10, 20, 30, 40], "tokens": 6}
+    tokens, low = letters_of(records(*[lumped] * 6, *one_each[:4]), *[9] * 6, *[3] * 4)
+    assert (tokens, low) == (3.0, pytest.approx(2 / 5)), "most first events hold as much as three others"
+
+
 def test_itl_is_pooled_over_gaps_and_never_crosses_requests():
     made = records({"texts": [10, 12, 15]}, {"texts": [100]}, {"texts": [200, 207]})
     assert latency.itl_ms(made).tolist() == [2, 3, 7]

@@ -62,6 +62,29 @@ def test_random_sends_are_no_lockstep_in_99_of_100(slots, waves):
     assert np.mean([found.index**2 for found in made]) < 2 / (slots - 1)
 
 
+# Seconds at which SGLang 0.5.23 on two cores was sent the last requests of a closed loop of two. Each answer
+# has 32 tokens; half a period apart at first, they came to end in the same step.
+JOINED = """57.85 58.52 62.77 63.28 66.63 67.20 70.42 70.87 73.93 74.43 77.69 77.78 81.32 81.34 85.13 85.30
+88.71 88.86 92.22 92.29 95.85"""
+
+
+def test_two_that_continuous_batching_joined_are_no_burst():
+    found = of(np.array(JOINED.split(), float), 2)
+    assert found.index > 0.85
+    assert (found.limit, found.in_bursts) == (1, False)
+
+
+@pytest.mark.parametrize("slots", [3, 4, 8])
+def test_one_pair_in_step_is_no_burst_and_all_in_step_are(slots):
+    """With the jitter of the real pair; the others are spread evenly over the period."""
+    apart = np.arange(1, slots - 1) / (slots - 1)
+    places = np.concatenate([[0, 0], apart])
+    random = np.random.default_rng(3)
+    one_pair = (np.arange(200)[:, None] + places + random.uniform(0, LATE_S, (200, slots))).ravel()
+    assert not of(one_pair, slots).in_bursts
+    assert of(bursts(slots, 200, 1), slots).in_bursts
+
+
 def test_where_there_is_nothing_to_tell():
     def why(count, kind, value):
         requests = empty_requests(count)

@@ -1,0 +1,84 @@
+"""Before the first cell: which pairs of backends will get no verdict, and the flag that would change it."""
+
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.cli.output import page_width
+from harness.comparability import Key
+from harness.comparability.ahead import Ahead, foreseen
+from harness.engines.command import configured, facts_ahead
+from harness.errors import SpecError
+from harness.report.verdicts import refusal_sentence
+from harness.run.prepare import Prepared
+from harness.spec.backend import Value
+
+ANYWAY = "--anyway"
+WHAT = "some pairs of backends will get no verdict:"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """As the report will say it, and how to make both equal; "" where no flag does."""
+
+    sentence: str
+    flag: str
+
+
+def refusals(prepared: Prepared) -> list[Refusal]:
+    """In the order of the pairs."""
+    ahead: dict[str, Ahead] = {}
+    for engine, ref in zip(prepared.engines, prepared.backends, strict=True):
+        definition = configured(ref.definition, None, engine.values)
+        tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
+        facts = facts_ahead(definition, engine.choice)
+        ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned)
+    load = prepared.scenario.load
+    most = max(load.concurrency) if load.concurrency else None
+    return [
+        Refusal(
+            refusal_sentence(" and ".join(difference.labels), difference.text),
+            _flag(key, [ahead[label].engine.get("values", {}) for label in difference.labels]),
+        )
+        for key, difference in foreseen(ahead, most)
+    ]
+
+
+def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
+    """One value for all of them, where each takes such a value as it is launched."""
+    for name in key.values:
+        if all(name in own for own in values):
+            given = [own[name] for own in values]
+            numbers = all(isinstance(value, int | float) for value in given)
+            return f"--engine-set {name}={min(given, key=float) if numbers else given[0]}"
+    return ""
+
+
+def confirm(prepared: Prepared, *, anyway: bool) -> None:
+    """Raises SpecError where a verdict will be refused and nobody wants the figures without it."""
+    found = refusals(prepared)
+    if not found or anyway:
+        return
+    hint = _hint(found)
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        for line in (WHAT, *(f"  {one.sentence}" for one in found), f"hint: {hint}"):
+            print(textwrap.fill(line, page_width(80), subsequent_indent="    "), file=sys.stderr)
+        print("measure them all the same? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+        raise SpecError("nothing was downloaded or started", where="bench run")
+    raise SpecError(
+        WHAT,
+        where="--backends",
+        below="\n".join(f"  {one.sentence}" for one in found),
+        hint=hint,
+    )
+
+
+def _hint(found: list[Refusal]) -> str:
+    flags = list(dict.fromkeys(one.flag for one in found if one.flag))
+    equal = f"{' '.join(flags)} makes them equal; " if flags else ""
+    if any(not one.flag for one in found):
+        equal += "where no flag makes them equal, leave one out of --backends; "
+    return f"{equal}{ANYWAY} measures them as they are, and the report refuses those verdicts"

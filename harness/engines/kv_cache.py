@@ -1,0 +1,42 @@
+"""Size of a KV cache in tokens, for engines that take no bytes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from harness.spec.backend import Value
+from harness.untrusted import read_document
+
+GIB = 2**30
+BLOCK = 128  # tokens: the largest block of an engine on a CPU, vLLM's; whole blocks make their caches equal
+_BYTES = {"float32": 4, "float": 4}  # per number; others have 2
+
+
+def kv_tokens(model: Path, values: Mapping[str, Value]) -> int | None:
+    """Tokens that `kv_cache_gib` of [engine.values] holds, in whole blocks, with a cache of the type `dtype`.
+
+    None where the folder does not say what a token takes: no config.json, or attention of another kind.
+    """
+    try:
+        config = read_document((model / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    sizes = _sizes(config) if isinstance(config, Mapping) else None
+    if sizes is None:
+        return None
+    layers, heads, head_size = sizes
+    per_token = 2 * layers * heads * head_size * _BYTES.get(str(values.get("dtype")), 2)  # keys and values
+    return int(float(values["kv_cache_gib"]) * GIB / per_token) // BLOCK * BLOCK
+
+
+def _sizes(config: Mapping[str, object]) -> tuple[int, int, int] | None:
+    """Layers, heads of keys and values, and numbers per head."""
+
+    def number(name: str) -> int | None:
+        value = config.get(name)
+        return value if isinstance(value, int) and value > 0 else None
+
+    layers, heads = number("num_hidden_layers"), number("num_attention_heads")
+    width = number("hidden_size")
+    if layers is None or heads is None or width is None or "kv_lora_rank" in config:
+        return None
+    return layers, number("num_key_value_heads") or heads, number("head_dim") or width // heads
