@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.cli.output import page_width
+from harness.cli.output import agreed, can_ask, page_width
 from harness.comparability import Key
 from harness.comparability.ahead import Ahead, foreseen
 from harness.engines.command import configured, facts_ahead
@@ -61,11 +61,10 @@ def confirm(prepared: Prepared, *, anyway: bool) -> None:
     if not found or anyway:
         return
     hint = _hint(found)
-    if sys.stdin.isatty() and sys.stderr.isatty():
+    if can_ask():
         for line in (WHAT, *(f"  {one.sentence}" for one in found), f"hint: {hint}"):
             print(textwrap.fill(line, page_width(80), subsequent_indent="    "), file=sys.stderr)
-        print("measure them all the same? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        if agreed("measure them all the same?"):
             return
         raise SpecError("nothing was downloaded or started", where="bench run")
     raise SpecError(

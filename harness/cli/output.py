@@ -28,6 +28,17 @@ def page_width(otherwise: int = 100) -> int:
     return shutil.get_terminal_size((otherwise, 24)).columns
 
 
+def can_ask() -> bool:
+    """Whether a person is there to answer, and sees the question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Whether the person at the terminal says yes; anything else is a no."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def print_error(error: BenchError) -> None:
     red, plain = ("\x1b[31m", "\x1b[0m") if wants_color(sys.stderr) else ("", "")
     print(f"{red}error:{plain} {_readable(str(error))}", file=sys.stderr)

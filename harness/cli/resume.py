@@ -55,16 +55,18 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
     """Raises SpecError unless the user, at a terminal, takes these options from the folder."""
+    from harness.cli.output import agreed, can_ask
+
     error = SpecError(
         "was not begun with these options on this machine",
         where=str(folder.path),
         hint="--trust-folder resumes it with them",
         below="\n".join(doubts),
     )
-    if not sys.stdin.isatty() or not sys.stderr.isatty():
+    if not can_ask():
         raise error
-    print(f"{error}\nResume with them? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    print(error, file=sys.stderr)
+    if not agreed("resume with them?"):
         raise SpecError("not resumed", where=str(folder.path))
 
 

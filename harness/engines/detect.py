@@ -70,6 +70,9 @@ def recognise(url: str, key: str = "") -> Recognised | None:
         return best(ask, [load_backend(name) for name in names])
 
 
+_NOWHERE = "/no-engine-has-this-path"
+
+
 def best(ask: Ask, definitions: Sequence[Backend]) -> Recognised | None:
     """The one with the most marks that hold.
 
@@ -80,7 +83,8 @@ def best(ask: Ask, definitions: Sequence[Backend]) -> Recognised | None:
     declared = {definition.name: _marks(definition) for definition in real}
     shared = Counter(mark for marks in declared.values() for mark in marks)
     pages = {path: ask(path) for path in sorted({mark.path for mark in shared})}
-    held = {mark for mark in shared if mark.holds(pages[mark.path])}
+    anywhere = ask(_NOWHERE)  # a mark that this page has too says nothing: any path is answered so
+    held = {mark for mark in shared if mark.holds(pages[mark.path]) and not mark.holds(anywhere)}
     matches = {definition.name: declared[definition.name] & held for definition in real}
     fit = [
         definition
