@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.model import CellFacts, CellResult, from_json
 from harness.store import columns, samples
+from harness.store.confined import Confined
 from harness.summary import summarise_cell
 from tests.integration.attacked import LIMIT_S, Attacked
 from tests.integration.scripted import define
@@ -100,5 +101,6 @@ class Frozen(Attacked):
 
 def _summarised(cell: Path) -> CellResult:
     facts = from_json(json.loads((cell / "cell.json").read_text()), CellFacts)
-    records = columns.read_records(cell, closed_loop=True)
-    return summarise_cell(records, facts, None, samples.read_telemetry(cell))
+    files = Confined(cell.parent)
+    records = columns.read_records(files, cell.name, closed_loop=True)
+    return summarise_cell(records, facts, None, samples.read_telemetry(files, cell.name))
