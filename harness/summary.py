@@ -87,6 +87,7 @@ def summarise_cell(
     requested: RequestTable | None,
     telemetry: Telemetry = NO_TELEMETRY,
 ) -> CellResult:
+    records = latency.by_arrival(records)
     requests, steady, load = records.requests, _steady(records, facts), facts.load
     queue = backlog(requests, load)
     hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
@@ -95,6 +96,8 @@ def summarise_cell(
 
     def statistics(name: str, values: NDArray[np.float64]) -> LatencyStats:
         described, reasons = describe(values, independent=METRICS[name].per_request)
+        if not len(values) and name in ("tpot_ms", "itl_ms"):
+            reasons = dict.fromkeys(reasons, latency.why_no_gaps(requests))
         nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
         return described
 
