@@ -82,7 +82,9 @@ def _differ(known: Mapping[str, PromptTokens]) -> bool:
 
 
 def _output_length(group: Group) -> Iterator[Unequal]:
-    means = {label: cell.conditions.output_tokens_mean for label, cell in group.items()}
+    """A count that cannot be right says nothing of the length."""
+    right = {label: cell for label, cell in group.items() if label not in _miscounted(group)}
+    means = {label: cell.conditions.output_tokens_mean for label, cell in right.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > TOLD:
         words = listed({label: f"{mean:.1f}" for label, mean in known.items()})
@@ -107,28 +109,36 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
 
 def _usage(group: Group) -> Iterator[Unequal]:
     """Tokens that were miscounted are no unit of speed."""
-    wrong = {
-        label: reason.measured
-        for label, cell in group.items()
-        for reason in cell.validity.reasons
-        if reason.code == IssueCode.USAGE_IMPLAUSIBLE
-    }
-    if wrong:
+    if wrong := _miscounted(group):
         text = "; ".join(f"usage of {label}: {measured}" for label, measured in wrong.items())
         metrics = (*distorted_by("token-count"), "prefix_cache_hit_rate")
         yield Unequal("usage-implausible", tuple(wrong), text, True, metrics)
 
 
+def _miscounted(group: Group) -> dict[str, str]:
+    """By label, how the server's count cannot be that of its answers."""
+    return {
+        label: reason.measured
+        for label, cell in group.items()
+        for reason in cell.validity.reasons
+        if reason.code == IssueCode.USAGE_IMPLAUSIBLE
+    }
+
+
 def _text(group: Group) -> Iterator[Unequal]:
-    """Of the same weights, by whose tokenizer equal text is equal tokens: characters per token and answer.
+    """Of one model, by whose tokenizer equal text is equal tokens: characters per token and per answer.
+
+    Other weights of it say other things, so these are held against each other only where both are known to
+    be the same, or nothing is known of them.
 
     Texts differ by chance too. What two standard errors do not explain widens the floor of a verdict, and
     what is also more than MATTERS beyond 3.5 of them refuses it.
     """
-    of: dict[str, dict[str, OutputText]] = {}
+    of: dict[str | None, dict[str, OutputText]] = {}
+    several = len({cell.track for cell in group.values()} - {None}) > 1
     for label, cell in group.items():
-        if cell.track is not None and cell.conditions.output_text is not None:
-            of.setdefault(cell.track, {})[label] = cell.conditions.output_text
+        if cell.conditions.output_text is not None:
+            of.setdefault(cell.track if several else None, {})[label] = cell.conditions.output_text
     for texts in of.values():
         tokens = {
             label: (text.per_token, text.per_token_error)

@@ -9,13 +9,16 @@ from harness.compare.rules import Rules
 from harness.compare.run_values import Series
 from harness.model import CellResult, Unequal
 
+_OF_TOKENS = ("characters-per-token", "usage-implausible")
+
 
 class Obstacles(NamedTuple):
     """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL. `apart`: by metric, by
-    which share unequal work that does not refuse may move a ratio."""
+    which share unequal work that does not refuse may move a ratio. `other_tokens`: they count unlike tokens."""
 
     refusals: Mapping[str, str]
     apart: Mapping[str, float]
+    other_tokens: bool = False
 
 
 def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstacles:
@@ -32,7 +35,8 @@ def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstac
         for metric in () if difference.matters else difference.metrics:
             apart[metric] = max(apart.get(metric, 0.0), difference.apart)
     conditions = dict(_conditions(a, b, rules, refused, differences))
-    return Obstacles({**conditions, **reasons}, apart)
+    other = any(one.matters and one.code in _OF_TOKENS for one in differences)
+    return Obstacles({**conditions, **reasons}, apart, other)
 
 
 def apart_in(apart: Mapping[str, float], metric: str) -> float:

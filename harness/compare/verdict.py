@@ -17,6 +17,7 @@ from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.student import t_quantile
 
 MOST_RUNS_ADVISED = 50
+IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,9 @@ def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Pair
 def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     rules = pairing.rules if alpha is None else replace(pairing.rules, alpha=alpha)
     found = obstacles(pairing.a, pairing.b, rules, pairing.refused)
+    metrics = rules.metrics
+    if IN_TOKENS in metrics and IN_CHARACTERS not in metrics and found.other_tokens:
+        metrics = (*metrics, IN_CHARACTERS)  # what the server can do, in a unit that both share
     of_look = replace(pairing, rules=rules)
     return [
         _Test(
@@ -65,7 +69,7 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
             refusal(found.refusals, metric),
             apart_in(found.apart, metric),
         )
-        for metric in rules.metrics
+        for metric in metrics
     ]
 
 

@@ -34,7 +34,7 @@ class _Latency(NamedTuple):
     of_length: bool = False  # then only answers of like length compare
 
 
-# Another route, or a neighbour on the machine, adds more to a first token, and so to E2E, than between tokens.
+# Another route, or a neighbour on the machine, adds more to a first token, and so to E2E, than to gaps.
 _LATENCIES = (
     _Latency("TTFT", ttft_service_ms, 0.25, 1.0),
     _Latency("TPOT", tpot_ms, 0.1, 0.1),
