@@ -13,8 +13,11 @@ _OF_TOKENS = ("characters-per-token", "usage-implausible")
 
 
 class Obstacles(NamedTuple):
-    """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL. `apart`: by metric, by
-    which share unequal work that does not refuse may move a ratio. `other_tokens`: they count unlike tokens."""
+    """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
+
+    `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
+    token of one is not a token of the other.
+    """
 
     refusals: Mapping[str, str]
     apart: Mapping[str, float]

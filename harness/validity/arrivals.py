@@ -70,8 +70,9 @@ def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
 def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
     """When each request could leave at the soonest: its intended time, or when the cap let it.
 
-    The cap of a worker is the most that it had in flight, since a worker that holds requests back has used it
-    up. The n-th request of a worker leaves once n less the cap of the others have ended.
+    A worker that holds requests back had its cap in flight at the most, and its n-th request leaves once all
+    but the cap of those before it have ended. Where more would have waited than the client says it held
+    back, the most in flight was not the cap, and nothing is excused.
     """
     due = sent["intended_ns"].astype(np.int64)
     if not cell.client.held_at_cap:
@@ -82,7 +83,8 @@ def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
         left, ended = sent["sent_ns"][own], np.sort(sent["end_ns"][own])
         cap = int((np.arange(1, len(own) + 1) - np.searchsorted(ended, left, side="right")).max())
         due[own[cap:]] = np.maximum(due[own[cap:]], ended[: len(own) - cap])
-    return due
+    waited = int(np.count_nonzero(due > sent["intended_ns"]))
+    return due if waited <= cell.client.held_at_cap else sent["intended_ns"].astype(np.int64)
 
 
 def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
