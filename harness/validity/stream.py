@@ -10,6 +10,7 @@ from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
 from harness.validity.rule import Evidence, Rule, Violation
+from harness.validity.usage import implausible
 
 MERGED_GAPS = 0.01
 # A first event of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
@@ -37,7 +38,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
 
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
     first = tokens_of_first_events(cell.records)
-    if first is None:
+    if first is None or any(implausible(cell)):  # a count that cannot be right says nothing of them
         return
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:

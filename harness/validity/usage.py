@@ -14,7 +14,7 @@ MAX_SHARE = 0.01  # of the answers
 ALLOWED_TOKENS = 1
 
 
-def _implausible(cell: Evidence) -> Iterator[Violation]:
+def implausible(cell: Evidence) -> Iterator[Violation]:
     yield from _fewer_than_events(cell)
     yield from _more_than_allowed(cell)
     yield from _cached_beyond_prompt(cell)
@@ -66,7 +66,7 @@ def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
 RULES = (
     Rule(
         code=IssueCode.USAGE_IMPLAUSIBLE,
-        find=_implausible,
+        find=implausible,
         measures="output tokens below the text events or above what the request allowed, "
         "and cached tokens above the prompt's, as the server counts them",
         limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",

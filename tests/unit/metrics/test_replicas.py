@@ -78,7 +78,7 @@ def test_the_slower_is_named():
     ttft, e2e = found["replica-slower"].measured.split("; ")
     assert ttft == "http://a: TTFT +20.00 ms, 20.02 ms at the fastest"
     assert e2e == "E2E +20.00 ms, 22.02 ms at the fastest"
-    assert found["replica-slower"].limit == "TTFT 5.01 ms, E2E 5.51 ms"
+    assert found["replica-slower"].limit == "TTFT 5.00 ms, E2E 5.50 ms"
 
 
 def decoding(*gaps_ms, tokens=(20, 20)):
