@@ -216,6 +216,18 @@ def _capped(room: Path) -> Seen:
     )
 
 
+def _caching(room: Path) -> Seen:
+    with serving(Behaviour(ttft_s=0.2, cached_ttft_s=0.04)) as (url,):
+        ran = _bench(room, "--backends", f"openai={url}", "--aa", *_CLOSED, *_PAIR)
+    first = {label: [c for c in ran.summary.cells if c.label == label] for label in ("openai#a", "openai#b")}
+    medians = {label: _ms(cells[0].ttft_ms.p50 if cells else None) for label, cells in first.items()}
+    every = [cell.ttft_ms.p50 for cell in ran.summary.cells]
+    return Seen(
+        f"TTFT {medians}; {', '.join(ran.marks)}",
+        _wrong((len(every) == 6 and all(_near(one, 200) for one in every), "200 ms in all six cells")),
+    )
+
+
 _UNDECIDED = ("not comparable", "not enough runs")
 ROWS: tuple[Row, ...] = (
     Row(
@@ -333,5 +345,11 @@ ROWS: tuple[Row, ...] = (
         "the server carries 4.5/s of 10/s",
         "INVALID rate-missed, the client blamed, measured again (f87e77a)",
         _capped,
+    ),
+    Row(
+        "--aa on a running server that keeps prompts",
+        "TTFT 200 ms under both labels; 40 ms of a prompt that was seen",
+        "201 and 41 ms (f87e77a)",
+        _caching,
     ),
 )
