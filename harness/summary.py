@@ -20,6 +20,7 @@ from harness.metrics import (
     cache,
     classes,
     conservation,
+    counts,
     in_flight,
     latency,
     lengths,
@@ -48,9 +49,7 @@ from harness.model import (
     Identity,
     LatencyStats,
     Manifest,
-    OutputTokens,
     Prices,
-    Requests,
     RunWarning,
     SteadyState,
     Stopping,
@@ -58,7 +57,7 @@ from harness.model import (
     Synchrony,
     WorkloadCard,
 )
-from harness.records.layout import UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import Phase, Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
 from harness.store import RunFolder
@@ -87,6 +86,7 @@ def summarise_cell(
     requested: RequestTable | None,
     telemetry: Telemetry = NO_TELEMETRY,
 ) -> CellResult:
+    records = latency.by_arrival(records)
     requests, steady, load = records.requests, _steady(records, facts), facts.load
     queue = backlog(requests, load)
     hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
@@ -95,16 +95,17 @@ def summarise_cell(
 
     def statistics(name: str, values: NDArray[np.float64]) -> LatencyStats:
         described, reasons = describe(values, independent=METRICS[name].per_request)
-        nulls.update({f"{name}.{key}": reason for key, reason in reasons.items()})
+        none = latency.why_no_gaps(requests) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
+        nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
         return described
 
     still = standstill(records, facts)
     if still is None:
         nulls["standstill"] = "this version of the harness did not record it, or no request was sent"
     if hit_rate is None:
-        nulls["prefix_cache_hit_rate"] = "neither usage nor counters report cached tokens"
-    counts = _counts(requests, facts)
-    if counts.resent is None:
+        nulls["prefix_cache_hit_rate"] = cache.why_unknown(requests)
+    count = counts.requests(requests, facts)
+    if count.resent is None:
         nulls["requests.resent"] = "this version of the harness did not record attempts"
     slots = load.slots
     sessions = requested.sessions()[requests["seq"]] if requested is not None else None
@@ -122,7 +123,7 @@ def summarise_cell(
         nulls["goodput_requests_per_s"] = (
             "a latency with a limit is not known" if facts.slo else "the scenario sets no limits ([slo])"
         )
-    told = conservation.Cell(records, facts, window, rates, shares, counts, telemetry) if window else None
+    told = conservation.Cell(records, facts, window, rates, shares, count, telemetry) if window else None
     laws = tuple(conservation.laws(told)) if told else ()
     course, unknown = _course(records, window, slots)
     nulls |= unknown
@@ -145,7 +146,7 @@ def summarise_cell(
         validity=judge(
             Evidence(records, facts, hit_rate, requested, watched, steady, answered.answers, laws)
         ),
-        requests=counts,
+        requests=count,
         arrivals=arrivals.compare_cell(requests, load, requested),
         **figures,
         goodput_requests_per_s=good.requests_per_s,
@@ -165,7 +166,7 @@ def summarise_cell(
         window_kind=window.kind if window else None,
         **_loop(requests, facts, nulls)._asdict(),
         sample=sample_size.amount(requests, facts.minimum).sample,
-        output_tokens=_output_tokens(records),
+        output_tokens=counts.output_tokens(records),
         events_per_arrival=bundling.merged_gaps(records)[1],
         prefix_cache_hit_rate=hit_rate,
         prefix_cache_source=hit_source,
@@ -258,43 +259,6 @@ def _steady(records: Records, facts: CellFacts) -> SteadyState:
         facts.load,
         in_stretches=workload.in_stretches,
         cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
-    )
-
-
-def _counts(requests: NDArray[np.void], facts: CellFacts) -> Requests:
-    """Of the measured phase; warm-up requests are counted apart."""
-    rows = requests[requests["phase"] == Phase.MEASURE]
-    outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
-    ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
-    return Requests(
-        planned=facts.planned,
-        unsent=facts.unsent,
-        sent=int(np.count_nonzero(rows["sent_ns"] != UNKNOWN)),
-        ok=ok,
-        failed=len(rows) - ok - dropped - cancelled,
-        dropped=dropped,
-        cancelled=cancelled,
-        resent=_resent(rows),
-        warmup=int(np.count_nonzero(requests["phase"] == Phase.WARMUP)),
-        outcomes={name: count for name, count in outcomes.items() if count},
-    )
-
-
-def _resent(rows: NDArray[np.void]) -> int | None:
-    """None where attempts were not recorded."""
-    attempts = rows["attempts"][rows["sent_ns"] != UNKNOWN]
-    return None if (attempts == UNKNOWN).any() else int(np.count_nonzero(attempts > 1))
-
-
-def _output_tokens(records: Records) -> OutputTokens:
-    rows = records.requests[latency.answered(records.requests)]
-    known = rows["output_tokens"] != UNKNOWN
-    text_events = int(rows["text_events"].sum())
-    total = int(rows["output_tokens"].sum()) if len(rows) and known.all() else None
-    return OutputTokens(
-        total=total,
-        source="usage" if total is not None else None,
-        tokens_per_event=total / text_events if total and text_events else None,
     )
 
 

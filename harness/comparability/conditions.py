@@ -7,7 +7,16 @@ from numpy.typing import NDArray
 
 from harness.comparability.cache import state, verify
 from harness.metrics.latency import answered
-from harness.model import CacheState, CellFacts, Conditions, ExactOutput, PromptTokens, Sampling, Thinking
+from harness.model import (
+    CacheState,
+    CellFacts,
+    Conditions,
+    ExactOutput,
+    OutputText,
+    PromptTokens,
+    Sampling,
+    Thinking,
+)
 from harness.records.layout import UNKNOWN, EventKind, Records
 from harness.records.request_table import RequestTable
 
@@ -31,6 +40,7 @@ def conditions(
         prefix_cache=facts.prefix_cache,
         exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
         output_tokens_mean=_mean(records.requests, "output_tokens"),
+        output_text=_output_text(records.requests),
         prompt_tokens=_prompt_tokens(_the_same(records.requests, requested)),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         thinking=Thinking(asked=request.thinking, seen=_reasoned(records)),
@@ -44,6 +54,24 @@ def _mean(requests: NDArray[np.void], name: str) -> float | None:
     """Over the measured answers; None where one is not known."""
     values = requests[answered(requests)][name]
     return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
+
+
+def _output_text(requests: NDArray[np.void]) -> OutputText | None:
+    rows = requests[answered(requests)]
+    if not len(rows):
+        return None
+    chars, tokens = rows["output_chars"].astype(float), rows["output_tokens"].astype(float)
+    if (chars < 0).any():
+        return None
+    root = len(rows) ** 0.5
+    counted = bool((rows["output_tokens"] != UNKNOWN).all()) and tokens.sum() > 0
+    each = float(chars.sum() / tokens.sum()) if counted else None
+    return OutputText(
+        per_answer=float(chars.mean()),
+        per_answer_error=float(chars.std() / root),
+        per_token=each,
+        per_token_error=None if each is None else float((chars - each * tokens).std() / tokens.mean() / root),
+    )
 
 
 def _the_same(requests: NDArray[np.void], requested: RequestTable | None) -> NDArray[np.void]:

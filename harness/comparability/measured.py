@@ -3,13 +3,23 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from harness.model import CellResult, LoadPoint, PromptTokens, Unequal, distorted_by
+from harness.model import (
+    CellResult,
+    Distortion,
+    IssueCode,
+    LoadPoint,
+    OutputText,
+    PromptTokens,
+    Unequal,
+    distorted_by,
+)
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
 # Relative differences: below the first they are told, above it they decide.
 MATTERS = 0.05
 TOLD = 0.005
+CHANCE, SURE = 2.0, 3.5  # standard errors: what chance explains, and beyond what it hardly can
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
 
 
@@ -18,6 +28,8 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from _prompt_tokens(group)
     yield from _output_length(group)
     yield from _tokens_per_event(group)
+    yield from _usage(group)
+    yield from _text(group)
     yield from _unsaid(group)
     yield from _shapes_kept(group)
     yield from _agreement(group)
@@ -70,14 +82,17 @@ def _differ(known: Mapping[str, PromptTokens]) -> bool:
 
 
 def _output_length(group: Group) -> Iterator[Unequal]:
-    means = {label: cell.conditions.output_tokens_mean for label, cell in group.items()}
+    """A count that cannot be right says nothing of the length."""
+    right = {label: cell for label, cell in group.items() if label not in _miscounted(group)}
+    means = {label: cell.conditions.output_tokens_mean for label, cell in right.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > TOLD:
         words = listed({label: f"{mean:.1f}" for label, mean in known.items()})
         alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
         metrics = distorted_by("output-length", *(() if alone else ("queued-output-length",)))
-        yield Unequal("output-length", tuple(known), f"tokens per answer: {words}", spread > MATTERS, metrics)
+        text = f"tokens per answer: {words}"
+        yield Unequal("output-length", tuple(known), text, spread > MATTERS, metrics, spread)
 
 
 def _tokens_per_event(group: Group) -> Iterator[Unequal]:
@@ -90,6 +105,64 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
         yield Unequal(
             "tokens-per-event", tuple(known), f"tokens per event: {words}", spread > MATTERS, metrics
         )
+
+
+def _usage(group: Group) -> Iterator[Unequal]:
+    """Tokens that were miscounted are no unit of speed."""
+    if wrong := _miscounted(group):
+        text = "; ".join(f"usage of {label}: {measured}" for label, measured in wrong.items())
+        metrics = (*distorted_by("token-count"), "prefix_cache_hit_rate")
+        yield Unequal("usage-implausible", tuple(wrong), text, True, metrics)
+
+
+def _miscounted(group: Group) -> dict[str, str]:
+    """By label, how the server's count cannot be that of its answers."""
+    return {
+        label: reason.measured
+        for label, cell in group.items()
+        for reason in cell.validity.reasons
+        if reason.code == IssueCode.USAGE_IMPLAUSIBLE
+    }
+
+
+def _text(group: Group) -> Iterator[Unequal]:
+    """Of one model, by whose tokenizer equal text is equal tokens: characters per token and per answer.
+
+    Other weights say other things: where several are known, only backends of equal weights are compared.
+
+    Texts differ by chance too. What two standard errors do not explain widens the floor of a verdict, and
+    what is also more than MATTERS beyond 3.5 of them refuses it.
+    """
+    of: dict[str | None, dict[str, OutputText]] = {}
+    several = len({cell.track for cell in group.values()} - {None}) > 1
+    for label, cell in group.items():
+        if cell.conditions.output_text is not None:
+            of.setdefault(cell.track if several else None, {})[label] = cell.conditions.output_text
+    for texts in of.values():
+        tokens = {
+            label: (text.per_token, text.per_token_error)
+            for label, text in texts.items()
+            if text.per_token is not None and text.per_token_error is not None
+        }
+        answers = {label: (text.per_answer, text.per_answer_error) for label, text in texts.items()}
+        yield from _apart("characters-per-token", "characters per token", tokens, ("token-count",))
+        yield from _apart("output-text", "characters per answer", answers, ("output-text",))
+
+
+def _apart(
+    code: str, title: str, values: Mapping[str, tuple[float, float]], causes: tuple[Distortion, ...]
+) -> Iterator[Unequal]:
+    """By label a mean and its standard error; nothing where chance explains the largest difference."""
+    if len(values) < 2 or min(mean for mean, _ in values.values()) <= 0:
+        return
+    low, high = (pick(values, key=lambda label: values[label][0]) for pick in (min, max))
+    error = sum((values[label][1] / values[label][0]) ** 2 for label in (low, high)) ** 0.5
+    spread = values[high][0] / values[low][0] - 1
+    apart = spread - CHANCE * error
+    if apart > TOLD:
+        text = f"{title}: {listed({label: f'{mean:.3g}' for label, (mean, _) in values.items()})}"
+        matters = spread > MATTERS and spread > SURE * error
+        yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart)
 
 
 def _unsaid(group: Group) -> Iterator[Unequal]:

@@ -28,7 +28,8 @@ def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
     for group in groups.values():
         for difference in _findings({label: group[label] for label in labels if label in group}):
             key = (difference.code, difference.labels)
-            if key not in differences or (difference.matters and not differences[key].matters):
+            kept = differences.get(key)
+            if kept is None or (difference.matters, difference.apart) > (kept.matters, kept.apart):
                 differences[key] = difference
     return tuple(differences.values())
 

@@ -1,21 +1,49 @@
 """Why two backends cannot be compared in a metric, whatever the figures: before any test is made."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from harness.comparability import unequal
 from harness.compare.evidence import ALL, RATES, TIMES, drift, kind_of, state_of
 from harness.compare.rules import Rules
 from harness.compare.run_values import Series
-from harness.model import CellResult
+from harness.model import CellResult, Unequal
+
+_OF_TOKENS = ("characters-per-token", "usage-implausible")
 
 
-def refusals(a: Series, b: Series, rules: Rules, refused: str | None) -> dict[str, str]:
-    """Why, by metric, by RATES or TIMES, or ALL. `refused`: what is known to forbid the whole comparison.
+class Obstacles(NamedTuple):
+    """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
+
+    `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
+    token of one is not a token of the other.
+    """
+
+    refusals: Mapping[str, str]
+    apart: Mapping[str, float]
+    other_tokens: bool = False
+
+
+def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstacles:
+    """`refused`: what is known to forbid the whole comparison.
 
     `rules.forced` overlooks unequal conditions. What the load did to the figures cannot be overlooked.
     """
     reasons = dict(_states(a, b))
-    return reasons if rules.forced else {**dict(_conditions(a, b, rules, refused)), **reasons}
+    if rules.forced:
+        return Obstacles(reasons, {})
+    differences = unequal([*a.cells, *b.cells])
+    apart: dict[str, float] = {}
+    for difference in differences:
+        for metric in () if difference.matters else difference.metrics:
+            apart[metric] = max(apart.get(metric, 0.0), difference.apart)
+    conditions = dict(_conditions(a, b, rules, refused, differences))
+    other = any(one.matters and one.code in _OF_TOKENS for one in differences)
+    return Obstacles({**conditions, **reasons}, apart, other)
+
+
+def apart_in(apart: Mapping[str, float], metric: str) -> float:
+    return apart.get(metric.partition(".")[0], 0.0)
 
 
 def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
@@ -24,10 +52,12 @@ def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
     return next((reasons[key] for key in keys if key is not None and key in reasons), None)
 
 
-def _conditions(a: Series, b: Series, rules: Rules, refused: str | None) -> Iterator[tuple[str, str]]:
+def _conditions(
+    a: Series, b: Series, rules: Rules, refused: str | None, differences: Sequence[Unequal]
+) -> Iterator[tuple[str, str]]:
     if reason := refused or _one_after_the_other(a, b, rules):
         yield ALL, reason
-    for difference in unequal([*a.cells, *b.cells]):
+    for difference in differences:
         if difference.matters:
             yield from ((metric, difference.text) for metric in difference.metrics or (ALL,))
 

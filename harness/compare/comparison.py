@@ -47,10 +47,11 @@ def compare(
     estimates = [made for load in points for made in _estimates(rows[load], load)]
     findings = find_by_looks(rows, rules)
     weights, caveats = weights_of(cells), caveats_of(cells)
+    metrics = dict.fromkeys([*rules.metrics, *(finding.metric for finding in findings)])
     rankings = [
         with_caveats(ranking, caveats)
         for load in points
-        for metric in rules.metrics
+        for metric in metrics
         for ranking in rank(
             _about(findings, load, metric), _middles(estimates, load, metric), load, metric, rules, weights
         )

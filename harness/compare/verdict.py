@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from harness.compare.comparable import refusal, refusals
+from harness.compare.comparable import apart_in, obstacles, refusal
 from harness.compare.evidence import kind_of
 from harness.compare.futility import Prospect
 from harness.compare.ratio import Ratio, ratio
@@ -17,6 +17,7 @@ from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.student import t_quantile
 
 MOST_RUNS_ADVISED = 50
+IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +56,20 @@ def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Pair
 
 def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     rules = pairing.rules if alpha is None else replace(pairing.rules, alpha=alpha)
-    refused = refusals(pairing.a, pairing.b, rules, pairing.refused)
+    found = obstacles(pairing.a, pairing.b, rules, pairing.refused)
+    metrics = rules.metrics
+    if IN_TOKENS in metrics and IN_CHARACTERS not in metrics and found.other_tokens:
+        metrics = (*metrics, IN_CHARACTERS)  # what the server can do, in a unit that both share
     of_look = replace(pairing, rules=rules)
     return [
         _Test(
             of_look,
             metric,
             ratio(pairing.a, pairing.b, metric, rules.min_runs, 1 - rules.alpha),
-            refusal(refused, metric),
+            refusal(found.refusals, metric),
+            apart_in(found.apart, metric),
         )
-        for metric in rules.metrics
+        for metric in metrics
     ]
 
 
@@ -102,6 +107,7 @@ class _Test:
     metric: str
     test: Ratio
     refused: str | None
+    apart: float = 0.0  # by which share unequal work may move the ratio
 
     @property
     def rules(self) -> Rules:
@@ -122,8 +128,15 @@ class _Test:
 
     @property
     def floor(self) -> float:
+        """With what unequal work may add."""
         labels = (side.label for side in self.sides)
-        return self.rules.floor_of(labels, self.pairing.load.label, self.metric)
+        own = self.rules.floor_of(labels, self.pairing.load.label, self.metric)
+        return (1 + own) * (1 + self.apart) - 1
+
+    @property
+    def same_within(self) -> float:
+        """Less what unequal work may hide."""
+        return (1 + self.rules.same_within) / (1 + self.apart) - 1
 
     @property
     def p_apart(self) -> float:
@@ -133,9 +146,9 @@ class _Test:
     @property
     def p_same(self) -> float:
         """A machine that differs from itself by more than the margin shows nothing to be within it."""
-        if self.test.shift is None or self.floor > self.rules.same_within:
+        if self.test.shift is None or self.floor > self.same_within:
             return 1.0
-        edge = math.log1p(self.rules.same_within)
+        edge = math.log1p(self.same_within)
         return self.test.shift.p_outside(-edge, edge)
 
     def finding(self, judged: _Judged | None) -> PairVerdict:
@@ -191,12 +204,13 @@ class _Test:
     def _measured(self, judged: _Judged) -> tuple[Word, str]:
         """From the runs that have a figure."""
         assert self.test.shift is not None
-        alpha, same = self.rules.alpha, self.rules.same_within
+        alpha, same = self.rules.alpha, self.same_within
         span = exponential(self.test.shift.interval(1 - alpha))
         words = f"{span_words(span)} over {self.test.runs_words}"
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (VERDICT_METRICS[self.metric] == "lower")
-            return ("faster" if better else "slower"), f"{words}, beyond the floor of {_percent(self.floor)}"
+            beyond = f"beyond the floor of {_percent(self.floor)}{self._unequal}"
+            return ("faster" if better else "slower"), f"{words}, {beyond}"
         if judged.p_same < alpha:
             return "same", f"{words}, within {_percent(same)}"
         return "not enough runs", f"{words}: {self._undecided(span, judged)}"
@@ -207,22 +221,27 @@ class _Test:
         more = rules.looks[-1] - rules.last_look if rules.looks and rules.last_look else 0
         if self.test.shift is None or judged is None or not more:
             return None
-        same = None if self.floor > rules.same_within else math.log1p(rules.same_within)
+        same = None if self.floor > self.same_within else math.log1p(self.same_within)
         prospect = Prospect(math.log1p(self.floor), same, judged.level_apart, judged.level_same)
         return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
 
     def _undecided(self, span: Interval, judged: _Judged) -> str:
-        floor, same, members = self.floor, self.rules.same_within, judged.members
+        floor, same, members = self.floor, self.same_within, judged.members
         needed = _runs_needed(self.test, floor, same, self.rules.alpha / members)
         advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
             return f"beyond {_percent(floor)} by itself, but {family}"
         if floor > same:
-            return f"not beyond {_percent(floor)}, by which this machine differs from itself; {advice}"
+            why = self._unequal or ", by which this machine differs from itself"
+            return f"not beyond {_percent(floor)}{why}; {advice}"
         if 1 / (1 + same) <= span.low and span.high <= 1 + same:
             return f"within {_percent(same)} by itself, but {family}"
-        return f"neither beyond {_percent(floor)} nor within {_percent(same)}; {advice}"
+        return f"neither beyond {_percent(floor)} nor within {_percent(same)}{self._unequal}; {advice}"
+
+    @property
+    def _unequal(self) -> str:
+        return f" (unequal work may be {_percent(self.apart)} of it)" if self.apart else ""
 
     @property
     def _failures(self) -> str:

@@ -14,12 +14,12 @@ from harness.load.job import Promised
 from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
 from harness.load.stamps import bounded
+from harness.records.finish import Finish, finish_of
 from harness.records.layout import EVENT_DTYPE, UNKNOWN, Outcome, Phase
 from harness.untrusted import Secrets, one_line
 
 ERROR_CHARS = 300
 _REASON_CHARS = 64
-_GAVE_UP = ("abort", "error")  # finish reasons of engines that did not finish
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class Finalizer:
             return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
         if parsed.error:
             return Outcome.STREAM_ERROR, parsed.error
-        if parsed.finish_reason.lower() in _GAVE_UP:
+        if finish_of(parsed.finish_reason) is Finish.GIVEN_UP:
             return Outcome.ABORTED, f'the server ended the answer with finish reason "{parsed.finish_reason}"'
         if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
             return failure, exchange.error

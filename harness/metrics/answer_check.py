@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from harness.records.finish import Finish, finish_of
 from harness.records.request_table import Expected
 
 VALID = "valid"
@@ -31,7 +32,9 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
         result = VALID if text.strip() in expected.value else "choice"
     else:
         result = _json(None if expected.check == "json_object" else expected.value, text)
-    cut = finish_reason == "length" and expected.check != "label"  # one that names none in time is wrong
+    cut = (
+        finish_of(finish_reason) is Finish.CUT and expected.check != "label"
+    )  # one that names none in time is wrong
     return TRUNCATED if cut and result not in (VALID, UNJUDGED) else result
 
 

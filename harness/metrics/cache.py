@@ -12,13 +12,27 @@ from harness.records.layout import UNKNOWN
 def hit_rate(
     requests: NDArray[np.void], counters: Mapping[str, float] | None
 ) -> tuple[float | None, str | None]:
-    """From the usage blocks of measured answers, else from the engine's counters over the whole cell.
+    """From plausible usage blocks of measured answers, else from the engine's counters over the whole cell.
 
     `counters` are differences over the cell; `prompt_tokens` includes the cached ones.
     """
     rows = requests[answered(requests)]
-    if len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0:
+    known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
+    if known and not beyond_prompt(requests):
         return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()), "usage"
     if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:
         return counters["cached_prompt_tokens"] / counters["prompt_tokens"], "counters"
     return None, None
+
+
+def why_unknown(requests: NDArray[np.void]) -> str:
+    if beyond_prompt(requests):
+        return "the server counts more cached tokens than prompt tokens"
+    return "neither usage nor counters report cached tokens"
+
+
+def beyond_prompt(requests: NDArray[np.void]) -> bool:
+    """Whether the server counts more cached tokens than prompt tokens: then its count says nothing."""
+    rows = requests[answered(requests)]
+    known = (rows["cached_tokens"] != UNKNOWN) & (rows["prompt_tokens"] != UNKNOWN)
+    return bool((rows["cached_tokens"] > rows["prompt_tokens"])[known].any())

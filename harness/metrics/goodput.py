@@ -16,12 +16,24 @@ Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
 Floats = NDArray[np.float64]
 
 
+_UNKNOWN_SHARE = 0.01  # of the requests: so few unknown TPOTs count as missed; with more nothing is known
+
+
 def _tpot_ms(requests: NDArray[np.void]) -> Floats:
-    """One per measured request: infinite where there was no answer, 0 where it has no TPOT, NaN where its
-    tokens were not counted."""
+    """One per measured request: infinite where there was no answer, 0 where one token has no TPOT, else NaN
+    where it is not known: tokens that were not counted, or that came at once."""
     rows = requests[latency.measured(requests)]
-    known = np.where(rows["output_tokens"] == UNKNOWN, np.nan, np.nan_to_num(latency.per_token_ms(rows)))
-    return np.where(rows["outcome"] == Outcome.OK, known, np.inf)
+    tokens, spans = rows["output_tokens"], latency.per_token_ms(rows)
+    single = (tokens != UNKNOWN) & (np.maximum(tokens - 1, rows["text_events"]) <= 1)
+    spans = np.where(tokens == UNKNOWN, np.nan, np.where(single, 0.0, spans))
+    return np.where(rows["outcome"] == Outcome.OK, spans, np.inf)
+
+
+def _few_missed(values: Floats) -> Floats:
+    """With unknown ones as missed, where they are few: one odd answer leaves a thousand others judged."""
+    unknown = np.isnan(values)
+    few = unknown.sum() <= _UNKNOWN_SHARE * len(values)
+    return np.where(unknown, np.inf, values) if few else values
 
 
 _LATENCIES = {**latency.PER_REQUEST, "tpot_ms": _tpot_ms}
@@ -42,7 +54,7 @@ def goodput(requests: NDArray[np.void], slo: Slo, window: Window | None, shares:
     everyone = requests.copy()  # the tail of a warm-up request may lie in the window
     everyone["phase"] = Phase.MEASURE
     judged = latency.measured(everyone)
-    values = {name: _LATENCIES[name](everyone) for name in slo}
+    values = {name: _few_missed(_LATENCIES[name](everyone)) for name in slo}
     rows, measured = requests[judged], latency.measured(requests)[judged]
     if not slo or not measured.any() or any(np.isnan(found).any() for found in values.values()):
         return Goodput()

@@ -5,6 +5,7 @@ out) is +inf: a failure can push a percentile up or out of reach, never down.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 
 Floats = NDArray[np.float64]
 _NS_PER_MS = 1e6
+# No server generates one answer at 50,000 tokens/s: text that came faster was written at once, and what
+# lies between its reads is the network's time.
+LEAST_GAP_NS = 20_000
 
 
 def measured(requests: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -65,12 +69,60 @@ def first_tokens(requests: NDArray[np.void]) -> NDArray[np.int64]:
 def per_token_ms(requests: NDArray[np.void]) -> Floats:
     """(last text event - first) / (output tokens - tokens of the first event), one per row.
 
-    NaN for answers of one token or in one event. A first event of unknown tokens is taken for one token.
+    NaN for answers of one token, in one event, or written at once. A first event of unknown tokens is taken
+    for one token.
     """
     first = first_tokens(requests)
     later = requests["output_tokens"] - np.where(first == UNKNOWN, 1, first)
     spans = (requests["last_text_ns"] - requests["first_text_ns"]) / _NS_PER_MS / np.maximum(later, 1)
-    return np.where((later > 0) & (requests["text_events"] >= 2), spans, np.nan)
+    return np.where((later > 0) & (requests["text_events"] >= 2) & ~at_once(requests), spans, np.nan)
+
+
+def at_once(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Answers of several tokens or events whose text came as one piece: they have no gaps.
+
+    A last token without text, the end of the answer, is no piece.
+    """
+    pieces = np.maximum(requests["output_tokens"] - 1, requests["text_events"])
+    spans_ns = requests["last_text_ns"] - requests["first_text_ns"]
+    mask: NDArray[np.bool_] = (
+        (requests["first_text_ns"] != UNKNOWN) & (pieces >= 2) & (spans_ns < LEAST_GAP_NS * (pieces - 1))
+    )
+    return mask
+
+
+def why_no_gaps(requests: NDArray[np.void]) -> str:
+    """Why no answer has a gap between tokens."""
+    rows = requests[answered(requests)]
+    if not len(rows):
+        return "no request has this value"
+    whole = int(np.count_nonzero(at_once(rows)))
+    if whole:
+        return f"{whole} of {len(rows)} answers came at once: the gaps between their tokens are not known"
+    return "no answer has two tokens that are known to have come apart"
+
+
+def by_arrival(records: Records) -> Records:
+    """With `first_tokens` of the first arrival, where several events came in it.
+
+    What came with the first token has no gap to it, so no part of the time after it is theirs.
+    """
+    rows, counts = records.requests, np.zeros(records.seq_count, np.int64)
+    first_ns = np.full(records.seq_count, np.iinfo(np.int64).min // 2)
+    first_ns[rows["seq"]] = rows["first_text_ns"]
+    for block in records.event_blocks():
+        text = block[np.isin(block["kind"], GENERATED)]
+        near = text["seq"][text["stamp_ns"] - first_ns[text["seq"]] < LEAST_GAP_NS]
+        counts += np.bincount(near, minlength=len(counts))
+    together = counts[rows["seq"]]
+    first, events = first_tokens(rows), np.maximum(rows["text_events"], 2)
+    each = (rows["output_tokens"] - first) / (events - 1)  # tokens of an event after the first
+    known = (together > 1) & (first != UNKNOWN) & (rows["output_tokens"] != UNKNOWN)
+    if not known.any():
+        return records
+    rows = rows.copy()
+    rows["first_tokens"][known] = np.rint(first + (together - 1) * each)[known]
+    return replace(records, requests=rows)
 
 
 def tpot_ms(requests: NDArray[np.void]) -> Floats:
@@ -81,11 +133,11 @@ def tpot_ms(requests: NDArray[np.void]) -> Floats:
 
 def event_gaps_ms(records: Records) -> Floats:
     """Gaps between successive text-carrying events of one request, pooled; 0 for events of one arrival."""
-    return np.concatenate([np.zeros(0), *_gap_blocks(records)])
-
-
-def _gap_blocks(records: Records) -> Iterator[Floats]:
     wanted = records.requests["seq"][answered(records.requests)]
+    return np.concatenate([np.zeros(0), *_gap_blocks(records, wanted)])
+
+
+def _gap_blocks(records: Records, wanted: NDArray[np.int32]) -> Iterator[Floats]:
     last = records.events[:0]
     for block in records.event_blocks():
         text = block[np.isin(block["kind"], GENERATED) & np.isin(block["seq"], wanted)]
@@ -99,9 +151,11 @@ def itl_ms(records: Records) -> Floats:
     """Gaps between successive arrivals of text of one request, pooled over requests.
 
     Events that share a stamp came in one piece and are one arrival, and an event may carry several tokens:
-    the gap is then one gap, not spread over them.
+    the gap is then one gap, not spread over them. Answers that were written at once have none.
     """
-    return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in _gap_blocks(records))])
+    rows = records.requests[answered(records.requests)]
+    wanted = rows["seq"][~at_once(rows)]
+    return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in _gap_blocks(records, wanted))])
 
 
 # By metric: what each request has one of.

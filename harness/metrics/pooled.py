@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import latencies
+from harness.metrics.latency import by_arrival, latencies
 from harness.records.layout import Records
 
 MOST_VALUES = 20_000  # more are thinned to as many, evenly by rank: no percentile shown moves by 0.01 %
@@ -12,7 +12,7 @@ Samples = dict[str, NDArray[np.float64]]  # by the name in summary.json; ascendi
 
 
 def samples(records: Records) -> Samples:
-    return {metric: _thinned(values) for metric, values in latencies(records).items()}
+    return {metric: _thinned(values) for metric, values in latencies(by_arrival(records)).items()}
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -33,6 +33,8 @@ def replicas(
                 failed=count - ok,
                 share=count / total if total else None,
                 ttft_ms=describe(latency.ttft_ms(rows))[0],
+                tpot_ms=describe(latency.tpot_ms(rows))[0],
+                e2e_ms=describe(latency.e2e_ms(rows))[0],
                 output_tokens_per_s=_tokens_per_s(rows, window, shares[mask]),
             )
         )

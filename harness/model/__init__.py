@@ -55,6 +55,7 @@ from harness.model.conditions import (
     CacheState,
     Conditions,
     ExactOutput,
+    OutputText,
     PromptTokens,
     Sampling,
     Thinking,
@@ -130,7 +131,7 @@ from harness.model.manifest import (
     ScenarioTables,
     Seeds,
 )
-from harness.model.metric import PERCENTILES, STATISTICS, Better, Column, Metric
+from harness.model.metric import PERCENTILES, STATISTICS, Better, Column, Distortion, Metric
 from harness.model.metrics import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.plan import (
     DryRun,
@@ -207,6 +208,7 @@ __all__ = [
     "Difference",
     "Disagreement",
     "Dispersions",
+    "Distortion",
     "Division",
     "DoctorResult",
     "DryRun",
@@ -255,6 +257,7 @@ __all__ = [
     "ModelName",
     "Noise",
     "OnNode",
+    "OutputText",
     "OutputTokens",
     "PairAgreement",
     "PairVerdict",

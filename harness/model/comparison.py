@@ -125,6 +125,9 @@ class Unequal(Record, frozen=True):
     text: Annotated[str, doc("In words, with the values.")]
     matters: Annotated[bool, doc("A verdict would be about this, not about the engines.")]
     metrics: Annotated[tuple[str, ...], doc("That it forbids to compare; empty: any.")] = ()
+    apart: Annotated[
+        float, doc("By which share it may move a ratio of these metrics: the floor of a verdict grows by it.")
+    ] = 0.0
 
 
 class VerdictRules(Record, frozen=True, kw_only=True):

@@ -33,6 +33,15 @@ class PromptTokens(Record, frozen=True, kw_only=True):
     sha256: Annotated[str | None, doc("Of all counts; null where one is not known.")]
 
 
+class OutputText(Record, frozen=True, kw_only=True):
+    """Characters of the measured answers."""
+
+    per_answer: Annotated[float, doc("Mean.")]
+    per_answer_error: Annotated[float, doc("Its standard error.")]
+    per_token: Annotated[float | None, doc("By the server's count of tokens; null where one is not known.")]
+    per_token_error: Annotated[float | None, doc("Its standard error.")]
+
+
 class Sampling(Record, frozen=True, kw_only=True):
     """How tokens are drawn."""
 
@@ -55,6 +64,7 @@ class Conditions(Record, frozen=True, kw_only=True):
     prefix_cache: Annotated[bool | None, doc("On or off.")] = None
     exact_output: Annotated[ExactOutput | None, doc("Of the answers.")] = None
     output_tokens_mean: Annotated[float | None, doc("Of the measured answers.")] = None
+    output_text: Annotated[OutputText | None, doc("Of the measured answers; null without any.")] = None
     prompt_tokens: Annotated[PromptTokens | None, doc("Mean, the first few, and a hash of all.")] = None
     sampling: Annotated[Sampling | None, doc("As asked.")] = None
     thinking: Annotated[Thinking | None, doc("Asked for, and seen.")] = None

@@ -214,6 +214,8 @@ class Replica(Record, frozen=True, kw_only=True):
     failed: Annotated[int, doc("Ended in another way; what bench cancelled is left out.")]
     share: Annotated[float | None, doc("Of all requests that went anywhere, 0 to 1.")]
     ttft_ms: Annotated[LatencyStats, doc("As of the cell.")]
+    tpot_ms: Annotated[LatencyStats | UnsetType, doc("As of the cell.")] = UNSET
+    e2e_ms: Annotated[LatencyStats | UnsetType, doc("As of the cell.")] = UNSET
     output_tokens_per_s: Annotated[float | None, doc("Its part of the cell's; null: no token counts.")]
 
 

@@ -9,12 +9,21 @@ from harness.model.record import Record
 Better = Literal["lower", "higher"]
 Family = Literal["latency", "rate", "share", "price"]
 # A difference between two backends that distorts some metrics and not others.
-Distortion = Literal["answers", "output-length", "queued-output-length", "tokens-per-event"]
+Distortion = Literal[
+    "answers",
+    "output-length",
+    "queued-output-length",
+    "tokens-per-event",
+    "token-count",  # the unit itself: tokens of the one are not those of the other
+    "output-text",
+]
 Presence = Literal["always", "when known", "when asked for"]
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 STATISTICS = ("mean", *PERCENTILES)  # of a latency
 OF_LENGTH: tuple[Distortion, ...] = ("answers", "output-length")
+OF_ANSWERS: tuple[Distortion, ...] = (*OF_LENGTH, "output-text")
+OF_TOKENS: tuple[Distortion, ...] = (*OF_LENGTH, "token-count")
 
 _UNITS = {"latency": "ms", "share": "%"}
 

@@ -8,7 +8,17 @@ from msgspec.structs import replace
 
 from harness.model.figures import LatencyStats
 from harness.model.identity import Identity
-from harness.model.metric import OF_LENGTH, Better, Charts, Column, Distortion, Family, Metric
+from harness.model.metric import (
+    OF_ANSWERS,
+    OF_LENGTH,
+    OF_TOKENS,
+    Better,
+    Charts,
+    Column,
+    Distortion,
+    Family,
+    Metric,
+)
 
 
 class Measured(Identity, frozen=True, kw_only=True):
@@ -69,9 +79,9 @@ class Measured(Identity, frozen=True, kw_only=True):
             family="latency",
             short="TPOT",
             title="Time per output token",
-            about="(last text event − first) / (output tokens − those of the first event), per request; "
-            "answers of one token, or that came in one event, have none.",
-            distorted_by=OF_LENGTH,
+            about="(last text event − first) / (output tokens − those of the first arrival), per request; "
+            "answers of one token, or that came at once, have none.",
+            distorted_by=OF_TOKENS,
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="tpot", load=("p50",), rate=("p50",), distribution="page"),
         ).meta,
@@ -84,7 +94,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="End-to-end latency",
             about="From the intended send (in a closed loop: the actual one) to the last event that carries "
             "generated text.",
-            distorted_by=("output-length",),
+            distorted_by=("output-length", "output-text"),
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="e2e", load=("p50", "p90"), rate=("p50",), distribution="page"),
         ).meta,
@@ -98,7 +108,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             own_unit="tokens/s",
             about="Output tokens of the answers, each by the share of its work that lies inside the window, "
             "per second of the window.",
-            distorted_by=OF_LENGTH,
+            distorted_by=OF_TOKENS,
             columns=(Column(head=("output", "", "tok/s")),),
             charts=Charts(stem="throughput", papers=("",)),
         ).meta,
@@ -123,7 +133,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             own_unit="per s",
             about="Answers of any phase, each by the share of its work that lies inside the window, per "
             "second of the window.",
-            distorted_by=OF_LENGTH,
+            distorted_by=OF_ANSWERS,
             columns=(Column(head=("done", "", "req/s")),),
             charts=Charts(stem="requests"),
         ).meta,
@@ -147,7 +157,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="Goodput",
             own_unit="requests/s",
             about="Answers inside every limit of `[slo]`, by the same shares.",
-            distorted_by=OF_LENGTH,
+            distorted_by=OF_ANSWERS,
             columns=(Column(head=("goodput", "", "req/s"), presence="when asked for"),),
             charts=Charts(stem="goodput", papers=("",)),
         ).meta,
@@ -216,7 +226,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             short="cost of a million output tokens",
             title="Cost",
             about="Price of a million output tokens, in the currency of the price given.",
-            distorted_by=OF_LENGTH,
+            distorted_by=OF_TOKENS,
             columns=(Column(head=("cost", "1M tok", ""), presence="when asked for"),),
             charts=Charts(stem="cost", papers=("",)),
         ).meta,
@@ -229,7 +239,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="Energy",
             own_unit="J",
             about="Energy of an output token, idle power included.",
-            distorted_by=OF_LENGTH,
+            distorted_by=OF_TOKENS,
             columns=(Column(head=("energy", "", "J/tok"), presence="when asked for"),),
             charts=Charts(stem="energy"),
         ).meta,

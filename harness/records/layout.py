@@ -29,7 +29,7 @@ class Outcome(IntEnum):
     TIMEOUT = 8
     CANCELLED = 9  # a person stopped the run; says nothing about the server
     DROPPED = 10  # never sent: the in-flight cap was reached and the schedule says drop, or the window closed
-    ABORTED = 11  # the server ended it with finish reason "abort" or "error"
+    ABORTED = 11  # the server gave it up: a finish reason of Finish.GIVEN_UP
     UNFINISHED = 12  # a stream that ended without the finish reason or [DONE] that this engine promises
     LOST = 13  # with a load worker that died
     OVERSIZED = 14  # the head, an event or the whole answer was longer than any engine makes them

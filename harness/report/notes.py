@@ -136,11 +136,11 @@ def _divisions(summary: Summary) -> Iterator[Note]:
 
 
 def _validity(summary: Summary) -> Iterator[Note]:
-    """One note per verdict and rule, however many cells it is about; the report has each cell's numbers."""
+    """One note per rule and its verdict, however many cells it is about; the report has their numbers."""
     where: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for cell in summary.cells:
         for reason in cell.validity.reasons:
-            key = (cell.validity.verdict, reason.code, plain(reason.hint))
+            key = (reason.verdict, reason.code, plain(reason.hint))
             where.setdefault(key, []).append((place(cell), reason_text(reason)))
     for (title, _, hint), cases in where.items():
         places, texts = [place for place, _ in cases], {text for _, text in cases}

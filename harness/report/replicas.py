@@ -1,10 +1,11 @@
 """What each of several URLs did, as tables: for the terminal, for Markdown and for the page."""
 
-from harness.model import Replica, Summary
+from harness.model import Replica, Summary, known
 from harness.report.text import NOT_KNOWN, Table, or_unknown, plain
 from harness.report.view import cell_name
 
-_HEAD = ("URL", "requests", "share %", "errors", "TTFT p50 ms", "TTFT p99 ms", "output tok/s")
+_HEAD = ("URL", "requests", "share %", "errors", "TTFT p50 ms", "TTFT p99 ms",
+         "TPOT p50 ms", "E2E p50 ms", "output tok/s")  # fmt: skip
 
 
 def replica_tables(summary: Summary) -> list[Table]:
@@ -23,15 +24,20 @@ def replica_tables(summary: Summary) -> list[Table]:
 
 def _row(replica: Replica, *, withheld: bool) -> list[str]:
     share = None if replica.share is None else 100 * replica.share
-    figures = (replica.ttft_ms.p50, replica.ttft_ms.p99, replica.output_tokens_per_s)
-    if withheld:
-        figures = (None, None, None)
+    tpot, e2e = known(replica.tpot_ms), known(replica.e2e_ms)
+    figures = (
+        replica.ttft_ms.p50,
+        replica.ttft_ms.p99,
+        tpot.p50 if tpot else None,
+        e2e.p50 if e2e else None,
+        replica.output_tokens_per_s,
+    )
     return [
         plain(replica.url),
         str(replica.requests),
         or_unknown(share),
         str(replica.failed),
-        *map(or_unknown, figures),
+        *(or_unknown(None if withheld else figure) for figure in figures),
     ]
 
 

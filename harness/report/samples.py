@@ -33,7 +33,9 @@ def take(records: Records) -> Samples:
     answered = latency.answered(requests)
     return Samples(
         latencies={
-            metric: values for metric, values in latency.latencies(records).items() if metric in DISTRIBUTED
+            metric: values
+            for metric, values in latency.latencies(latency.by_arrival(records)).items()
+            if metric in DISTRIBUTED
         },
         prompt_tokens=_reported(requests["prompt_tokens"][answered]),
         output_tokens=_reported(requests["output_tokens"][answered]),

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.compare import capacity
-from harness.model import LoadPoint, PairVerdict, Summary
+from harness.model import METRICS, LoadPoint, PairVerdict, Summary
 from harness.report.measures import measure
 from harness.report.stopping import stopping_lines
-from harness.report.text import plain
+from harness.report.text import counted, plain
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
@@ -121,8 +121,30 @@ def lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     yield from capacity_lines(summary)
     if tested(summary):
         yield from _tested_lines(summary, most_pairs)
+    yield from unequal_lines(summary)
     yield from stopping_lines(summary)
     yield from noise_lines(summary)
+
+
+def unequal_lines(summary: Summary) -> Iterator[str]:
+    """What is unequal and changes a verdict, and how many conditions differ besides."""
+    others = 0
+    for difference in summary.unequal:
+        names = ", ".join(map(_metric_words, difference.metrics))
+        if difference.matters:
+            yield plain(f"unequal: {difference.text}; no verdict on {names or 'any metric'}", 1000)
+        elif difference.apart:
+            wider = f"the floor of {names} is {100 * difference.apart:.2g} % wider"
+            yield plain(f"unequal: {difference.text}; {wider}", 1000)
+        else:
+            others += 1
+    if others:
+        yield f"unequal without an effect on a verdict: {counted(others, 'condition')}, in the report"
+
+
+def _metric_words(metric: str) -> str:
+    about = METRICS[metric]
+    return f"{about.short} {about.own_unit}" if about.family == "rate" else about.short
 
 
 def capacity_lines(summary: Summary) -> Iterator[str]:
@@ -170,7 +192,8 @@ def sentence(finding: Finding) -> str:
         return f"{a} and {b} are the same within noise, {finding.times}"
     if finding.word == "not comparable":
         return refusal_sentence(f"{a} and {b}", finding.why)
-    why = finding.why.partition(": ")[2] if finding.times else finding.why  # the interval is not said again
+    said = finding.times and finding.word == "not enough runs"  # the interval, which is not said again
+    why = finding.why.partition(": ")[2] if said else finding.why
     return f"{a} and {b}: {finding.word}, {why}"
 
 

@@ -56,7 +56,7 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
     requested = prepared.scenario.cache.state
     if requested == "any":
         return CacheState(requested, "none", "not asked for")
-    state = _emptied(requested, engine)
+    state = _emptied(requested, engine, twice=prepared.options.aa)
     if requested == "cold":
         return state
     chosen = (
@@ -65,7 +65,8 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
     return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
 
 
-def _emptied(requested: str, engine: EngineSession) -> CacheState:
+def _emptied(requested: str, engine: EngineSession, *, twice: bool) -> CacheState:
+    """`twice`: another label sends the same prompts to the same server, which may keep those of the first."""
     if engine.definition.prefix_cache.enabled is False:
         return CacheState(requested, "off", "this backend runs without a prefix cache")
     reset = engine.reset_prefix_cache()
@@ -75,6 +76,9 @@ def _emptied(requested: str, engine: EngineSession) -> CacheState:
         return CacheState(requested, "restart", f"{reset.how}; this engine was started for this cell")
     if engine.definition.dialect.cache_salt:
         return CacheState(requested, "salt", f"{reset.how}; a salt of its own", secrets.token_hex(8))
+    if twice:
+        how = f"{reset.how}; a number of its own in front of each prompt"
+        return CacheState(requested, "salt", how, str(secrets.randbelow(9_000_000) + 1_000_000))
     return CacheState(requested, "none", reset.how)
 
 

@@ -76,7 +76,11 @@ def bodies(
     salt: str = "",
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
-    """In `seq` order; with `max_tokens` instead of each request's own, which then is not forced either."""
+    """In `seq` order; with `max_tokens` instead of each request's own, which then is not forced either.
+
+    A `salt` that the dialect has no field for stands in front of the first message.
+    """
+    front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
     request = prepared.scenario.request
     if max_tokens is not None:
         request = replace(request, exact_output=False)
@@ -86,7 +90,10 @@ def bodies(
             messages = []
         else:
             messages.append({"role": "assistant", "content": _UNSAID})
-        messages += [_message(role, content) for role, content in made.messages]
+        said = [_message(role, content) for role, content in made.messages]
+        if not messages:
+            said[0]["content"] = front + said[0]["content"]
+        messages += said
         tools = made.tools
         chat = Chat(
             messages,

@@ -36,15 +36,55 @@ def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
         yield Violation(f"{percentile} {lag_ms:.1f} ms", f"{limit_ms:.1f} ms")
 
 
-def _rate_missed(cell: Evidence) -> Iterator[Violation]:
-    """Against the rate of the schedule itself: a Poisson draw rarely has the nominal one."""
+def _sent_open(cell: Evidence) -> NDArray[np.void] | None:
+    """Requests of an open loop that left; None where they are too few for a rate."""
     requests = cell.records.requests
     sent = requests[requests["sent_ns"] != UNKNOWN]
-    if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES:
+    return None if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES else sent
+
+
+def _rate_missed(cell: Evidence) -> Iterator[Violation]:
+    """Against the rate of the schedule itself, as far as the in-flight cap let requests leave."""
+    sent = _sent_open(cell)
+    if sent is None:
         return
-    asked, achieved = _rate(sent["intended_ns"]), _rate(sent["sent_ns"])
+    asked, achieved = _rate(_due_ns(cell, sent)), _rate(sent["sent_ns"])
     if abs(achieved / asked - 1) > RATE_TOLERANCE:
         yield Violation(f"{achieved:.2f}/s sent", f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}")
+
+
+def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
+    """Only where the schedule was missed because requests waited for others to end."""
+    sent = _sent_open(cell)
+    if sent is None or not cell.client.held_at_cap:
+        return
+    asked, possible = _rate(sent["intended_ns"]), _rate(_due_ns(cell, sent))
+    if possible < asked * (1 - RATE_TOLERANCE):
+        yield Violation(
+            f"{cell.client.held_at_cap} of {len(sent)} requests waited at the in-flight cap: "
+            f"{possible:.2f}/s could be sent",
+            f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}",
+        )
+
+
+def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
+    """When each request could leave at the soonest: its intended time, or when the cap let it.
+
+    A worker that holds requests back had its cap in flight at the most, and its n-th request leaves once all
+    but the cap of those before it have ended. Where more would have waited than the client says it held
+    back, the most in flight was not the cap, and nothing is excused.
+    """
+    due = sent["intended_ns"].astype(np.int64)
+    if not cell.client.held_at_cap:
+        return due
+    for worker in np.unique(sent["worker"]):
+        own = np.flatnonzero(sent["worker"] == worker)
+        own = own[np.argsort(sent["sent_ns"][own], kind="stable")]
+        left, ended = sent["sent_ns"][own], np.sort(sent["end_ns"][own])
+        cap = int((np.arange(1, len(own) + 1) - np.searchsorted(ended, left, side="right")).max())
+        due[own[cap:]] = np.maximum(due[own[cap:]], ended[: len(own) - cap])
+    waited = int(np.count_nonzero(due > sent["intended_ns"]))
+    return due if waited <= cell.client.held_at_cap else sent["intended_ns"].astype(np.int64)
 
 
 def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
@@ -79,10 +119,21 @@ RULES = (
         code=IssueCode.RATE_MISSED,
         find=_rate_missed,
         measures="the rate that was sent",
+        limit=f"the schedule's ± {RATE_TOLERANCE:.0%}, as far as the in-flight cap let requests leave",
+        verdicts=("INVALID",),
+        hint="the client could not keep the schedule: lower the rate, add --workers, or free its core",
+        cause="client",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.HELD_AT_CAP,
+        find=_held_at_cap,
+        measures="the rate at which the in-flight cap let requests leave",
         limit=f"the schedule's ± {RATE_TOLERANCE:.0%}",
         verdicts=("INVALID",),
-        hint="the client could not keep the schedule: lower the rate or raise max_in_flight",
-        cause="client",
+        hint="answers ended more slowly than requests were due: lower the rate, or raise max_in_flight "
+        "if the server can take more at once",
+        cause="engine",
         eases=True,
     ),
     Rule(

@@ -23,6 +23,7 @@ from harness.validity import (
     steady,
     stream,
     structured,
+    usage,
 )
 from harness.validity.rule import Cause, Evidence, Rule
 
@@ -37,6 +38,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     requests,
     steady,
     stream,
+    usage,
     engine,
     structured,
     cache,

@@ -1,19 +1,22 @@
 """Requests: how many were answered, and what became of the others."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.latency import measured
+from harness.metrics.latency import answered, measured
 from harness.metrics.quality import form_refused
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.model import IssueCode
+from harness.records.finish import Finish, finish_of
 from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
+_MOST_NAMED = 3
 
 
 def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
@@ -39,6 +42,16 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
     if failed := total - ok - dropped - _refused(cell):
         invalid = failed / total > MAX_FAILED_SHARE
         yield Violation(f"{failed} of {total}", verdict="INVALID" if invalid else "SUSPECT")
+
+
+def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
+    """Of answers that count as whole. Records of earlier versions also hold some that were given up."""
+    counted = answered(cell.records.requests)
+    reasons = (cell.records.finish_reasons[place] for place in np.flatnonzero(counted).tolist())
+    odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
+    if odd:
+        named = ", ".join(f'{count} "{reason}"' for reason, count in odd.most_common(_MOST_NAMED))
+        yield Violation(f"{odd.total()} of {np.count_nonzero(counted)} answers: {named}")
 
 
 def _dropped(cell: Evidence) -> Iterator[Violation]:
@@ -90,6 +103,15 @@ RULES = (
         limit=f"{MAX_FAILED_SHARE:.0%}",
         verdicts=("SUSPECT", "INVALID"),
         hint="see outcomes and errors in requests.parquet, and the engine's log",
+        cause="engine",
+        eases=True,
+    ),
+    Rule(
+        code=IssueCode.FINISH_REASON_UNKNOWN,
+        find=_finish_reason_unknown,
+        measures="answers whose finish reason says neither that they are whole nor that they were cut",
+        limit="0",
+        hint="whether these answers are whole is not known: read the engine's documentation of this reason",
         cause="engine",
         eases=True,
     ),

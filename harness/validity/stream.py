@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
-from harness.metrics.latency import answered
+from harness.metrics.latency import answered, at_once
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
 from harness.validity.rule import Evidence, Rule, Violation
+from harness.validity.usage import implausible
 
 MERGED_GAPS = 0.01
 # A first event of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
@@ -19,14 +22,26 @@ SEVERAL_PER_EVENT = 1.1
 def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     if any(merged_events(cell)):  # then it is the client's doing
         return
+    rows = cell.records.requests[answered(cell.records.requests)]
+    whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] >= 2)))
+    if whole > len(rows) / 2:  # fewer may be those of one moment in which nobody looked
+        yield Violation(
+            f"{whole} of {len(rows)} answers came at once",
+            hint="the server, or a proxy before it, holds answers back and writes them whole: ITL and TPOT "
+            "of these are not known, TTFT is when the text came; compare E2E",
+        )
+        return
     share, each = merged_gaps(cell.records)
     if share > MERGED_GAPS and each is not None:
-        yield Violation(f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival")
+        without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
+        yield Violation(
+            f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival{without}"
+        )
 
 
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
     first = tokens_of_first_events(cell.records)
-    if first is None:
+    if first is None or any(implausible(cell)):  # a count that cannot be right says nothing of them
         return
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
@@ -52,7 +67,8 @@ RULES = (
     Rule(
         code=IssueCode.ITL_MERGED,
         find=_itl_merged,
-        measures="gaps between events that are within one arrival: the server wrote them together",
+        measures="gaps between events that are within one arrival, or answers that came at once: "
+        "the server wrote them together",
         limit=f"{MERGED_GAPS:.0%}",
         hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
         cause="work",

@@ -208,3 +208,62 @@ def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, h
 def test_a_cache_that_is_off_is_cold():
     facts = recorded.facts(cache={"requested": "cold"}, prefix_cache=False)
     assert verify(recorded.records(*rows()).requests, facts, None).holds
+
+
+def told(texts, tokens, chars, **changes):
+    """100 answers of so many tokens and characters, the latter by turns that many more and fewer."""
+    made = recorded.records(*[{"intended": 0, "texts": list(range(10, 10 + texts)), "tokens": tokens}] * 100)
+    mean, spread = chars
+    made.requests["output_chars"] = [mean + spread * (-1) ** n for n in range(100)]
+    return {"conditions": conditions(made, recorded.facts(), None), **changes}
+
+
+def entries(first, second):
+    found = unequal([cell("a", **first), cell("b", **second)])
+    return {one.code: one for one in found}
+
+
+def test_half_the_text_of_as_many_tokens_refuses_what_tokens_and_answers_decide():
+    found = entries(told(20, 20, (80, 4)), told(10, 20, (40, 4)))
+    assert found["characters-per-token"].matters
+    assert set(found["characters-per-token"].metrics) >= {"tpot_ms", "output_tokens_per_s"}
+    assert "output_chars_per_s" not in found["characters-per-token"].metrics
+    assert found["output-text"].matters
+    assert set(found["output-text"].metrics) >= {"e2e_ms", "requests_per_s"}
+    assert "ttft_ms" not in found["output-text"].metrics
+
+
+def test_a_little_more_usage_for_the_same_text_widens_the_floor():
+    """4 % more; both means are known to 0.5 % (spread 4 of 80 over 100 answers), together to 0.7 %."""
+    found = entries(told(50, 50, (80, 4)), told(50, 52, (80, 4)))
+    one = found["characters-per-token"]
+    assert not one.matters
+    assert one.apart == pytest.approx(0.04 - 2 * 2**0.5 * 0.005, abs=1e-4)
+    assert "output-text" not in found
+
+
+def test_texts_that_differ_by_chance_are_equal():
+    """3 % apart, known to 2 % each."""
+    found = entries(told(20, 20, (80, 16)), told(20, 20, (82.4, 16)))
+    assert not {"characters-per-token", "output-text"} & found.keys()
+
+
+def test_other_weights_say_other_things():
+    other = told(20, 20, (40, 4), quantisation="Q4_1", track="q4")
+    assert "output-text" not in entries(told(20, 20, (80, 4), track="bf16"), other)
+    assert "output-text" in entries(told(20, 20, (80, 4), track="bf16"), {**other, "track": None})
+
+
+def test_answers_a_little_apart_in_length_widen_the_floor_and_far_apart_refuse():
+    found = entries(told(48, 48, (80, 4)), told(50, 50, (83.333, 4)))
+    assert (found["output-length"].matters, found["output-length"].apart) == (False, pytest.approx(2 / 48))
+    assert entries(told(40, 40, (80, 4)), told(50, 50, (100, 4)))["output-length"].matters
+
+
+def test_a_count_that_cannot_be_right_refuses_tokens_and_says_nothing_of_lengths():
+    reason = {"code": "usage-implausible", "verdict": "SUSPECT", "measured": "x", "limit": "y", "hint": "z"}
+    wrong = told(20, 40, (80, 4), validity={"verdict": "SUSPECT", "reasons": [reason]})
+    found = entries(told(20, 20, (80, 4)), wrong)
+    assert found["usage-implausible"].labels == ("b",)
+    assert "tpot_ms" in found["usage-implausible"].metrics
+    assert not {"output-length", "output-text"} & found.keys()

@@ -133,6 +133,52 @@ def test_what_is_unequal_refuses_the_metrics_it_touches():
     assert found[1].p_holm is None
 
 
+def of_lengths(first, second, p50s=(104, 100), **rules):
+    made = (
+        cells(label, p50, conditions={"output_tokens_mean": mean})
+        for label, p50, mean in zip("ab", p50s, (first, second), strict=True)
+    )
+    return judged(*made, Rules(primary="e2e_ms.p50", metrics=("e2e_ms.p50",), **rules))
+
+
+def test_answers_a_little_longer_are_no_slower_server():
+    """4 % longer answers take 4 % longer: a difference counts beyond 1.02 x 1.04 only."""
+    assert of_lengths(50.0, 50.0).verdict == "slower"
+    found = of_lengths(52.0, 50.0)
+    assert found.verdict == "not enough runs"
+    assert "not beyond 6.1 % (unequal work may be 4 % of it)" in found.why
+    assert of_lengths(52.0, 50.0, forced=True).verdict == "slower"  # what is unequal was seen
+
+
+def test_what_is_beyond_the_wider_floor_is_decided():
+    found = of_lengths(52.0, 50.0, p50s=(120, 100))
+    assert found.verdict == "slower"
+    assert found.why.endswith("beyond the floor of 6.1 % (unequal work may be 4 % of it)")
+
+
+def test_unequal_work_may_hide_a_difference_from_same():
+    """Equal times of answers 2 % apart in length are within 5 % / 1.02; 4 % apart they may be 9 % apart."""
+    assert of_lengths(50.0, 50.0, p50s=(100, 100)).verdict == "same"
+    assert of_lengths(50.5, 50.0, p50s=(100, 100)).verdict == "same"
+    assert of_lengths(52.0, 50.0, p50s=(100, 100)).verdict == "not enough runs"
+
+
+def test_where_tokens_are_unlike_the_verdict_is_about_characters():
+    """b counts two tokens for the text of one."""
+    texts = (
+        {"per_answer": 80.0, "per_answer_error": 0.1, "per_token": each, "per_token_error": 0.01}
+        for each in (4.0, 2.0)
+    )
+    a, b = (
+        rated(label, per_s, output_chars_per_s=chars, conditions={"output_text": text})
+        for label, per_s, chars, text in zip("ab", (100, 200), (800, 400), texts, strict=True)
+    )
+    found = {one.metric: one for one in compare([*a, *b], RATE).comparison}
+    assert found["output_tokens_per_s"].verdict == "not comparable"
+    assert found["output_tokens_per_s"].why.startswith("characters per token: 4 (a), 2 (b)")
+    assert found["output_chars_per_s"].verdict == "faster"
+
+
 def test_all_of_one_before_all_of_the_other_is_refused():
     a = cells("a", 110)
     b = [changed(made, started_unix_ns=made.started_unix_ns + 10_000) for made in cells("b", 100)]

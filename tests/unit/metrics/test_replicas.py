@@ -44,6 +44,8 @@ def test_each_url_has_its_own_figures():
         (40, 40, 0, 0.5)
     ] * 2
     assert [part.ttft_ms.p50 for part in whole.urls] == pytest.approx([5.02, 20.02])
+    assert [part.tpot_ms.p50 for part in whole.urls] == pytest.approx([1, 1])
+    assert [part.e2e_ms.p50 for part in whole.urls] == pytest.approx([7.02, 22.02])
     tokens = cell.requests["output_tokens"].sum() / 2
     assert [part.output_tokens_per_s for part in whole.urls] == [tokens, tokens]
     assert whole.fairness == 1.0
@@ -73,8 +75,34 @@ def test_the_slower_is_named():
     found = codes(made(40, 20))
     assert found.keys() == {"replica-slower"}
     assert found["replica-slower"].verdict == "SUSPECT"
-    assert found["replica-slower"].measured == "http://a: +20.00 ms, 20.02 ms at the fastest"
-    assert found["replica-slower"].limit == "5.00 ms"
+    ttft, e2e = found["replica-slower"].measured.split("; ")
+    assert ttft == "http://a: TTFT +20.00 ms, 20.02 ms at the fastest"
+    assert e2e == "E2E +20.00 ms, 22.02 ms at the fastest"
+    assert found["replica-slower"].limit == "TTFT 5.00 ms, E2E 5.50 ms"
+
+
+def decoding(*gaps_ms, tokens=(20, 20)):
+    """40 answers of each of two replicas, 60 ms to the first token."""
+    rows, places = [], []
+    for index in range(40):
+        for place, gap in enumerate(gaps_ms):
+            sent = 1000 * index
+            texts = [sent + 60 + 0.01 * (index % 5) + gap * step for step in range(tokens[place])]
+            rows.append({"intended": sent, "sent": sent, "texts": texts, "prompt": 100})
+            places.append(place)
+    whole = records(*rows)
+    whole.requests["replica"] = places
+    return whole
+
+
+def test_a_replica_that_decodes_more_slowly_is_named():
+    reason = codes(decoding(20, 28), workload__exact_output=False)["replica-slower"]
+    assert reason.measured.startswith("http://b: TPOT +8.00 ms, 20.00 ms at the fastest; E2E +152.00 ms")
+    assert codes(decoding(20, 21), workload__exact_output=False) == {}
+
+
+def test_longer_answers_of_one_replica_make_it_no_slower():
+    assert codes(decoding(20, 20, tokens=(20, 40)), workload__exact_output=False) == {}
 
 
 def test_a_replica_without_an_answer_is_named():

@@ -214,3 +214,29 @@ def test_a_rule_that_many_cells_break_is_one_warning() -> None:
     ) in text
     alone = " ".join(terminal(summary(cells[0]), 100, False).split())
     assert "SUSPECT llamacpp c4 r0: contended, measured 91 %, limit 10 % hint" in alone
+
+
+def test_a_doubt_of_an_invalid_cell_is_called_a_doubt():
+    reasons = [
+        {"code": "contended", "verdict": "SUSPECT", "measured": "50%", "limit": "10%", "hint": ""},
+        {"code": "client-busy", "verdict": "INVALID", "measured": "97%", "limit": "90%", "hint": ""},
+    ]
+    found = terminal(
+        summary(cell(validity={"verdict": "INVALID", "reasons": reasons})), width=100, color=False
+    )
+    assert "warning: SUSPECT llamacpp c4 r0: contended" in found
+    assert "warning: INVALID llamacpp c4 r0: client-busy" in found
+
+
+def test_what_is_unequal_stands_in_the_terminal():
+    differences = [
+        {"code": "x", "labels": ["a", "b"], "text": "tokens per answer: 40 (a), 50 (b)", "matters": True,
+         "metrics": ["e2e_ms", "output_tokens_per_s"]},
+        {"code": "y", "labels": ["a", "b"], "text": "characters per token: 4 (a), 4.1 (b)", "matters": False,
+         "metrics": ["tpot_ms"], "apart": 0.021},
+        {"code": "z", "labels": ["a", "b"], "text": "kernel: 1 (a), 2 (b)", "matters": False},
+    ]  # fmt: skip
+    found = terminal(summary(cell("a"), cell("b"), unequal=differences), width=200, color=False)
+    assert "unequal: tokens per answer: 40 (a), 50 (b); no verdict on E2E, output tokens/s\n" in found
+    assert "unequal: characters per token: 4 (a), 4.1 (b); the floor of TPOT is 2.1 % wider\n" in found
+    assert "unequal without an effect on a verdict: 1 condition, in the report\n" in found

@@ -1,0 +1,78 @@
+"""Usage: whether the tokens that the server counted can be those of the text that it sent."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.metrics.latency import answered
+from harness.model import IssueCode
+from harness.records.layout import UNKNOWN
+from harness.validity.rule import Evidence, Rule, Violation
+
+MAX_SHARE = 0.01  # of the answers
+# An engine may flush half a character in an event of its own, or count the end of an answer.
+ALLOWED_TOKENS = 1
+
+
+def implausible(cell: Evidence) -> Iterator[Violation]:
+    yield from _fewer_than_events(cell)
+    yield from _more_than_allowed(cell)
+    yield from _cached_beyond_prompt(cell)
+
+
+def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
+    """Tool calls are left out: an engine may send one token of them in several events."""
+    places = np.flatnonzero(answered(cell.records.requests))
+    if cell.records.tool_calls:
+        places = places[[not cell.records.tool_calls[place] for place in places.tolist()]]
+    rows = cell.records.requests[places]
+    rows = rows[rows["output_tokens"] != UNKNOWN]
+    few = rows[rows["text_events"] > rows["output_tokens"] + ALLOWED_TOKENS]
+    if len(few) > MAX_SHARE * len(rows):
+        yield Violation(
+            f"{len(few)} of {len(rows)} answers with fewer tokens than text events: "
+            f"{few['output_tokens'].mean():.1f} tokens in {few['text_events'].mean():.1f} events",
+            "a token or more in each text event",
+        )
+
+
+def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
+    rows = cell.records.requests[answered(cell.records.requests)]
+    if cell.requested is None:
+        return
+    most = cell.requested.numbers["max_tokens"][rows["seq"]]
+    rows, most = rows[most > 0], most[most > 0]
+    many = rows["output_tokens"] > most + ALLOWED_TOKENS
+    if np.count_nonzero(many) > MAX_SHARE * len(rows):
+        yield Violation(
+            f"{np.count_nonzero(many)} of {len(rows)} answers with more tokens than were allowed: "
+            f"{rows['output_tokens'][many].mean():.1f} of {most[many].mean():.1f}",
+            "the tokens that the request allowed",
+        )
+
+
+def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
+    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = rows[(rows["prompt_tokens"] != UNKNOWN) & (rows["cached_tokens"] != UNKNOWN)]
+    beyond = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
+    if len(beyond):
+        yield Violation(
+            f"{len(beyond)} of {len(rows)} answers with more cached tokens than prompt tokens: "
+            f"{beyond['cached_tokens'].mean():.1f} of {beyond['prompt_tokens'].mean():.1f}",
+            "the prompt tokens",
+        )
+
+
+RULES = (
+    Rule(
+        code=IssueCode.USAGE_IMPLAUSIBLE,
+        find=implausible,
+        measures="output tokens below the text events or above what the request allowed, "
+        "and cached tokens above the prompt's, as the server counts them",
+        limit=f"{MAX_SHARE:.0%} of the answers, {ALLOWED_TOKENS} token apart; cached tokens: none",
+        hint="the server's usage is not that of these answers: tokens/s, TPOT and costs follow from it; "
+        "compare E2E and characters/s",
+        cause="engine",
+        eases=True,
+    ),
+)

@@ -1,0 +1,118 @@
+"""Text that came at once: no gap of it is known, wherever a gap or TPOT is used. Times worked out by hand."""
+
+import numpy as np
+import pytest
+
+from harness.metrics.goodput import goodput
+from harness.metrics.latency import at_once, by_arrival, itl_ms, tpot_ms, why_no_gaps
+from harness.metrics.throughput import Window
+from harness.summary import summarise_cell
+from harness.validity import Evidence, blame, judge
+from tests.factories.recorded import MS, facts, records
+
+WHOLE = {"texts": [440] * 20, "tokens": 20, "prompt": 100}
+STREAMED = {"texts": [60 + 20 * i for i in range(20)], "tokens": 20, "prompt": 100}
+
+
+def cell(*rows):
+    """The n-th row is sent 100 n ms after the first."""
+    return records(
+        *(
+            {**row, "intended": 100 * n, "texts": [100 * n + moment for moment in row["texts"]]}
+            for n, row in enumerate(rows)
+        )
+    )
+
+
+def codes(made, **changes):
+    return {str(one.code): one for one in judge(Evidence(made, facts(**changes))).reasons}
+
+
+def test_an_answer_in_one_arrival_has_no_gap():
+    made = cell(*[WHOLE] * 10)
+    assert at_once(made.requests).all()
+    assert len(tpot_ms(made.requests)) == len(itl_ms(made)) == 0
+    assert why_no_gaps(made.requests).startswith("10 of 10 answers came at once")
+
+
+def test_two_reads_of_one_write_are_no_gap():
+    made = cell(WHOLE)
+    made.events["stamp_ns"][10:] += 30_000
+    made.requests["last_text_ns"] += 30_000
+    assert at_once(made.requests).tolist() == [True]
+    assert len(tpot_ms(made.requests)) == len(itl_ms(made)) == 0
+
+
+def test_a_fast_stream_is_no_write_at_once():
+    """20 tokens in 1.9 ms: 10,000 tokens/s."""
+    made = cell({**STREAMED, "texts": [60] * 20})
+    made.events["stamp_ns"] += np.arange(20) * 100_000
+    made.requests["last_text_ns"] += 1_900_000
+    assert tpot_ms(made.requests) == pytest.approx([0.1])
+
+
+def test_several_tokens_in_each_event_keep_their_gaps():
+    """Speculation: 5 events of 4 tokens, 80 ms apart, the first of which the server counted."""
+    made = cell({"texts": [60 + 80 * i for i in range(5)], "tokens": 20})
+    made.requests["first_tokens"] = 4
+    assert not at_once(made.requests).any()
+    assert tpot_ms(by_arrival(made).requests) == pytest.approx([320 / 16])
+
+
+def test_tokens_of_the_first_arrival_have_no_gap_to_the_first_token():
+    """Two flushes of ten tokens, 100 ms apart: 10 ms a token, not 100 / 19."""
+    made = cell({"texts": [100] * 10 + [200] * 10, "tokens": 20})
+    assert tpot_ms(by_arrival(made).requests) == pytest.approx([10.0])
+
+
+def test_a_stream_of_single_arrivals_is_left_as_it_is():
+    made = cell(STREAMED, STREAMED)
+    assert by_arrival(made) is made
+
+
+def test_the_summary_says_why_gaps_are_not_known():
+    found = summarise_cell(cell(*[WHOLE] * 10), facts(), None)
+    assert (found.tpot_ms.p50, found.itl_ms.p50) == (None, None)
+    assert found.e2e_ms.p50 == found.ttft_ms.p50 == pytest.approx(440)
+    assert "came at once" in found.null_reasons["tpot_ms.p50"]
+    assert "came at once" in found.null_reasons["itl_ms.mean"]
+
+
+def kept(*rows):
+    made = by_arrival(cell(*rows)).requests
+    window = Window(0, 10_000 * MS, "whole")
+    return goodput(made, {"tpot_ms": {"p90": 50.0}}, window, np.ones(len(made))).slo
+
+
+def test_a_limit_on_tpot_is_not_met_by_answers_written_at_once():
+    assert kept(*[WHOLE] * 10) is None
+    assert kept(*[STREAMED] * 10).attainment == 1.0
+
+
+def test_one_token_has_no_tpot_to_limit():
+    single = {"texts": [60], "tokens": 1}
+    with_end = {"texts": [60], "tokens": 2}  # the end of the answer is a token without text
+    assert kept(*[single] * 5, *[with_end] * 5).attainment == 1.0
+
+
+def test_one_unknown_of_a_hundred_counts_as_missed_and_two_leave_it_unknown():
+    assert kept(*[STREAMED] * 99, WHOLE).attainment == 0.99
+    assert kept(*[STREAMED] * 98, WHOLE, WHOLE) is None
+
+
+def lag(p50, p99):
+    return {"samples": 1000, "p50": p50, "p90": p99, "p95": p99, "p99": p99, "max": p99}
+
+
+def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
+    found = codes(cell(*[WHOLE] * 10), client__merged_share=0.95, client__loop_lag_ms=lag(0.05, 3.0))
+    assert "merged-events" not in found
+    assert found["itl-merged"].measured == "10 of 10 answers came at once"
+    assert found["itl-merged"].verdict == "SUSPECT"
+
+
+def test_a_starved_client_is_blamed_although_no_gap_is_known():
+    made = cell(*[WHOLE] * 10)
+    found = judge(Evidence(made, facts(client__merged_share=0.95, client__loop_lag_ms=lag(500.0, 600.0))))
+    assert blame(found)[0] == "client"
+    assert "merged-events" in {reason.code for reason in found.reasons}

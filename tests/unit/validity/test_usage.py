@@ -1,0 +1,154 @@
+"""Usage against text, finish reasons, and the in-flight cap: true alarms and false ones, by hand."""
+
+import numpy as np
+import pytest
+
+from harness.records.finish import Finish, finish_of
+from harness.records.layout import Outcome
+from harness.records.request_table import NUMBERS, RequestTable
+from harness.summary import summarise_cell
+from harness.validity import Evidence, blame, judge
+from tests.factories.answers import CHUNKED, chunked, delta, event, head, play
+from tests.factories.recorded import facts, load, records
+
+
+def answers(count=20, events=20, **fields):
+    rows = [
+        {
+            "intended": 500 * n,
+            "texts": [500 * n + 60 + 20 * i for i in range(events)],
+            "prompt": 100,
+            **fields,
+        }
+        for n in range(count)
+    ]
+    return records(*rows)
+
+
+def asked(count, most):
+    numbers = tuple(most if name == "max_tokens" else -1 for name in NUMBERS)
+    return RequestTable.of(((numbers, "", ()) for _ in range(count)), [])
+
+
+def found(made, requested=None, **changes):
+    verdict = judge(Evidence(made, facts(workload__exact_output=False, **changes), None, requested))
+    return {str(reason.code): reason for reason in verdict.reasons}
+
+
+def test_fewer_tokens_than_text_events_cannot_be():
+    reason = found(answers(tokens=10))["usage-implausible"]
+    assert reason.verdict == "SUSPECT"
+    assert (
+        reason.measured == "20 of 20 answers with fewer tokens than text events: 10.0 tokens in 20.0 events"
+    )
+
+
+@pytest.mark.parametrize("tokens", [19, 20, 21, 80])
+def test_a_flushed_rest_and_several_tokens_in_an_event_are_usual(tokens):
+    assert "usage-implausible" not in found(answers(tokens=tokens))
+
+
+def test_tool_calls_may_send_one_token_in_several_events():
+    made = answers(tokens=10)
+    calls = ['[{"id": "1", "name": "f", "arguments": "{}"}]'] * 20
+    made = type(made)(made.requests, made.events, made.texts, made.finish_reasons, made.errors, calls)
+    assert "usage-implausible" not in found(made)
+
+
+@pytest.mark.parametrize(("tokens", "doubted"), [(20, False), (21, False), (22, True), (60, True)])
+def test_more_tokens_than_the_request_allowed_cannot_be(tokens, doubted):
+    assert ("usage-implausible" in found(answers(tokens=tokens), asked(20, 20))) == doubted
+
+
+@pytest.mark.parametrize(("cached", "doubted"), [(100, False), (300, True)])
+def test_more_cached_tokens_than_prompt_tokens_cannot_be(cached, doubted):
+    made = answers(cached=cached)
+    assert ("usage-implausible" in found(made)) == doubted
+    summary = summarise_cell(made, facts(), None)
+    assert summary.prefix_cache_hit_rate == (None if doubted else 1.0)
+    if doubted:
+        assert "more cached tokens than prompt" in summary.null_reasons["prefix_cache_hit_rate"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("stop", Finish.WHOLE),
+        ("end_turn", Finish.WHOLE),
+        ("tool_calls", Finish.WHOLE),
+        ("STOP", Finish.WHOLE),
+        ("eos_token", Finish.WHOLE),
+        ("length", Finish.CUT),
+        ("MAX_TOKENS", Finish.CUT),
+        ("abort", Finish.GIVEN_UP),
+        ("cancelled", Finish.GIVEN_UP),
+        ("content-filter", Finish.GIVEN_UP),
+        ("timeout", Finish.GIVEN_UP),
+        ("error", Finish.GIVEN_UP),
+        ("paused", None),
+        ("", None),
+    ],
+)
+def test_finish_reasons_are_a_closed_table(reason, finish):
+    assert finish_of(reason) is finish
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        ("end_turn", Outcome.OK),
+        ("paused", Outcome.OK),
+        ("cancelled", Outcome.ABORTED),
+        ("content_filter", Outcome.ABORTED),
+        ("timeout", Outcome.ABORTED),
+    ],
+)
+def test_an_answer_that_was_given_up_is_not_whole(reason, outcome):
+    end = b'{"choices":[{"index":0,"delta":{},"finish_reason":"%s"}]}' % reason.encode()
+    parts = [event(delta("a")), event(end), event(b"[DONE]")]
+    assert play([head(CHUNKED) + chunked(parts)]).outcome is outcome
+
+
+def test_a_reason_outside_the_table_is_reported():
+    made = answers()
+    made.finish_reasons[3:5] = ["paused", "paused"]
+    reason = found(made)["finish-reason-unknown"]
+    assert (reason.verdict, reason.measured) == ("SUSPECT", '2 of 20 answers: 2 "paused"')
+    assert "finish-reason-unknown" not in found(answers())
+
+
+OPEN = load("rate", 10)
+
+
+def held(late_ms=0, cap=2, each_ms=440):
+    """40 requests meant to leave every 100 ms, of which so many may be in flight, each for so long."""
+    free, rows = [0] * cap, []
+    for n in range(40):
+        sent = max(100 * n, min(free)) + late_ms * n
+        free[free.index(min(free))] = sent + each_ms
+        rows.append({"intended": 100 * n, "sent": sent, "texts": [sent + each_ms - 1, sent + each_ms]})
+    return records(*rows)
+
+
+def test_what_the_cap_held_back_is_the_engines_doing():
+    made = held()
+    verdict = judge(Evidence(made, facts(load=OPEN, client__held_at_cap=38)))
+    reasons = {str(reason.code): reason for reason in verdict.reasons}
+    assert "rate-missed" not in reasons
+    assert reasons["held-at-cap"].measured.startswith("38 of 40 requests waited at the in-flight cap: 4.61/s")
+    assert blame(verdict) == ("engine", "held-at-cap")
+
+
+def test_a_late_client_is_blamed_although_the_cap_was_reached():
+    """The cap is far from used up for most of the time; each request leaves 40 ms later than the last."""
+    made = held(late_ms=40, cap=20)
+    verdict = judge(Evidence(made, facts(load=OPEN, client__held_at_cap=1)))
+    assert "rate-missed" in {reason.code for reason in verdict.reasons}
+    assert "held-at-cap" not in {reason.code for reason in verdict.reasons}
+    assert blame(verdict)[0] == "client"
+
+
+def test_a_server_that_keeps_up_is_not_held():
+    made = held(cap=20)
+    assert np.all(made.requests["sent_ns"] == made.requests["intended_ns"])
+    assert not {"rate-missed", "held-at-cap"} & found(made, load=OPEN).keys()
