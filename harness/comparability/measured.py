@@ -128,7 +128,7 @@ def _miscounted(group: Group) -> dict[str, str]:
 def _text(group: Group) -> Iterator[Unequal]:
     """Of one model, by whose tokenizer equal text is equal tokens: characters per token and per answer.
 
-    Other weights say other things: where several are known, only backends of equal weights are compared.
+    Other weights of it say other things: where several are known, only equal weights are compared.
 
     Texts differ by chance too. What two standard errors do not explain widens the floor of a verdict, and
     what is also more than MATTERS beyond 3.5 of them refuses it.

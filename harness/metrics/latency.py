@@ -97,6 +97,8 @@ def why_no_gaps(requests: NDArray[np.void]) -> str:
     if not len(rows):
         return "no request has this value"
     whole = int(np.count_nonzero(at_once(rows)))
+    if (rows["output_tokens"] == UNKNOWN).all() and not whole:
+        return "the server reports no token counts"
     if whole:
         return f"{whole} of {len(rows)} answers came at once: the gaps between their tokens are not known"
     return "no answer has two tokens that are known to have come apart"

@@ -127,12 +127,17 @@ def lines(summary: Summary, most_pairs: int) -> Iterator[str]:
 
 
 def unequal_lines(summary: Summary) -> Iterator[str]:
-    """What is unequal and changes a verdict, and how many conditions differ besides."""
+    """What is unequal and changes a verdict of the metrics compared, and how many other conditions differ."""
+    compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
     others = 0
     for difference in summary.unequal:
-        names = ", ".join(map(_metric_words, difference.metrics))
-        if difference.matters:
-            yield plain(f"unequal: {difference.text}; no verdict on {names or 'any metric'}", 1000)
+        about = [metric for metric in difference.metrics if metric in compared or not compared]
+        names = ", ".join(map(_metric_words, about)) or "any metric"
+        if difference.metrics and not about:
+            others += 1
+        elif difference.matters:
+            pairs = " between those that differ" if len(difference.labels) > 2 else ""
+            yield plain(f"unequal: {difference.text}; no verdict on {names}{pairs}", 1000)
         elif difference.apart:
             wider = f"the floor of {names} is {100 * difference.apart:.2g} % wider"
             yield plain(f"unequal: {difference.text}; {wider}", 1000)

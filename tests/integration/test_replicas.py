@@ -86,7 +86,7 @@ def test_round_robin_is_even_and_each_url_has_the_time_of_its_server(here, pair)
     laws = {law["law"]: law["holds"] for law in cell["conservation"]}
     assert laws["output tokens: by the engine's counters = in its answers"] is True
     assert cell["server"]["output_tokens"] == 8 * len(rows)
-    assert re.search(rf"replica-slower, measured {re.escape(pair[1].url)}: \+1\d\d", done.stdout)
+    assert re.search(rf"replica-slower, measured {re.escape(pair[1].url)}: TTFT \+1\d\d", done.stdout)
     assert f"replica-slower, measured {pair[0].url}" not in done.stdout
 
 

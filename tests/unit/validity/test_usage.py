@@ -1,10 +1,14 @@
 """Usage against text, finish reasons, and the in-flight cap: true alarms and false ones, by hand."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from harness.metrics.latency import at_once
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import Outcome
+from harness.records.layout import REQUEST_DTYPE, Outcome, Phase, Records
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
@@ -68,6 +72,31 @@ def test_more_cached_tokens_than_prompt_tokens_cannot_be(cached, doubted):
     assert summary.prefix_cache_hit_rate == (None if doubted else 1.0)
     if doubted:
         assert "more cached tokens than prompt" in summary.null_reasons["prefix_cache_hit_rate"]
+
+
+CAPTURES = Path(__file__).resolve().parents[2] / "captures"
+
+
+@pytest.mark.parametrize("engine", ["llamacpp", "vllm", "transformers"])
+def test_streams_of_real_engines_are_not_doubted(engine):
+    """20 ms between the events of each of 20 answers."""
+    stream = json.loads((CAPTURES / f"{engine}.json").read_text("utf-8"))["answers"]["stream"]
+    parts = [event(json.dumps(chunk).encode()) for chunk in stream["chunks"]]
+    parts += [event(b"[DONE]")] if stream["done"] else []
+    reads = [head(CHUNKED)]
+    reads += [chunked([part]).removesuffix(b"0\r\n\r\n") for part in parts] + [b"0\r\n\r\n"]
+    settled = play(reads, stamps=[20_000_000 * n for n in range(1, len(reads) + 1)])
+    assert settled.outcome is Outcome.OK
+    assert finish_of(settled.finish_reason) is Finish.CUT
+    rows = np.zeros(20, REQUEST_DTYPE)
+    rows[:] = settled.row
+    rows["seq"], rows["phase"] = np.arange(20), Phase.MEASURE
+    events = np.concatenate([settled.events] * 20)
+    events["seq"] = np.repeat(np.arange(20), len(settled.events))
+    made = Records(rows, events, [settled.text] * 20, [settled.finish_reason] * 20, [""] * 20)
+    doubts = {"usage-implausible", "finish-reason-unknown", "itl-merged", "merged-events"}
+    assert not doubts & found(made, asked(20, int(rows["output_tokens"][0]))).keys()
+    assert not at_once(rows).any()
 
 
 @pytest.mark.parametrize(
