@@ -17,6 +17,8 @@ from harness.model.baseline import (
     ComparedPair,
     ComparedRun,
     Difference,
+    GateKind,
+    GateRow,
     MissingFigure,
     RunComparison,
 )
@@ -218,6 +220,8 @@ __all__ = [
     "Exactness",
     "Failure",
     "Finding",
+    "GateKind",
+    "GateRow",
     "GitRevision",
     "Gpu",
     "GpuDevice",
