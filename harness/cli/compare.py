@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
     options.add_allow_missing(parser)
     parser.add_argument(
+        "--unverified",
+        action="store_true",
+        help="compare what summary.json says, although records do not bear it out; each doubt is printed",
+    )
+    parser.add_argument(
         "--floor",
         type=float,
         metavar="PERCENT",
@@ -61,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.model import as_json
     from harness.report import baseline
 
-    runs = opened(arguments.runs, arguments.out)
+    runs = opened(arguments.runs, arguments.out, unverified=arguments.unverified)
     floor = None if arguments.floor is None else arguments.floor / 100
     document = compare_runs(
         runs,
