@@ -3,7 +3,7 @@
 A gate that decides nothing has not passed: each row here says why it did not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -11,7 +11,7 @@ from operator import attrgetter
 from harness.compare.ratio import share_of
 from harness.compare.run_values import Series
 from harness.metrics.distribution import PERCENTILES, samples_needed
-from harness.model import ComparedFigure, GateKind, GateRow, LoadPoint, PairVerdict, known
+from harness.model import CellResult, ComparedFigure, GateKind, GateRow, LoadPoint, PairVerdict, known
 from harness.stats.binomial import more_often
 
 TAIL = "e2e_ms"
@@ -61,10 +61,12 @@ class Place:
 
     def counts(self, new: Series, old: Series, load: LoadPoint) -> Iterator[GateRow]:
         """Of one load point: failed requests and pauses of the engine, which no median shows."""
-        (failed, sent), (before, sent_before) = (failures(side) for side in (new, old))
+        (failed, sent), (before, sent_before) = (
+            failed_of((*side.cells, *side.invalid)) for side in (new, old)
+        )
         if failed:
             counts = f"{failed} of {sent} requests failed, {before} of {sent_before} of the baseline"
-            if more_often(failed, sent, before, sent_before) < LEVEL:
+            if fail_more((failed, sent), (before, sent_before)):
                 yield self.row("failures", counts, load)
             elif not before:
                 yield self.row("undecided", f"{counts}: too few requests to say whether more fail now", load)
@@ -84,9 +86,14 @@ def nothing_compared(findings: Sequence[PairVerdict]) -> bool:
     return all(finding.verdict == "not comparable" for finding in findings)
 
 
-def failures(side: Series) -> tuple[int, int]:
-    """Requests that failed, and all that ended in an answer or a failure; of INVALID runs as well."""
-    counts = [cell.requests for cell in (*side.cells, *side.invalid)]
+def fail_more(now: tuple[int, int], before: tuple[int, int]) -> bool:
+    """Whether more requests fail than before, of counts of `failed_of`; chance alone says so in 1 of 20."""
+    return more_often(*now, *before) < LEVEL
+
+
+def failed_of(cells: Iterable[CellResult]) -> tuple[int, int]:
+    """Requests that failed, and all that ended in an answer or a failure."""
+    counts = [cell.requests for cell in cells]
     failed = sum(count.failed for count in counts)
     return failed, failed + sum(count.ok for count in counts)
 

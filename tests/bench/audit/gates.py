@@ -73,11 +73,12 @@ def change_json(path: Path, change: Callable[[Any], object]) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
-def _last_lines(done: "subprocess.CompletedProcess[str]", room: Path) -> str:
-    """What the gate said, on one line of a table."""
+def _said(done: "subprocess.CompletedProcess[str]", room: Path, part: str) -> str:
+    """What the gate said, or the line with this part: on one line of a table."""
     lines = (done.stdout + done.stderr).replace(f"{room}/", "").splitlines()
     found = [line.strip() for line in lines if line.strip()]
-    gate = next((index for index, line in enumerate(found) if line.startswith("gate:")), len(found) - 1)
+    said = (index for index, line in enumerate(found) if line.startswith("gate:") or part in line)
+    gate = next(said, 0)
     return f"{'; '.join(found[gate : gate + 3])[:300]}; exit {done.returncode}".replace("|", "\\|")
 
 
@@ -97,8 +98,8 @@ def _gate(
 
 
 def _judged(here: Place, done: "subprocess.CompletedProcess[str]", expected: tuple[int, str]) -> Seen:
-    printed = _last_lines(done, here.room)
     code, part = expected
+    printed = _said(done, here.room, part)
     right = done.returncode == code and part in done.stdout + done.stderr
     return Seen(printed, "" if right else f"expected exit {code} and '{part}'")
 
