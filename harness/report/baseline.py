@@ -74,7 +74,7 @@ def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
     yield "gate: failed" if failed else "gate: passed, because --undecided pass accepts:"
     for row in rows:
         where = " ".join(filter(None, (row.label, row.load.label if row.load else None, row.metric)))
-        yield plain(f"  {row.kind}: {where}: {row.why}", 400)
+        yield f"  {plain(f'{row.kind}: {where}: {row.why}', 400)}"
 
 
 def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:

@@ -107,9 +107,9 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
                 seed = [repeat, int(value * 8)]  # arrivals are the same for every engine, answers are not
                 arrivals = np.cumsum(np.random.default_rng(seed).exponential(1e9 / value, shape.sent))
                 records = make_records(engine, load, arrivals, np.random.default_rng([index, *seed]), shape)
-                folder.write_cell(records, _facts(engine, name, load, repeat, shape))
+                folder.write_cell(records, cell_facts(engine, name, load, repeat, shape))
             blocks.append(PlanBlock(backend=engine.label, repeat=repeat, cells=tuple(planned)))
-    folder.write_json("manifest.json", _manifest(folder.run_id, shape, order))
+    folder.write_json("manifest.json", manifest_of(folder.run_id, shape, order))
     folder.write_plan(Plan(blocks=tuple(blocks)))
     folder.write_summary(summarise_folder(folder))
     return folder
@@ -164,7 +164,7 @@ def make_records(
     )
 
 
-def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shape: Shape) -> CellFacts:
+def cell_facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shape: Shape) -> CellFacts:
     label, _, variant = engine.label.partition("@")
     share = PREFIX / (PREFIX + QUESTION)
     found = {
@@ -207,7 +207,7 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
     return from_json(as_json(found), CellFacts)
 
 
-def _manifest(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:
+def manifest_of(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:
     return {
         "run": run,
         "state": "complete",
