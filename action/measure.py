@@ -164,7 +164,8 @@ def _measured(folder: Path) -> tuple[str, int]:
     summary = next((folder / "results").glob("*/summary.json"), None)
     if summary is None:
         return f"**Not measured.** `bench run` ended with {code}; the log of the job says why.\n", code
-    gate = ["--fail-on", "slower"] if _input("fail_on", "slower") == "slower" else []
+    asked = ["--fail-on", "slower", "--undecided", _input("undecided", "fail")]
+    gate = asked if _input("fail_on", "slower") == "slower" else []
     compared, verdict = _bench(
         folder, "compare", str(summary.parent), "--baseline", "base", "--markdown", *gate
     )

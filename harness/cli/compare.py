@@ -3,17 +3,29 @@
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.cli import options
 from harness.errors import ExitCode, SpecError
 
+if TYPE_CHECKING:
+    from harness.model import RunComparison
+
 EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
 the backends of a single run with each other. Runs whose conditions differ in what matters (requests,
 weights, model, cache state, hardware) are refused unless --force. Whatever the baseline measured and a run
-lacks, or has only as INVALID or null, is listed as missing.
+lacks, or has only as INVALID or null, or in fewer runs, is listed as missing.
 
-Exit codes: 0 success; 1 slower with --fail-on slower, something missing, or a load point that cannot be
-compared; 2 not a run folder."""
+All figures are computed again from the records of each run. A run whose files or summary do not verify
+(`bench verify`) is refused unless --unverified.
+
+--fail-on slower is a gate. It looks at the metrics of the scenario, at the highest percentile of E2E that
+the requests suffice for (p99 from 299 on), at failed requests and at pauses of the engine. It fails on what
+is worse, and on what it cannot decide: a primary metric without a verdict, or a new failure in too few
+requests. --undecided pass accepts the latter.
+
+Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on slower
+a gate that did not pass; 2 not a run folder, or one that does not verify."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +34,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"
     )
-    options.add_fail_on(parser, "a metric is slower")
+    options.add_fail_on(parser, "something is slower or fails more often, or that is not decided")
+    parser.add_argument(
+        "--undecided",
+        choices=("fail", "pass"),
+        default="fail",
+        help="what --fail-on makes of a primary metric without a verdict (default: fail)",
+    )
     parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
     options.add_allow_missing(parser)
+    parser.add_argument(
+        "--unverified",
+        action="store_true",
+        help="compare what summary.json says, although records do not bear it out; each doubt is printed",
+    )
     parser.add_argument(
         "--floor",
         type=float,
@@ -39,11 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.runs import opened
-    from harness.compare.baseline import compare_runs, not_allowed, refused, regressions
+    from harness.compare.baseline import compare_runs, not_allowed, refused
     from harness.model import as_json
     from harness.report import baseline
 
-    runs = opened(arguments.runs, arguments.out)
+    runs = opened(arguments.runs, arguments.out, unverified=arguments.unverified)
     floor = None if arguments.floor is None else arguments.floor / 100
     document = compare_runs(
         runs,
@@ -62,9 +85,25 @@ def main(arguments: argparse.Namespace) -> int:
         print(json.dumps(as_json(document), indent=1))
     else:
         print((baseline.markdown if arguments.markdown else baseline.terminal)(document))
-    slower = bool(regressions(document)) if arguments.fail_on else False
-    failed = slower or refused(document) or bool(not_allowed(document))
+    failed = refused(document) or bool(not_allowed(document))
+    if arguments.fail_on:
+        accepted = ("undecided",) if arguments.undecided == "pass" else ()
+        failed = failed or any(row.kind not in accepted for row in document.gate)
+        if not arguments.json:
+            print(_gate(document, failed=failed, in_markdown=arguments.markdown))
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
+
+
+def _gate(document: "RunComparison", *, failed: bool, in_markdown: bool) -> str:
+    from harness.report import baseline
+    from harness.report.text import markdown_escaped
+
+    first, *rows = baseline.gate_lines(document.gate, failed=failed)
+    if not in_markdown:
+        return "\n".join([first, *rows])
+    return "\n".join(
+        [f"\n**{markdown_escaped(first)}**\n", *(f"- {markdown_escaped(row.strip())}" for row in rows)]
+    )
 
 
 def _baseline(arguments: argparse.Namespace) -> str | None:

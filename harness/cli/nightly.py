@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from harness.nightly import Suite
     from harness.spec.backend import Backend
 
-EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric has
-been at a worse level than its best for three nights or more: one bad night fails nothing. It also fails
-if a backend, load point or metric that earlier nights measured is missing or INVALID tonight.
+EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric of
+the scenario, or the p99 of E2E where the requests suffice for it, has been at a worse level than its best
+for three nights or more: one bad night fails nothing. It also fails if a backend, load point, metric or
+repeat that it expects is missing or INVALID tonight, if more requests failed than in earlier nights, or if
+no run fitted the budget. Before the third night no level can be judged.
 
 Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set up; 4 INVALID measurement."""
 

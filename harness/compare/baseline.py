@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from msgspec.structs import asdict, replace
 
+from harness.compare.gate import Place, nothing_compared, tail_metric
 from harness.compare.manifests import Side, differences
 from harness.compare.missing import Missing, check_allowed, failed_to_start, missing
 from harness.compare.ratio import estimate
@@ -23,6 +24,7 @@ from harness.model import (
     ComparedPair,
     ComparedRun,
     Difference,
+    GateRow,
     Manifest,
     MissingFigure,
     PairVerdict,
@@ -85,12 +87,28 @@ def compare_runs(
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
     verdicts = iter(decide(pairings))
+    compared = tuple(pair.compared(verdicts) for pair in pairs)
+    gone = tuple(_missing(runs, pairs, allow_missing))
     return RunComparison(
         runs=tuple(map(_about, runs)),
         baseline=members[0][1].run.name if members else None,
-        pairs=tuple(pair.compared(verdicts) for pair in pairs),
-        missing=tuple(_missing(runs, pairs, allow_missing)),
+        pairs=compared,
+        missing=gone,
+        gate=tuple(_gate(pairs, compared, gone)),
     )
+
+
+def _gate(
+    pairs: Sequence["_Pair"], compared: Sequence[ComparedPair], gone: Sequence[MissingFigure]
+) -> Iterator[GateRow]:
+    for figure in gone:
+        if not figure.allowed:
+            yield Place(figure.run, figure.label).row("missing", figure.why, figure.load, figure.metric)
+    for pair, made in zip(pairs, compared, strict=True):
+        place = Place(pair.new.run.name, pair.new.label)
+        yield from place.findings(made.findings)
+        for pairing in pair.pairings:
+            yield from place.counts(pairing.a, pairing.b, pairing.load)
 
 
 def _missing(
@@ -185,14 +203,17 @@ class _Pair:
                 _one(series(member.cells, load, member.samples), member) for member in (self.new, self.old)
             )
             if a.measured and b.measured:
-                made.append(Pairing(a, b, load, self.rules, self.refused))
+                tail = tail_metric(a, b, self.rules.metrics)
+                rules = changed(self.rules, metrics=(*self.rules.metrics, tail)) if tail else self.rules
+                made.append(Pairing(a, b, load, rules, self.refused))
         return made
 
     def missing(self) -> Iterator[Missing]:
         old, new = (
             [replace(cell, label=self.new.label) for cell in member.cells] for member in (self.old, self.new)
         )
-        yield from missing(old, new, self.rules.metrics)
+        stopping = self.new.run.manifest.stopping
+        yield from missing(old, new, self.rules.metrics, stopping.repeats if stopping else None)
         if failed_to_start(self.old.run.manifest, self.old.label) is None:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
@@ -202,7 +223,7 @@ class _Pair:
         findings = tuple(
             ComparedFigure(**asdict(verdict), values=_values(pairing, verdict))
             for pairing in self.pairings
-            for verdict in islice(verdicts, len(self.rules.metrics))
+            for verdict in islice(verdicts, len(pairing.rules.metrics))
         )
         return ComparedPair(
             a=ComparedLabel(run=self.new.run.name, label=self.new.label),
@@ -245,13 +266,9 @@ def not_allowed(document: RunComparison) -> list[MissingFigure]:
 def refused(document: RunComparison) -> bool:
     """Whether a pair could not be compared in anything at some load point: a gate must not pass over it."""
     return not document.pairs or any(
-        not pair.findings or any(map(_nothing, _by_load(pair.findings))) for pair in document.pairs
+        not pair.findings or any(map(nothing_compared, _by_load(pair.findings))) for pair in document.pairs
     )
 
 
 def _by_load(findings: Sequence[ComparedFigure]) -> Iterator[list[ComparedFigure]]:
     return (list(here) for _, here in groupby(findings, key=attrgetter("load")))
-
-
-def _nothing(findings: Sequence[ComparedFigure]) -> bool:
-    return all(finding.verdict == "not comparable" for finding in findings)

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from harness.compare.gate import TAIL, failed_of
 from harness.compare.rules import SESSION_FLOOR
 from harness.model import (
     VERDICT_METRICS,
@@ -22,14 +23,15 @@ from harness.model import (
 )
 from harness.stats.steps import Level, levels
 
+TAIL_METRIC = f"{TAIL}.p99"  # where the requests suffice for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 
 
 def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
-    """A run as lines of the history: one per backend and load, with the metrics of its verdicts."""
+    """A run as lines of the history: one per backend and load, its verdicts' metrics and the tail."""
     figures: dict[tuple[str, LoadPoint], dict[str, HistoryFigure]] = {}
     for estimate in summary.estimates:
-        if estimate.metric in summary.verdict_rules.metrics:
+        if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
             here = figures.setdefault((estimate.label, estimate.load), {})
             here[estimate.metric] = HistoryFigure(interval=estimate.interval, runs=estimate.runs)
     return [_entry(manifest, summary, place, metrics) for place, metrics in figures.items()]
@@ -40,6 +42,7 @@ def _entry(
 ) -> HistoryEntry:
     cells = [cell for cell in summary.cells if (cell.label, cell.point) == place]
     host = manifest.host or HostFacts()
+    failed, ended = failed_of(cells)
     return HistoryEntry(
         run=summary.run,
         created_utc=manifest.created_utc,
@@ -52,6 +55,8 @@ def _entry(
         workload_sha256=cells[0].workload_sha256,
         engine_version=cells[0].engine_version,
         invalid=sum(cell.invalid for cell in cells),
+        failed=failed,
+        ended=ended,
         metrics=metrics,
     )
 

@@ -45,9 +45,13 @@ class Missing:
 
 
 def missing(
-    old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str]
+    old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str], decided_by: int | None
 ) -> Iterator[Missing]:
-    """Of one backend that both measured, under one label. What both lack is not missing."""
+    """Of one backend that both measured, under one label. What both lack is not missing.
+
+    `decided_by`: runs after which the rule of --repeats auto ended the new run; fewer than the baseline's
+    are then enough. None: its number was fixed.
+    """
     label = old[0].label
     for load in loads(old):
         before, after = (series(cells, load, {})[0] for cells in (old, new))
@@ -56,6 +60,9 @@ def missing(
         if not after.measured:
             yield Missing(label, load, None, "not measured")
             continue
+        if after.measured < (least := min(before.measured, decided_by or before.measured)):
+            runs = "run" if after.measured == 1 else "runs"
+            yield Missing(label, load, None, f"{after.measured} {runs}, the baseline has {least}")
         if _share(len(after.invalid), after) > _share(len(before.invalid), before):
             yield Missing(label, load, None, invalid_words(after))
         if after.cells:

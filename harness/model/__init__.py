@@ -17,6 +17,8 @@ from harness.model.baseline import (
     ComparedPair,
     ComparedRun,
     Difference,
+    GateKind,
+    GateRow,
     MissingFigure,
     RunComparison,
 )
@@ -220,6 +222,8 @@ __all__ = [
     "Exactness",
     "Failure",
     "Finding",
+    "GateKind",
+    "GateRow",
     "GitRevision",
     "Gpu",
     "GpuDevice",

@@ -1,6 +1,6 @@
 """What `bench compare` prints with --json: runs against a baseline."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from harness.model.comparison import PairVerdict, VerdictRules
 from harness.model.load import LoadPoint
@@ -71,6 +71,20 @@ class MissingFigure(Record, frozen=True, kw_only=True):
     allowed: Annotated[bool, doc("By --allow-missing.")]
 
 
+GateKind = Literal["slower", "failures", "stalls", "missing", "not compared", "undecided"]
+
+
+class GateRow(Record, frozen=True, kw_only=True):
+    """One thing that a gate has to see: it fails on each row that its user did not accept."""
+
+    kind: Annotated[GateKind, doc("slower, failures and stalls: worse than the baseline; else not known.")]
+    run: Annotated[str, doc("The new one, by its name here.")]
+    label: Annotated[str, doc("Backend.")]
+    load: Annotated[LoadPoint | None, doc("Null: at every load point.")]
+    metric: Annotated[str | None, doc("Null: all of them, or none in particular.")]
+    why: Annotated[str, doc("The figures and the reason, for people.")]
+
+
 class RunComparison(Record, frozen=True, kw_only=True):
     """All pairs."""
 
@@ -78,3 +92,6 @@ class RunComparison(Record, frozen=True, kw_only=True):
     baseline: Annotated[str | None, doc("Run that holds it; null: nothing to compare.")]
     pairs: Annotated[tuple[ComparedPair, ...], doc("New against baseline.")]
     missing: Annotated[tuple[MissingFigure, ...], doc("What a baseline has and a later run lacks.")]
+    gate: Annotated[
+        tuple[GateRow, ...], doc("What --fail-on slower fails on; what --allow-missing names is left out.")
+    ] = ()

@@ -37,6 +37,8 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     workload_sha256: Annotated[str | None, doc("Of the requests before the dialect.")]
     engine_version: Annotated[str | None, doc("As the engine or its package says.")]
     invalid: Annotated[int, doc("INVALID cells.")] = 0
+    failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET
+    ended: Annotated[int | UnsetType, doc("Requests that ended in an answer or a failure.")] = UNSET
     metrics: Annotated[dict[str, HistoryFigure], doc("By metric: those that get verdicts.")]
 
     @property

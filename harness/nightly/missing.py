@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from harness.compare.gate import fail_more, failed_of
 from harness.compare.missing import Missing, invalid_words
 from harness.compare.run_values import series
 from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
@@ -28,13 +29,14 @@ def missing(
         for label in dict.fromkeys(one.label for one in earlier):
             yield Missing(label, None, None, why)
         return
-    asked = _asked(manifest.scenario)
+    points = _asked(manifest.scenario)
     places: dict[tuple[str, LoadPoint], list[HistoryEntry]] = {}
     for one in earlier:
-        if one.load in asked:
+        if one.load in points:
             places.setdefault(one.place, []).append(one)
     for (label, load), before in places.items():
-        yield from _place(label, load, before, summary)
+        asked = manifest.repeats if manifest.stopping is None else 1
+        yield from _place((label, load), before, summary, asked)
 
 
 def _asked(scenario: ScenarioTables) -> set[LoadPoint]:
@@ -47,20 +49,37 @@ def _asked(scenario: ScenarioTables) -> set[LoadPoint]:
 
 
 def _place(
-    label: str, load: LoadPoint, before: Sequence[HistoryEntry], summary: Summary
+    place: tuple[str, LoadPoint], before: Sequence[HistoryEntry], summary: Summary, asked: int
 ) -> Iterator[Missing]:
+    """`asked`: runs that the suite asks for."""
+    label, load = place
     cells = [cell for cell in summary.cells if cell.label == label]
     tonight = next((row for row in series(cells, load, {}) if row.measured), None)
     if tonight is None:
         yield Missing(label, load, None, "not measured")
         return
+    if tonight.measured < asked:
+        yield Missing(label, load, None, f"{tonight.measured} of {asked} runs")
+    now = failed_of((*tonight.cells, *tonight.invalid))
+    then = _failed_before(before)
+    if fail_more(now, then):
+        why = f"{now[0]} of {now[1]} requests failed, {then[0]} of {then[1]} in earlier nights"
+        yield Missing(label, load, None, why)
     if tonight.invalid and any(not entry.invalid for entry in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
         here = [
             estimate for estimate in summary.estimates if (estimate.label, estimate.load) == (label, load)
         ]
-        known = {estimate.metric for estimate in here}
+        estimated = {estimate.metric for estimate in here}
         for metric in dict.fromkeys(metric for entry in before for metric in entry.metrics):
-            if metric not in known and metric in summary.verdict_rules.metrics:
+            if metric not in estimated and metric in summary.verdict_rules.metrics:
                 yield Missing(label, load, metric, "null in every run")
+
+
+def _failed_before(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
+    """As `failed_of`; entries of earlier versions have no counts."""
+    return (
+        sum(known(entry.failed) or 0 for entry in entries),
+        sum(known(entry.ended) or 0 for entry in entries),
+    )

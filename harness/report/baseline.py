@@ -2,7 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import ComparedFigure, ComparedPair, ComparedRun, Difference, LoadPoint, RunComparison
+from harness.model import (
+    ComparedFigure,
+    ComparedPair,
+    ComparedRun,
+    Difference,
+    GateRow,
+    LoadPoint,
+    RunComparison,
+)
 from harness.report.text import (
     NOT_KNOWN,
     counted,
@@ -56,6 +64,17 @@ def missing_lines(document: RunComparison) -> Iterator[str]:
         run = f" ({figure.run})" if len(runs) > 1 else ""
         allowed = " (allowed)" if figure.allowed else ""
         yield plain(f"missing: {where}: {figure.why}{run}{allowed}", 400)
+
+
+def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
+    """What --fail-on makes of the comparison: one line, and one for each row."""
+    if not rows:
+        yield "gate: passed"
+        return
+    yield "gate: failed" if failed else "gate: passed, because --undecided pass accepts:"
+    for row in rows:
+        where = " ".join(filter(None, (row.label, row.load.label if row.load else None, row.metric)))
+        yield f"  {plain(f'{row.kind}: {where}: {row.why}', 400)}"
 
 
 def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:

@@ -63,6 +63,7 @@ class Run(Stored):
         finally:
             self.manifest.write(state=state)
             self.folder.write_summary(self.summary)
+            self.keep_measured()
 
     def _steps(self) -> None:
         """All blocks; where there are looks, step by step until the rule stops."""

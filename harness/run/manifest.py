@@ -73,6 +73,7 @@ class ManifestWriter:
             aa=options.aa,
             noise_floor={},
             order=tuple(planned),
+            plan_sha256=folder.files.sha256("plan.json"),
             find_capacity=options.find_capacity,
             workload_source=prepared.source.facts() if prepared.source else None,
             workload_sha256=None,

@@ -20,7 +20,7 @@ from harness.run.options import Ui
 from harness.run.prepare import Prepared
 from harness.run.remeasure import set_aside
 from harness.sampling import machine
-from harness.store import RunFolder
+from harness.store import RunFolder, seal
 from harness.summary import beside, standing, summarise_cell, summarise_run
 from harness.validity import notices
 from harness.workload.traces import Trace
@@ -50,16 +50,20 @@ class Stored:
         if prepared.scenario.profile:
             ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
         folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+        folder.write_plan(plan_of(prepared))
         try:
-            origin.keep(folder.run_id, prepared.options)
+            origin.keep(folder.run_id, prepared.options, seal.measured(folder.files))
         except StorageError as error:
             ui.note(f"{error}; `bench resume` will ask before it goes on with this run")
-        folder.write_plan(plan_of(prepared))
         return cls(prepared, folder, ui, ManifestWriter.new(folder, prepared))
 
     @classmethod
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
+        try:
+            origin.begin_again(folder.run_id, seal.measured(folder.files))
+        except StorageError as error:
+            ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
         for cell in folder.cells():
@@ -112,6 +116,13 @@ class Stored:
             del self.samples[cell.cell]
             self.ui.note(f"warning: {why}")
         return why is not None
+
+    def keep_measured(self) -> None:
+        """Outside of the folder, so that `bench verify` on this machine notices any later change."""
+        try:
+            origin.keep_measured(self.folder.run_id, seal.measured(self.folder.files))
+        except StorageError as error:
+            self.ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
 
     def keep_noise(self) -> None:
         measured = self.summary.noise

@@ -1,4 +1,4 @@
-"""What a count of successes says about their true share: the exact bound of Clopper and Pearson (1934)."""
+"""Counts and their true shares: the bound of Clopper and Pearson (1934), the exact test of Fisher (1935)."""
 
 import math
 from functools import lru_cache
@@ -33,3 +33,21 @@ def trials_needed(share: float, failures: int = 0, confidence: float = CONFIDENC
     while share_above(trials - failures, trials, confidence) < share:
         trials += 1
     return trials
+
+
+def more_often(count: int, trials: int, other: int, other_trials: int) -> float:
+    """One-sided p of Fisher's exact test: `count` of `trials` or more, were both shares equal."""
+    if trials == 0 or other_trials == 0:
+        return 1.0
+    both, all_trials = count + other, trials + other_trials
+
+    def log_ways(hits: int) -> float:
+        return _log_choose(trials, hits) + _log_choose(other_trials, both - hits)
+
+    highest = min(both, trials)
+    total = _log_choose(all_trials, both)
+    return min(1.0, math.fsum(math.exp(log_ways(hits) - total) for hits in range(count, highest + 1)))
+
+
+def _log_choose(of: int, chosen: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)

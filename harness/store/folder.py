@@ -148,6 +148,9 @@ class RunFolder:
     def write_plan(self, plan: Plan) -> None:
         self._write_as("plan.json", plan)
 
+    def read_plan(self) -> Plan:
+        return self._read_as("plan.json", Plan)
+
     def write_cards(self, cards: WorkloadCards) -> None:
         self._write_as("workload.json", cards)
 
@@ -166,6 +169,10 @@ class RunFolder:
     def read_summary(self) -> Summary:
         hint = "`bench report` derives it again from the records"
         return self._read_as("summary.json", Summary, hint)
+
+    def stored_summary(self) -> dict[str, object]:
+        """summary.json as it was written, in today's names; keys that it lacks are not filled in."""
+        return migration.upgraded(self.read_json("summary.json"), Summary)
 
     def _read_as(self, name: str, kind: type[T], hint: str | None = None) -> T:
         """Of any origin: SpecError for one that is not of this type."""
@@ -256,9 +263,12 @@ class RunFolder:
         """Names of the complete cells, in plan order."""
         return sorted(PurePosixPath(name).parts[1] for name in self.files.names("cells/*/cell.json"))
 
+    def read_facts(self, cell: str) -> CellFacts:
+        return self._read_as(f"cells/{cell}/cell.json", CellFacts)
+
     def read_cell(self, cell: str) -> tuple[Records, CellFacts]:
         """SpecError where either is not as it was written."""
-        facts = self._read_as(f"cells/{cell}/cell.json", CellFacts)
+        facts = self.read_facts(cell)
         for name in ("requests", "events"):
             seal.check(self.files, f"cells/{cell}/{name}.parquet")
         try:

@@ -91,6 +91,17 @@ def faults(files: Confined) -> tuple[int, list[Fault]] | None:
     return len(sums), sorted(damage, key=lambda fault: fault.path)
 
 
+def measured(files: Confined) -> dict[str, str]:
+    """sha256 by name of what was measured and how: all data files but the summary, which is made of them."""
+    names = sorted({name for name in _data_files(files) if name != "summary.json"})
+    return {name: sha256 for name in names if (sha256 := _digest(files, name)) is not None}
+
+
+def seal_of(measured: Mapping[str, str]) -> str:
+    """One sha256 of all of them: whoever keeps it elsewhere notices any change of any of these files."""
+    return _own_sum({name: [sha256] for name, sha256 in measured.items()})
+
+
 def sha256_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 

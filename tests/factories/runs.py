@@ -10,7 +10,7 @@ import numpy as np
 
 from harness.load.client_stats import client_stats
 from harness.load.job import ClientFacts
-from harness.model import CellFacts, Plan, Summary, as_json, from_json
+from harness.model import CellFacts, LoadPoint, Plan, PlanBlock, PlanCell, Summary, as_json, from_json
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
 from harness.store import RunFolder
 from harness.summary import summarise_folder
@@ -94,19 +94,23 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
         ("rate", value) for value in shape.rates
     ]
     order: list[str] = []
+    blocks: list[PlanBlock] = []
     for repeat in range(shape.repeats):
         engines = list(enumerate(shape.engines))
         for index, engine in engines[::-1] if repeat % 2 else engines:
+            planned: list[PlanCell] = []
             for kind, value in points:
                 name = f"{len(order):03d}-{file_name(engine.label)}-{kind[0]}{value:g}-r{repeat}"
                 order.append(name)
                 load = {"kind": kind, "value": value}
+                planned.append(PlanCell(cell=name, load=LoadPoint(kind, value)))
                 seed = [repeat, int(value * 8)]  # arrivals are the same for every engine, answers are not
                 arrivals = np.cumsum(np.random.default_rng(seed).exponential(1e9 / value, shape.sent))
                 records = make_records(engine, load, arrivals, np.random.default_rng([index, *seed]), shape)
-                folder.write_cell(records, _facts(engine, name, load, repeat, shape))
-    folder.write_json("manifest.json", _manifest(folder.run_id, shape, order))
-    folder.write_plan(Plan(blocks=()))
+                folder.write_cell(records, cell_facts(engine, name, load, repeat, shape))
+            blocks.append(PlanBlock(backend=engine.label, repeat=repeat, cells=tuple(planned)))
+    folder.write_json("manifest.json", manifest_of(folder.run_id, shape, order))
+    folder.write_plan(Plan(blocks=tuple(blocks)))
     folder.write_summary(summarise_folder(folder))
     return folder
 
@@ -160,7 +164,7 @@ def make_records(
     )
 
 
-def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shape: Shape) -> CellFacts:
+def cell_facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shape: Shape) -> CellFacts:
     label, _, variant = engine.label.partition("@")
     share = PREFIX / (PREFIX + QUESTION)
     found = {
@@ -203,7 +207,7 @@ def _facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, shap
     return from_json(as_json(found), CellFacts)
 
 
-def _manifest(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:
+def manifest_of(run: str, shape: Shape, order: list[str]) -> dict[str, Any]:
     return {
         "run": run,
         "state": "complete",

@@ -95,7 +95,9 @@ def night(tmp_path, *states, **changes):
 def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
     assert night(tmp_path, ("measured", "", 0)).exit_code == 0
     assert night(tmp_path, ("measured", "INVALID cells", 4), ("failed", "", 3)).exit_code == 4
-    assert night(tmp_path, ("left out", "3 minutes left", 0)).exit_code == 0
+    left_out = ("left out", "3 minutes left", 0)
+    assert night(tmp_path, ("measured", "", 0), left_out).exit_code == 0
+    assert night(tmp_path, left_out).exit_code == 1  # nothing was measured: nothing has passed
     assert night(tmp_path, ("measured", "", 0), interrupted=True).exit_code == 130
 
 

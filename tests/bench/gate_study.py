@@ -1,0 +1,106 @@
+"""How often a gate fails on equal servers and passes worse ones: records are drawn, and compared whole.
+
+    python -m tests.bench.gate_study [--number 60] [--noise 0.01] [--repeats 3] [--seed 0]
+
+A baseline and a new run, each of some cells with 100 requests, four in flight. Every cell has a speed of its
+own, with the relative deviation --noise. Prints a Markdown table.
+"""
+
+import argparse
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.compare.baseline import Run, compare_runs
+from harness.metrics.pooled import samples
+from harness.model import Manifest, from_json
+from harness.records.layout import Outcome, Phase, Records
+from harness.summary import summarise_cell
+from tests.factories.runs import MS, Engine, Shape, cell_facts, make_records, manifest_of
+
+ENGINES, REQUESTS = (Engine("engine"),), 100
+LOAD = {"kind": "concurrency", "value": 4}
+WORSE = ("slower", "failures", "stalls", "missing", "not compared")
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    slower: float = 1.0
+    stalled: float = 0.0  # share of the answers that came 900 ms late
+    failing: float = 0.0
+
+
+CASES = (
+    Case("equal"),
+    Case("10 % slower", slower=1.1),
+    Case("20 % slower", slower=1.2),
+    Case("5 % of the answers 0.9 s late", stalled=0.05),
+    Case("1 % of the requests fail", failing=0.01),
+    Case("3 % of the requests fail", failing=0.03),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--number", type=int, default=60)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--noise", type=float, default=0.01, help="deviation of a run's speed")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    study = Study(
+        Shape(ENGINES, (4,), repeats=arguments.repeats, requests=REQUESTS, output_tokens=16),
+        arguments.noise,
+        np.random.default_rng(arguments.seed),
+    )
+    print("| the new one | worse | not decided | passed |\n|---|---:|---:|---:|")
+    for case in CASES:
+        pairs = ((study.run("base", CASES[0]), study.run("new", case)) for _ in range(arguments.number))
+        found = Counter(_gate(base, new) for base, new in pairs)
+        shares = (f"{found[name] / arguments.number:.0%}" for name in ("worse", "not decided", "passed"))
+        print(f"| {case.name} | {' | '.join(shares)} |", flush=True)
+
+
+def _gate(base: Run, new: Run) -> str:
+    kinds = {row.kind for row in compare_runs([base, new]).gate}
+    return "worse" if kinds.intersection(WORSE) else "not decided" if kinds else "passed"
+
+
+@dataclass(frozen=True)
+class Study:
+    shape: Shape
+    noise: float
+    random: np.random.Generator
+
+    def run(self, name: str, case: Case) -> Run:
+        shape, cells, pooled = self.shape, [], {}
+        for repeat in range(shape.repeats):
+            speed = case.slower * float(np.exp(self.random.normal(0, self.noise)))
+            engine = Engine("engine", prefill_ms=40 * speed, step_ms=8 * speed)
+            records = make_records(engine, LOAD, np.zeros(shape.sent), self.random, shape)
+            _worsen(records, case, self.random)
+            facts = cell_facts(engine, f"{repeat:03d}-engine-c4-r{repeat}", LOAD, repeat, shape)
+            cells.append(summarise_cell(records, facts, None))
+            pooled[facts.cell] = samples(records)
+        manifest = from_json(manifest_of(name, shape, [cell.cell for cell in cells]), Manifest)
+        return Run(name, manifest, cells, pooled)
+
+
+def _worsen(records: Records, case: Case, random: np.random.Generator) -> None:
+    """Some measured answers come late from their first token on, and some requests fail."""
+    rows = records.requests
+    drawn = random.random(len(rows))
+    measured = rows["phase"] == Phase.MEASURE
+    late = measured & (drawn < case.stalled)
+    for name in ("first_text_ns", "last_text_ns", "end_ns"):
+        rows[name][late] += 900 * MS
+    records.events["stamp_ns"][late[records.events["seq"]]] += 900 * MS
+    failed = measured & (drawn >= 1 - case.failing)
+    rows["outcome"][failed] = Outcome.HTTP_ERROR
+
+
+if __name__ == "__main__":
+    main()
