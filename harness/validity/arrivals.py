@@ -37,7 +37,7 @@ def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
 
 
 def _rate_missed(cell: Evidence) -> Iterator[Violation]:
-    """Against the rate of the schedule itself: a Poisson draw rarely has the nominal one."""
+    """Against the schedule, of which the client is the cause. Draws of earlier versions missed the asked rate."""
     requests = cell.records.requests
     sent = requests[requests["sent_ns"] != UNKNOWN]
     if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES:
