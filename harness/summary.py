@@ -258,6 +258,7 @@ def _steady(records: Records, facts: CellFacts) -> SteadyState:
         facts.load,
         in_stretches=workload.in_stretches,
         cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
+        spread_over_ns=facts.client.spread_over_ns,
     )
 
 
