@@ -91,15 +91,17 @@ def compare(
     """
     count = len(sent_ns)
     schedule, sent = Statistics.of_schedule(asked_ns), Statistics.of_schedule(sent_ns)
-    asked = schedule and replace(schedule, rate_per_s=rate_per_s or schedule.rate_per_s)
+    asked = None
+    if schedule is not None:
+        asked = replace(schedule, rate_per_s=rate_per_s or schedule.rate_per_s)
     if count < MIN_ARRIVALS or asked is None or sent is None:
         too_few = f"{count} arrivals; {MIN_ARRIVALS} are needed"
         reason = too_few if count < MIN_ARRIVALS else "all at one moment"
         return Arrivals(
             process=process,
             arrivals=count,
-            asked=asked and asdict(asked),
-            achieved=sent and asdict(sent),
+            asked=None if asked is None else asdict(asked),
+            achieved=None if sent is None else asdict(sent),
             verdict="not tested",
             reason=reason,
         )

@@ -47,7 +47,7 @@ class Shape(NamedTuple):
             return "ramp"
         if self.sloped:
             return "drift"
-        inside = 0 < self.start and self.stop < batches
+        inside = self.start > 0 and self.stop < batches
         return "stall" if inside and self.stop - self.start <= SHORT * batches else "step"
 
 
@@ -68,7 +68,7 @@ class Course:
     logarithmic: bool = True
 
     def find(self) -> Found | None:
-        """What plainly differs from one steady course; None where nothing does or there are too few batches."""
+        """What plainly differs from a steady course; None where nothing does, or for too few batches."""
         count = len(self.values)
         if count < LEAST_BATCHES:
             return None
@@ -109,8 +109,8 @@ def exceeds_chance(scores: Floats, contrast: Floats) -> bool:
     fit = float(contrast @ scores)
     left = scores - fit * contrast
     rest = float(left @ left)
-    if rest < 1e-12:
-        return True
+    if rest < 1e-12:  # exactly this shape, or no change at all
+        return fit**2 > 0.5
     count = len(scores)
     lags = [float(left[lag:] @ left[:-lag]) / rest for lag in range(1, count // LAGS + 1)]
     lasting = 1 + 2 * sum(max(lag, 0.0) for lag in lags)
@@ -178,14 +178,9 @@ def steady_state(
     if load.slots is not None and chosen.sum() <= load.slots:
         return SteadyState(state="not tested", why="all requests are sent at once")
     # What an open loop sends out follows its arrivals, which come as chance has it.
-    told = (
-        [_latency(requests, open_loop=True)]
-        if load.slots is None
-        else [
-            _latency(requests, open_loop=False),
-            _tokens(records, begin, last_send),
-        ]
-    )
+    told = [_latency(requests, load.slots)]
+    if load.slots is not None:
+        told.append(_tokens(records, begin, last_send))
     courses = [course for course in told if course]
     found = {course.name: course.find() for course in courses}
     cuts = {
@@ -240,14 +235,20 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
-def _latency(requests: NDArray[np.void], *, open_loop: bool) -> Course | None:
-    """Of whole answers, in the order of their sending. A few very long ones are not to look like a ramp."""
+def _latency(requests: NDArray[np.void], slots: int | None) -> Course | None:
+    """Of whole answers, in the order of their sending.
+
+    Without the last one of each slot, where there are several: slots that have nothing left to send leave
+    the others a smaller load.
+    """
     rows = requests[latency.answered(requests)]
     rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
+    if slots is not None and slots > 1:
+        rows = rows[: max(len(rows) - slots, 0)]
     if not len(rows):
         return None
     took = (rows["last_text_ns"] - rows["start_ns"]) / 1e6
-    batches = np.array_split(np.arange(len(rows)), batches_of(len(rows), open_loop=open_loop))
+    batches = np.array_split(np.arange(len(rows)), batches_of(len(rows), open_loop=slots is None))
     return Course(
         "e2e_ms",
         METRICS["e2e_ms"].short,

@@ -37,7 +37,7 @@ def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
 
 
 def _rate_missed(cell: Evidence) -> Iterator[Violation]:
-    """Against the schedule, of which the client is the cause. Draws of earlier versions missed the asked rate."""
+    """Against the schedule, which is the client's to keep. Earlier versions drew some of another rate."""
     requests = cell.records.requests
     sent = requests[requests["sent_ns"] != UNKNOWN]
     if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES:

@@ -88,7 +88,8 @@ def _level(start: int, stop: int, factor: float, batches: int = 40) -> Floats:
 ROWS = (
     *(Row(f"steady, noise {share:.1%}", noise(share)) for share in (0.001, 0.05, 0.3, 1.0)),
     *(Row(f"steady, noise 30 %, {count} batches", noise(0.3, count)) for count in (8, 12, 20)),
-    *(Row(f"steady, noise 10 % that lasts, {r:g}", noise(0.1, lasting=r)) for r in (0.3, 0.6)),
+    Row("steady, noise 10 % that lasts, 0.3", noise(0.1, lasting=0.3)),
+    Row("steady, noise 10 % that lasts, 0.6", noise(0.1, lasting=0.6), alarms=0.02),
     Row("steady, noise 10 % that lasts, 0.8", noise(0.1, lasting=0.8), alarms=0.1),
     *(
         Row(f"open loop at {u:.0%}, {n} requests", queue(u, n, 0.3), alarms=0.02)
