@@ -157,6 +157,7 @@ def steady_state(
     in_stretches: bool = False,
     cold_misses: bool = False,
     spread_over_ns: int = 0,
+    turns: int = 1,
 ) -> SteadyState:
     """The cell's `steady_state`: only what it looks like, since every measured request stays in the figures.
 
@@ -165,7 +166,8 @@ def steady_state(
     cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
     `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
     `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured request
-    that was sent before met a smaller load, however little it shows. Times are seconds from the cell's t0.
+    that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average; later ones
+    have longer prompts, and the chats of all slots begin together. Times are seconds from the cell's t0.
     """
     requests = records.requests
     chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)
@@ -178,9 +180,12 @@ def steady_state(
     if load.slots is not None and chosen.sum() <= load.slots:
         return SteadyState(state="not tested", why="all requests are sent at once")
     # What an open loop sends out follows its arrivals, which come as chance has it.
-    told = [_latency(requests, load.slots)]
+    most = MOST_BATCHES
+    if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
+        most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
+    told = [_latency(requests, load.slots, most)]
     if load.slots is not None:
-        told.append(_tokens(records, begin, last_send))
+        told.append(_tokens(records, (begin, last_send), most))
     courses = [course for course in told if course]
     found = {course.name: course.find() for course in courses}
     cuts = {
@@ -235,7 +240,7 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
-def _latency(requests: NDArray[np.void], slots: int | None) -> Course | None:
+def _latency(requests: NDArray[np.void], slots: int | None, most: int) -> Course | None:
     """Of whole answers, in the order of their sending.
 
     Without the last one of each slot, where there are several: slots that have nothing left to send leave
@@ -248,7 +253,8 @@ def _latency(requests: NDArray[np.void], slots: int | None) -> Course | None:
     if not len(rows):
         return None
     took = (rows["last_text_ns"] - rows["start_ns"]) / 1e6
-    batches = np.array_split(np.arange(len(rows)), batches_of(len(rows), open_loop=slots is None))
+    count = max(min(batches_of(len(rows), open_loop=slots is None), most), 1)
+    batches = np.array_split(np.arange(len(rows)), count)
     return Course(
         "e2e_ms",
         METRICS["e2e_ms"].short,
@@ -257,15 +263,15 @@ def _latency(requests: NDArray[np.void], slots: int | None) -> Course | None:
     )
 
 
-def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
+def _tokens(records: Records, part_ns: tuple[int, int], most: int) -> Course | None:
     """Text events per second in equal stretches of time, at least ten events each on average.
 
     Stretches without any are usual where prompts are long: they have no logarithm.
     """
-    events = records.events
+    events, (begin_ns, end_ns) = records.events, part_ns
     stamps = events["stamp_ns"][np.isin(events["kind"], GENERATED)]
     inside = stamps[(stamps >= begin_ns) & (stamps < end_ns)]
-    count = min(MOST_BATCHES, len(inside) // 10)
+    count = min(most, len(inside) // 10)
     if count < LEAST_BATCHES:
         return None
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)
