@@ -166,8 +166,8 @@ def steady_state(
     cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
     `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
     `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured request
-    that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average; later ones
-    have longer prompts, and the chats of all slots begin together. Times are seconds from the cell's t0.
+    that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average; later
+    ones have longer prompts, and the chats of all slots begin together. Times are seconds from the cell's t0.
     """
     requests = records.requests
     chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)

@@ -35,7 +35,8 @@ def _run(url: str, *more: str) -> tuple[CellResult, ...]:
 
 
 def _marks(cell: CellResult) -> str:
-    codes = sorted({str(reason.code.value) for reason in cell.validity.reasons} - _MACHINE)
+    """Not that the cell was short: these servers are quicker than what a scenario expects of an engine."""
+    codes = sorted({str(reason.code.value) for reason in cell.validity.reasons} - _MACHINE - {"too-short"})
     return ", ".join(codes) or "no mark"
 
 
