@@ -36,14 +36,20 @@ def load_points(load: Load) -> tuple[LoadPoint, ...]:
 
 
 def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
-    """A whole first wave at least, where any is asked for: requests that all begin at once are a burst.
+    """Requests before the measured ones. In a closed loop they last until its common start is forgotten.
 
-    Of sessions all turns: they stand together in the workload.
+    The first wave begins at one moment and is a burst. Where the start is spread, the second wave leaves over
+    the time of one answer, while fewer requests are in flight than slots. Slots that are quicker for it send
+    again meanwhile, all together at most as often as a full load answers in that time: a third wave.
+    Sessions are warm-up with all their turns, since these stand together in the workload.
     """
     asked = scenario.load.warmup_requests
     if not asked or point.kind != "concurrency":
         return asked
-    return max(asked, int(point.value) * turns_of(scenario.prompts))
+    slots, turns = int(point.value), turns_of(scenario.prompts)
+    spread = slots > 1 and start_of(scenario, point) == "spread"
+    sessions = 2 * slots + math.ceil(slots / turns) if spread else slots
+    return max(asked, sessions * turns)
 
 
 @dataclass(frozen=True, slots=True)

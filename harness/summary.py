@@ -87,7 +87,7 @@ def summarise_cell(
     telemetry: Telemetry = NO_TELEMETRY,
 ) -> CellResult:
     records = latency.by_arrival(records)
-    requests, steady, load = records.requests, _steady(records, facts), facts.load
+    requests, steady, load = records.requests, _steady(records, facts, requested), facts.load
     queue = backlog(requests, load)
     hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
     facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, requested, hit_source)))
@@ -252,13 +252,16 @@ def _loop(requests: NDArray[np.void], facts: CellFacts, nulls: dict[str, str]) -
     return _Slots(idle, slots.share if slots else None, together)
 
 
-def _steady(records: Records, facts: CellFacts) -> SteadyState:
+def _steady(records: Records, facts: CellFacts, requested: RequestTable | None) -> SteadyState:
     workload = facts.workload
+    chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
     return steady_state(
         records,
         facts.load,
         in_stretches=workload.in_stretches,
         cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
+        spread_over_ns=facts.client.spread_over_ns,
+        turns=round(len(requested) / chats) if requested is not None and chats else 1,
     )
 
 

@@ -28,10 +28,13 @@ class StaggeredStart:
         self._ended += 1
         mean_ns = self._total_ns // max(self._answered, 1)
         earliest = self._first_end + place * mean_ns // self._slots.stop
-        self._last_due = max(self._last_due, end, earliest)
+        self._last_due = max(self._last_due, earliest if earliest > end else self._first_end)
         return earliest
 
     @property
     def over_at(self) -> int | None:
-        """When the last slot went on, on the clock of the ends; None where no slot has come so far."""
+        """When the last slot that had to wait went on, on the clock of the ends.
+
+        The end of the first answer where none had to wait; None where no slot has come so far.
+        """
         return self._last_due if self._ended else None

@@ -6,7 +6,7 @@ All limits are those of one false alarm in 1,000 cells.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -70,19 +70,41 @@ def compare_cell(
     flat = process in ("poisson", "gamma") and not profile
     burstiness = declared if declared and process == "gamma" else 1.0
     schedule, stamps = np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"])
-    return compare(schedule, stamps, burstiness if flat else None, process)
+    nominal = None
+    if load.kind == "rate" and not profile:
+        turns = None if requested is None else requested.numbers["turn"]
+        nominal = load.value * (1.0 if turns is None else float((turns <= 0).mean()))
+    return compare(schedule, stamps, burstiness if flat else None, process, nominal)
 
 
 def compare(
-    asked_ns: Stamps, sent_ns: Stamps, burstiness: float | None, process: str | None = None
+    asked_ns: Stamps,
+    sent_ns: Stamps,
+    burstiness: float | None,
+    process: str | None = None,
+    rate_per_s: float | None = None,
 ) -> Arrivals:
-    """Both ascending. `burstiness`: of a gamma process (1: Poisson); None: only the schedule is known."""
+    """Both ascending. `burstiness`: of a gamma process (1: Poisson); None: only the schedule is known.
+
+    `rate_per_s`: what was asked; None: what the schedule has. Schedules of earlier versions were drawn
+    without regard to their count, and so had a rate of their own.
+    """
     count = len(sent_ns)
-    if count < MIN_ARRIVALS or asked_ns[-1] == asked_ns[0] or sent_ns[-1] == sent_ns[0]:
+    schedule, sent = Statistics.of_schedule(asked_ns), Statistics.of_schedule(sent_ns)
+    asked = None
+    if schedule is not None:
+        asked = replace(schedule, rate_per_s=rate_per_s or schedule.rate_per_s)
+    if count < MIN_ARRIVALS or asked is None or sent is None:
         too_few = f"{count} arrivals; {MIN_ARRIVALS} are needed"
         reason = too_few if count < MIN_ARRIVALS else "all at one moment"
-        return Arrivals(process=process, arrivals=count, verdict="not tested", reason=reason)
-    asked, sent = Statistics.of(asked_ns), Statistics.of(sent_ns)
+        return Arrivals(
+            process=process,
+            arrivals=count,
+            asked=None if asked is None else asdict(asked),
+            achieved=None if sent is None else asdict(sent),
+            verdict="not tested",
+            reason=reason,
+        )
     if burstiness is None:
         sent_dispersion = _dispersion(_counts(sent_ns, asked_ns))
         sent = Statistics(sent.rate_per_s, sent.gap_cv, sent_dispersion)

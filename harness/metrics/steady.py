@@ -1,10 +1,14 @@
-"""Where the steady part of a cell begins: after declared warm-up, by MSER on latency and on output speed.
+"""Whether the measured part of a cell is one steady course: a single test, and what differs by its shape.
 
-MSER (White 1997) cuts where the standard error of what is left is smallest. A ramp is told only where the
-part before the cut plainly differs; the rest is then tested for a slope. No request leaves the statistics.
+Latency and output speed are each cut into equal batches. These are held against every shape that a course may
+have: a stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share
+of the variance is the test. One odd batch has no shape, and noise that lasts longer than a batch widens the
+limit. No request leaves the statistics.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +18,43 @@ from harness.model import METRICS, Load, SteadyState, known
 from harness.records.layout import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
+Form = Literal["ramp", "drift", "step", "stall"]
 
 MOST_BATCHES = 40
-LEAST_BATCHES = 20  # fewer have no course
-NEARLY = 1.25  # the first cut about as good as the best one: chance decides between those
+LEAST_BATCHES = 8  # fewer have no course
+# By batches, the best shape's share of the variance that chance exceeds once in 2,000 courses: two courses
+# make one false alarm in 1,000 cells. From `python -m tests.bench.steadiness --limits`.
+LIMITS = {8: 0.982, 10: 0.955, 13: 0.89, 16: 0.813, 20: 0.728, 25: 0.636, 32: 0.552, 40: 0.465}
+RAMP_SHARE = 0.1  # less is no ramp
+DRIFT_SHARE = 0.2  # from one end of the shape to the other; less is neither a drift nor a step
 CALM = 0.01  # less spread than this is none
-PLAIN_ERRORS = 4.0  # standard errors between what is cut and what stays
-PLAIN_SHARE = 0.1  # and of what stays
-DRIFT_SHARE = 0.2  # from the first to the last batch
+ODD = 5.0  # times the usual spread
+OPEN_BATCH = 8  # answers of an open loop in a batch
+LAGS = 10  # noise is followed over this part of the batches
+SHORT = 0.25  # of the cell: a stretch that is no longer, and over before the end, is a stall
+EARLY = 0.5  # of the cell: what is over by then is a ramp
+
+
+class Shape(NamedTuple):
+    """Batches `start` to `stop` differ from the rest: by one level, or by a slope over them."""
+
+    start: int
+    stop: int
+    sloped: bool
+
+    def form(self, batches: int) -> Form:
+        if self.start == 0 and self.stop <= EARLY * batches:
+            return "ramp"
+        if self.sloped:
+            return "drift"
+        inside = self.start > 0 and self.stop < batches
+        return "stall" if inside and self.stop - self.start <= SHORT * batches else "step"
+
+
+class Found(NamedTuple):
+    form: Form
+    shape: Shape
+    change: float  # of a stretch against the rest; of a slope from its start to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,37 +67,97 @@ class Course:
     values: Floats  # as shares of the mean, or logarithms
     logarithmic: bool = True
 
-    def cut(self) -> int:
-        """Batches before the steady part; 0 where none plainly differs."""
-        values = self.values
-        if len(values) < LEAST_BATCHES:
-            return 0
-        cuts = range(len(values) // 2 + 1)
-        scores = np.array([(values[cut:].var() + CALM**2) / (len(values) - cut) for cut in cuts])
-        best = int(np.argmax(scores <= NEARLY * scores.min()))
-        if best < 2:  # one odd batch is no ramp
-            return 0
-        rest = values[best:]
-        away = abs(values[:best].mean() - rest.mean())
-        error = rest.std(ddof=1) * (1 / best + 1 / len(rest)) ** 0.5
-        return best if away > max(PLAIN_ERRORS * error, np.log1p(PLAIN_SHARE)) else 0
-
-    def drift(self, cut: int) -> float | None:
-        """Relative change over what is left after `cut`; None where it is small or may be chance."""
-        values = self.values[cut:]
-        if len(values) < LEAST_BATCHES:
+    def find(self) -> Found | None:
+        """What plainly differs from a steady course; None where nothing does, or for too few batches."""
+        count = len(self.values)
+        if count < LEAST_BATCHES:
             return None
-        time = np.arange(len(values)) - (len(values) - 1) / 2
-        slope = float((time * values).sum() / (time**2).sum())
-        left = values - values.mean() - slope * time
-        error = float((left**2).sum() / (len(values) - 2) / (time**2).sum()) ** 0.5
-        change = slope * (len(values) - 1)
-        change = float(np.expm1(change)) if self.logarithmic else change
-        return change if abs(slope) > PLAIN_ERRORS * error and abs(change) > DRIFT_SHARE else None
+        shapes, contrasts = shapes_of(count)
+        scores = scores_of(self.values)
+        fits = contrasts @ scores
+        best = int(np.argmax(np.abs(fits)))
+        if not exceeds_chance(scores, contrasts[best]):
+            return None
+        shape = shapes[best]
+        form, change = shape.form(count), self._change(shape, contrasts[best])
+        large = abs(change) > (RAMP_SHARE if form == "ramp" else DRIFT_SHARE)
+        return Found(form, shape, change) if large else None
+
+    def _change(self, shape: Shape, contrast: Floats) -> float:
+        if shape.sloped:
+            change = float(contrast @ self.values) * float(contrast[shape.stop - 1] - contrast[shape.start])
+        else:
+            inside = np.zeros(len(self.values), bool)
+            inside[shape.start : shape.stop] = True
+            change = float(np.median(self.values[inside]) - np.median(self.values[~inside]))
+        return float(np.expm1(change)) if self.logarithmic else change
+
+    def says(self, found: Found) -> str:
+        last = len(self.values)
+        since = f"from {self.starts_ns[found.shape.start] / 1e9:.1f} s"
+        until = f" to {self.starts_ns[found.shape.stop] / 1e9:.1f} s" if found.shape.stop < last else " on"
+        verb = "changes by" if found.shape.sloped else "differs by"
+        return f"{found.form}: {self.label} {verb} {found.change:+.0%} {since}{until}"
+
+
+def exceeds_chance(scores: Floats, contrast: Floats) -> bool:
+    """`scores` have the mean 0 and the length 1, and so has `contrast`, the shape that fits them best.
+
+    What is left beyond the shape tells how long noise lasts: batches that follow one another alike count
+    for fewer of their own.
+    """
+    fit = float(contrast @ scores)
+    left = scores - fit * contrast
+    rest = float(left @ left)
+    if rest < 1e-12:  # exactly this shape, or no change at all
+        return fit**2 > 0.5
+    count = len(scores)
+    lags = [float(left[lag:] @ left[:-lag]) / rest for lag in range(1, count // LAGS + 1)]
+    lasting = 1 + 2 * sum(max(lag, 0.0) for lag in lags)
+    limit = float(np.interp(count, list(LIMITS), list(LIMITS.values())))
+    return fit**2 / rest / lasting > limit / (1 - limit)
+
+
+@lru_cache(maxsize=MOST_BATCHES)
+def shapes_of(count: int) -> tuple[tuple[Shape, ...], Floats]:
+    """Of so many batches; each shape is a row with the mean 0 and the length 1."""
+    # Of two parts the shorter one is the stretch: the other differs from it by as much.
+    stretches = [Shape(0, stop, False) for stop in range(2, int(EARLY * count) + 1)]
+    stretches += [Shape(start, count, False) for start in range(int(EARLY * count) + 1, count - 1)]
+    stretches += [Shape(a, b, False) for a in range(1, count - 2) for b in range(a + 2, count)]
+    slopes = [Shape(0, b, True) for b in range(3, count + 1)]
+    slopes += [Shape(a, count, True) for a in range(1, count - 2)]
+    time = np.arange(count, dtype=np.float64)
+    rows = [((time >= one.start) & (time < one.stop)).astype(np.float64) for one in stretches]
+    rows += [np.clip(time, one.start, one.stop - 1) for one in slopes]
+    table = np.array(rows)
+    table -= table.mean(axis=1, keepdims=True)
+    return (*stretches, *slopes), table / np.linalg.norm(table, axis=1, keepdims=True)
+
+
+def scores_of(values: Floats) -> Floats:
+    """The values without odd ones, with the mean 0 and the length 1; all 0 where they are equal.
+
+    A batch that is far from both batches next to it is odd: it gets the middle value of the three. Far is
+    measured by how much batches usually differ from the next one, which ramps, drifts and steps leave alone.
+    """
+    usual = max(float(np.median(np.abs(np.diff(values)))) / 0.954, CALM)  # 0.954: median of |a - b|, normal
+    padded = np.concatenate([values[2:3], values, values[-3:-2]])
+    middle = np.median([padded[:-2], values, padded[2:]], axis=0)
+    scores = np.where(np.abs(values - middle) > ODD * usual, middle, values)
+    scores -= scores.mean()
+    length = float(np.linalg.norm(scores))
+    return scores / length if length else scores
 
 
 def steady_state(
-    records: Records, load: Load, *, in_stretches: bool = False, cold_misses: bool = False
+    records: Records,
+    load: Load,
+    *,
+    in_stretches: bool = False,
+    cold_misses: bool = False,
+    spread_over_ns: int = 0,
+    turns: int = 1,
 ) -> SteadyState:
     """The cell's `steady_state`: only what it looks like, since every measured request stays in the figures.
 
@@ -72,7 +165,9 @@ def steady_state(
     says how many measured requests were sent before the steady part, and so how many more of warm-up all
     cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
     `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
-    Times are seconds from the cell's t0.
+    `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured request
+    that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average; later
+    ones have longer prompts, and the chats of all slots begin together. Times are seconds from the cell's t0.
     """
     requests = records.requests
     chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)
@@ -84,53 +179,82 @@ def steady_state(
         return SteadyState(state="not tested", why="the load itself changes over time")
     if load.slots is not None and chosen.sum() <= load.slots:
         return SteadyState(state="not tested", why="all requests are sent at once")
-    courses = [course for course in (_latency(requests), _tokens(records, begin, last_send)) if course]
-    cuts = {course.name: course.cut() for course in courses}
+    # What an open loop sends out follows its arrivals, which come as chance has it.
+    most = MOST_BATCHES
+    if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
+        most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
+    told = [_latency(requests, load.slots, most)]
+    if load.slots is not None:
+        told.append(_tokens(records, (begin, last_send), most))
+    courses = [course for course in told if course]
+    found = {course.name: course.find() for course in courses}
+    cuts = {
+        name: one.shape.stop if one is not None and one.form == "ramp" else 0 for name, one in found.items()
+    }
     start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
     ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
-    drifts = {course.name: course.drift(cuts[course.name]) for course in courses}
-    ramp_words = (
-        f"the first {ramp} of {chosen.sum()} measured requests differ from the rest" if ramp else None
-    )
-    state, why = _state(courses, drifts, ramp_words)
+    early = int(np.count_nonzero(chosen & (requests["sent_ns"] < spread_over_ns)))
+    state, why = _state(courses, found, early)
+    if state == "ramp kept" and ramp > early:
+        why = f"the first {ramp} of {chosen.sum()} measured requests differ from the rest: {why}"
     return SteadyState(
         state=state,
         why=why,
         fixed_s=begin / 1e9,
-        start_s=start / 1e9,
+        start_s=max(start, spread_over_ns if early else 0) / 1e9,
         end_s=last_send / 1e9,
         drained_s=float(requests["end_ns"].max()) / 1e9,
         cuts=cuts,
         removed=0,
-        ramp_requests=ramp,
+        ramp_requests=max(ramp, early),
         cold_misses=cold_misses,
-        drift=drifts,
+        drift={
+            name: one.change if one is not None and one.form in ("drift", "step") else None
+            for name, one in found.items()
+        },
+        shapes={name: one.form if one is not None else None for name, one in found.items()},
     )
 
 
-def _state(
-    courses: list[Course], drifts: dict[str, float | None], ramp: str | None
-) -> tuple[str, str | None]:
-    drifting = [
-        f"{course.label} changes by {share:+.0%} over it"
-        for course in courses
-        if (share := drifts[course.name])
-    ]
+def _state(courses: list[Course], found: dict[str, Found | None], early: int) -> tuple[str, str | None]:
+    """The gravest first: what lasts, what the beginning alone has, what comes and goes."""
+    says: dict[Form, list[str]] = {}
+    for course in courses:
+        if (one := found[course.name]) is not None:
+            says.setdefault(one.form, []).append(course.says(one))
+    lasting = [*says.get("drift", []), *says.get("step", [])]
+    if lasting:
+        return "not steady", "; ".join(lasting)
+    start = (
+        [f"{early} measured requests were sent before the slots had begun one after another"] if early else []
+    )
+    if ramps := [*start, *says.get("ramp", [])]:
+        return "ramp kept", "; ".join(ramps)
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):
         return "unknown", "too few requests to tell"
-    if drifting:
-        return "not steady", "; ".join(drifting)
-    return ("ramp kept" if ramp else "steady"), ramp
+    return ("stall", "; ".join(says["stall"])) if "stall" in says else ("steady", None)
 
 
-def _latency(requests: NDArray[np.void]) -> Course | None:
-    """Of whole answers, in the order of their sending. A few very long ones are not to look like a ramp."""
+def batches_of(answers: int, *, open_loop: bool) -> int:
+    """Waiting of an open loop lasts over several answers, so a batch has more of them."""
+    return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
+
+
+def _latency(requests: NDArray[np.void], slots: int | None, most: int) -> Course | None:
+    """Of whole answers, in the order of their sending.
+
+    Without the last one of each slot, where there are several: slots that have nothing left to send leave
+    the others a smaller load.
+    """
     rows = requests[latency.answered(requests)]
     rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
+    if slots is not None and slots > 1:
+        rows = rows[: max(len(rows) - slots, 0)]
     if not len(rows):
         return None
     took = (rows["last_text_ns"] - rows["start_ns"]) / 1e6
-    batches = np.array_split(np.arange(len(rows)), min(MOST_BATCHES, len(rows)))
+    count = max(min(batches_of(len(rows), open_loop=slots is None), most), 1)
+    batches = np.array_split(np.arange(len(rows)), count)
     return Course(
         "e2e_ms",
         METRICS["e2e_ms"].short,
@@ -139,15 +263,15 @@ def _latency(requests: NDArray[np.void]) -> Course | None:
     )
 
 
-def _tokens(records: Records, begin_ns: int, end_ns: int) -> Course | None:
+def _tokens(records: Records, part_ns: tuple[int, int], most: int) -> Course | None:
     """Text events per second in equal stretches of time, at least ten events each on average.
 
     Stretches without any are usual where prompts are long: they have no logarithm.
     """
-    events = records.events
+    events, (begin_ns, end_ns) = records.events, part_ns
     stamps = events["stamp_ns"][np.isin(events["kind"], GENERATED)]
     inside = stamps[(stamps >= begin_ns) & (stamps < end_ns)]
-    count = min(MOST_BATCHES, len(inside) // 10)
+    count = min(most, len(inside) // 10)
     if count < LEAST_BATCHES:
         return None
     edges = np.linspace(begin_ns, end_ns, count + 1).astype(np.int64)

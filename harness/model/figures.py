@@ -121,8 +121,8 @@ class EngineStall(Record, frozen=True, kw_only=True):
 class SteadyState(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bounds of ramp, steady part and drain in s from t0."""
 
-    state: Annotated[str, doc("steady, ramp kept, not steady, not tested or unknown.")]
-    why: Annotated[str | None, doc("What it was told from.")]
+    state: Annotated[str, doc("steady, stall, ramp kept, not steady, not tested or unknown.")]
+    why: Annotated[str | None, doc("The shape and size of what differs, or why nothing was tested.")]
     fixed_s: Annotated[float | None, doc("First measured send, s.")] = None
     start_s: Annotated[float | None, doc("Where the steady part begins, s.")] = None
     end_s: Annotated[float | None, doc("Last send, s.")] = None
@@ -134,7 +134,10 @@ class SteadyState(Record, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     cold_misses: Annotated[bool | None, doc("Requests fill the empty cache as the scenario means it.")] = None
     drift: Annotated[
-        dict[str, float | None] | None, doc("Change over the steady part, by figure; null: none.")
+        dict[str, float | None] | None, doc("Change of a drift or a step, by figure; null: none.")
+    ] = None
+    shapes: Annotated[
+        dict[str, str | None] | None, doc("ramp, drift, step or stall, by figure; null: none.")
     ] = None
 
 

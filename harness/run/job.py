@@ -19,7 +19,7 @@ from harness.plan import Cell, seed_for, start_of, warmup_requests
 from harness.records.request_table import RequestTable
 from harness.run.prepare import Prepared
 from harness.spec.scenario import Load
-from harness.workload.arrivals import Profile, arrivals, paced, replayed, think_times
+from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
 from harness.workload.prompts.workload import Workload
 
 _UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
@@ -123,26 +123,36 @@ def _schedule(
     if point.kind == "concurrency":
         think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
         return ClosedLoop(int(point.value), think, spread=start_of(prepared.scenario, point) == "spread")
-    intended_ns = send_times(load, prepared.options.seed, point, repeat, requested)
-    if prepared.probe is not None:
-        intended_ns = paced(intended_ns, len(requested) / point.value)
+    warmup = warmup_requests(prepared.scenario, point)
+    intended_ns = send_times(load, prepared.options.seed, point, repeat, requested, warmup)
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
 def send_times(
-    load: Load, run_seed: int, point: LoadPoint, repeat: int, requested: RequestTable
+    load: Load, run_seed: int, point: LoadPoint, repeat: int, requested: RequestTable, warmup: int
 ) -> NDArray[np.int64]:
-    """Of an open loop. It begins sessions so often that their turns make the rate together."""
+    """When the requests of an open loop leave, ns from t0: of sessions the first turns.
+
+    Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
+    which has the first `warmup` requests, in the measured part, and in what is sent before the duration ends.
+    """
     if point.kind == "trace":
         return replayed(requested.numbers["at_ns"], point.value)
-    starts = int(np.count_nonzero(requested.numbers["turn"] <= 0))
+    first_turns = requested.numbers["turn"] <= 0
+    starts = int(np.count_nonzero(first_turns))
+    rate = point.value * starts / len(requested)
+    profile = Profile(load.profile, load.repeat_profile)
+    parts = [int(np.count_nonzero(first_turns[:warmup]))]
+    if load.duration_s is not None:
+        parts.append(due_within(rate, starts, load.duration_s, profile))
     return arrivals(
         load.arrival,
-        point.value * starts / len(requested),
+        rate,
         starts,
         seed_for(run_seed, "arrivals", point.label, repeat),
         burstiness=load.burstiness,
-        profile=Profile(load.profile, load.repeat_profile),
+        profile=profile,
+        parts=parts,
     )
 
 

@@ -64,6 +64,6 @@ def fit(looks: Sequence[Look], budget_s: float) -> Loads:
 
 
 def _cell_s(look: Look, concurrency: int, output_tokens: int, requests: int) -> float:
-    """A wave of warm-up, in which the slots begin one after another, the requests, and the last ones' end."""
-    waves = requests / concurrency + 2
+    """The warm-up, which is three waves of several slots, the requests, and the last ones' end."""
+    waves = requests / concurrency + (4 if concurrency > 1 else 2)
     return _CELL_S + waves * look.answer_s(output_tokens, concurrency)

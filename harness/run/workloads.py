@@ -31,7 +31,10 @@ from harness.workload.prompts.workload import Workload
 def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> WorkloadCard:
     """Of one load point's requests, as they were drawn for the first repeat."""
     load = scenario.load
-    times = None if point.kind == "concurrency" else send_times(load, seed, point, 0, made.requested)
+    warmup = warmup_requests(scenario, point)
+    times = None
+    if point.kind != "concurrency":
+        times = send_times(load, seed, point, 0, made.requested, warmup)
     place = CardLoad(
         kind=point.kind,
         value=point.value,
@@ -39,7 +42,7 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
         start=start_of(scenario, point),
     )
     return WorkloadCard(
-        **structs.asdict(describe(made.requested, warmup_requests(scenario, point), times)),
+        **structs.asdict(describe(made.requested, warmup, times)),
         load=place,
         sha256=made.sha256,
         exact_lengths=made.exact,

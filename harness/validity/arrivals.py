@@ -44,7 +44,10 @@ def _sent_open(cell: Evidence) -> NDArray[np.void] | None:
 
 
 def _rate_missed(cell: Evidence) -> Iterator[Violation]:
-    """Against the rate of the schedule itself, as far as the in-flight cap let requests leave."""
+    """Against the schedule, which is the client's to keep, as far as the in-flight cap let requests leave.
+
+    Earlier versions drew some schedules of another rate than the nominal one.
+    """
     sent = _sent_open(cell)
     if sent is None:
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.metrics.steady import DRIFT_SHARE
+from harness.metrics.steady import DRIFT_SHARE, RAMP_SHARE
 from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
 from harness.validity.rule import Evidence, Rule, Violation
@@ -42,8 +42,8 @@ RULES = (
     Rule(
         code=IssueCode.NOT_STEADY,
         find=_not_steady,
-        measures="by how much latency or output speed changes ([metrics.md](metrics.md))",
-        limit=f"{DRIFT_SHARE:.0%} over the steady part",
+        measures="a drift or a step of latency or output speed ([metrics.md](metrics.md))",
+        limit=f"{DRIFT_SHARE:.0%} over the measured part",
         hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
         cause="work",
         eases=True,
@@ -51,8 +51,8 @@ RULES = (
     Rule(
         code=IssueCode.RAMP_KEPT,
         find=_ramp_kept,
-        measures="first measured requests that plainly differ from the rest",
-        limit="no ramp",
+        measures="first measured requests that plainly differ, or were sent while slots waited to begin",
+        limit=f"{RAMP_SHARE:.0%}, and no request of the start",
         hint="more warm-up requests, for all cells of this load alike",
         cause="work",
     ),

@@ -2,6 +2,11 @@
 
 Arrivals are drawn at one per unit of time and then laid onto the clock by the inverse of the cumulative
 rate, so that every process (constant, Poisson, gamma) goes with every profile (flat, ramp, steps, bursts).
+
+A plain draw of n arrivals has a rate of its own: 32 Poisson arrivals at 8/s are sent at 5.9 to 10.9/s. So the
+process is drawn given its count: the gaps of each part of a cell are scaled to the asked mean. Of exponential
+and gamma gaps the shares of their sum are independent of it, so what is scaled is the same process, given
+that so many arrivals fall into the time that they should take.
 """
 
 from collections.abc import Sequence
@@ -36,9 +41,13 @@ def arrivals(
     *,
     burstiness: float = 1.0,
     profile: Profile = FLAT,
+    parts: Sequence[int] = (),
 ) -> NDArray[np.int64]:
-    """Ascending offsets."""
-    units = _units(process, count, seed, burstiness)
+    """Ascending offsets from 0 on, at the asked rate between any two of the first, the last and `parts`.
+
+    `parts`: positions of arrivals at which a part of the cell begins, such as its measured one.
+    """
+    units = _conditioned(_units(process, count, seed, burstiness), parts)
     return np.round(_laid_out(units / rate, profile.segments, profile.repeated) * NS).astype(np.int64)
 
 
@@ -47,12 +56,10 @@ def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
     return np.round((at_ns - at_ns[:1]) / speed).astype(np.int64)
 
 
-def paced(times_ns: NDArray[np.int64], seconds: float) -> NDArray[np.int64]:
-    """The same arrivals stretched so that the last one is at `seconds`.
-
-    A Poisson process given its count: the rate is the nominal one, not that of a lucky draw.
-    """
-    return np.round(times_ns * (seconds * NS / max(int(times_ns[-1]), 1))).astype(np.int64)
+def due_within(rate: float, count: int, seconds: float, profile: Profile = FLAT) -> int:
+    """How many of `count` arrivals the rate sends in the first `seconds`."""
+    constant = arrivals("constant", rate, count, 0, profile=profile)
+    return int(np.searchsorted(constant, round(seconds * NS), side="left"))
 
 
 def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDArray[np.int64]:
@@ -62,14 +69,28 @@ def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDAr
 
 
 def _units(process: Process, count: int, seed: int, burstiness: float) -> NDArray[np.float64]:
-    """Arrival times at one per unit. Constant begins at 0, the others one gap after it."""
+    """Arrival times with gaps of one unit on average, the first at 0."""
     if process == "constant":
         return np.arange(count, dtype=np.float64)
     if process == "poisson":
-        return np.cumsum(_exponential(count, seed))
-    # Mean 1 and squared coefficient of variation 1 / burstiness, as vLLM's --burstiness: below 1 more bursty.
-    gaps = np.random.Generator(np.random.PCG64(seed)).standard_gamma(burstiness, count) / burstiness
-    return np.cumsum(gaps)
+        gaps = _exponential(count, seed)
+    else:  # squared coefficient of variation 1 / burstiness, as vLLM's --burstiness: below 1 more bursty
+        gaps = np.random.Generator(np.random.PCG64(seed)).standard_gamma(burstiness, count) / burstiness
+    times = np.cumsum(gaps)
+    return times - times[:1]
+
+
+def _conditioned(units: NDArray[np.float64], parts: Sequence[int]) -> NDArray[np.float64]:
+    """The same arrivals with number k at k units, for each k of `parts` and for the last one."""
+    last = len(units) - 1
+    anchors = [0]
+    for part in sorted({last, *parts}):
+        # Gaps of a very bursty draw may all be 0: such a part cannot be scaled alone.
+        if 0 < part <= last and units[part] > units[anchors[-1]]:
+            anchors.append(part)
+    if len(anchors) == 1:
+        return units
+    return np.interp(units, units[anchors], anchors)
 
 
 def _exponential(count: int, seed: int) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ from harness.run.repeats import SEARCHES
 from harness.run.search import Search
 from harness.spec.scenario import Load
 from harness.summary import summarise_cell
-from harness.workload.arrivals import arrivals, paced
+from harness.workload.arrivals import arrivals
 from tests.bench.capacity_wire import wire
 from tests.factories.recorded import facts
 
@@ -114,12 +114,11 @@ def queue(server: Server, due_s: Floats | int, count: int, random: np.random.Gen
     return starts, begins, ends
 
 
-def times(server: Server, point: LoadPoint, count: int, seed: int, *, exact: bool) -> tuple[Floats, ...]:
+def times(server: Server, point: LoadPoint, count: int, seed: int) -> tuple[Floats, ...]:
     random = np.random.default_rng(seed)
     if point.kind == "concurrency":
         return queue(server, int(point.value), count, random)
-    drawn = arrivals(server.load.arrival, point.value, count, seed)
-    due = paced(drawn, count / point.value) if exact else drawn
+    due = arrivals(server.load.arrival, point.value, count, seed)
     return queue(server, due / NS, count, random)
 
 
@@ -136,7 +135,7 @@ def truth(server: Server) -> float:
 
 
 def _keeps(server: Server, point: LoadPoint) -> bool:
-    starts, begins, ends = times(server, point, LONG, 1, exact=False)
+    starts, begins, ends = times(server, point, LONG, 1)
     first = begins + (ends - begins) / 2
     took = (first if server.metric == "ttft_ms" else ends) - starts
     share = float(server.share.removeprefix("p")) / 100
@@ -148,7 +147,7 @@ def cell(server: Server, point: LoadPoint, repeat: int, seed: int, probe: Probe)
     count = measured_requests(server.load, point, probe)
     place = seed_for(seed, "study", server.name, point.label, repeat)
     starts, begins, ends = (np.round(column * NS).astype(np.int64)
-                            for column in times(server, point, count, place, exact=True))  # fmt: skip
+                            for column in times(server, point, count, place))  # fmt: skip
     first = begins + (ends - begins) // 2
     rows = empty_requests(count)
     rows["outcome"], rows["attempts"] = Outcome.OK, 1

@@ -61,16 +61,19 @@ def test_seeds_differ_by_dimension_and_place_and_never_change():
 
 
 @pytest.mark.parametrize(
-    ("name", "concurrency", "asked", "made"),
+    ("name", "concurrency", "asked", "start", "made"),
     [
-        ("fixed-length", 8, 4, 8),
-        ("shared-prefix", 8, 4, 16),  # of chats with two turns
-        ("shared-prefix", 1, 20, 20),
-        ("shared-prefix", 8, 0, 0),
+        ("fixed-length", 8, 4, "spread", 24),
+        ("fixed-length", 8, 40, "spread", 40),
+        ("fixed-length", 1, 1, "spread", 1),  # one slot has nothing to spread
+        ("fixed-length", 8, 4, "together", 8),
+        ("shared-prefix", 8, 4, "spread", 40),  # of chats with two turns: 8 first, 8 spread, 4 meanwhile
+        ("shared-prefix", 1, 20, "spread", 20),
+        ("shared-prefix", 8, 0, "spread", 0),
     ],
 )
-def test_a_whole_first_wave_is_warm_up(name, concurrency, asked, made):
+def test_warm_up_lasts_until_the_start_is_forgotten(name, concurrency, asked, start, made):
     scenario = load_scenario(name, {"prompts.turns": 2} if name == "shared-prefix" else {})
-    scenario = replace(scenario, load=replace(scenario.load, warmup_requests=asked))
+    scenario = replace(scenario, load=replace(scenario.load, warmup_requests=asked, start=start))
     assert warmup_requests(scenario, LoadPoint("concurrency", concurrency)) == made
     assert warmup_requests(scenario, LoadPoint("rate", concurrency)) == asked

@@ -176,8 +176,28 @@ def test_only_the_first_turn_of_a_session_arrives_by_the_schedule():
     times = np.repeat(starts, 2)
     times[1::2] += MS  # the second turn, after the answer
     rows = made(times, times).requests
-    assert compare_cell(rows, LOAD).verdict == "differs"
-    assert compare_cell(rows, LOAD, asked).verdict == "kept"
+    turns = load("rate", 100, arrival="poisson", over_cap="wait", profile=[])  # 50 sessions of two turns
+    assert compare_cell(rows, turns).verdict == "differs"
+    found = compare_cell(rows, turns, asked)
+    assert (found.verdict, found.asked["rate_per_s"]) == ("kept", 50)
+
+
+def test_the_asked_rate_is_the_nominal_one_whatever_was_drawn():
+    """As earlier versions could draw: 300 arrivals that came at 1.6 times the rate."""
+    lucky = drawn(rate=80, count=300)
+    found = compare_cell(made(lucky, lucky).requests, LOAD)
+    assert found.asked["rate_per_s"] == 50
+    assert found.achieved["rate_per_s"] == pytest.approx(80, rel=0.01)
+    assert (found.verdict, found.reason) == ("differs", "ks")
+    few = compare_cell(made(lucky[:32], lucky[:32]).requests, LOAD)
+    assert (few.verdict, few.asked["rate_per_s"]) == ("not tested", 50)
+    assert few.achieved["rate_per_s"] > 60
+
+
+@pytest.mark.parametrize("count", [100, 300])
+def test_draws_given_their_count_are_doubted_no_more_often(count):
+    schedules = (drawn(count=count, seed=seed, parts=[count // 4]) for seed in range(1000))
+    assert sum(compare(times, times, 1.0, None, 50.0).verdict != "kept" for times in schedules) <= 5
 
 
 def test_a_cell_that_did_not_keep_its_process_is_suspect():

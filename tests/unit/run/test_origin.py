@@ -34,7 +34,8 @@ def options(**changes):
 
 
 def test_a_run_that_was_begun_here_is_known_whatever_was_typed_and_wherever_it_lay():
-    origin.keep(RUN, options(overrides={"load.requests": 8}, gpus=("0",), out=Path("a"), command=("x",)))
+    given = options(overrides={"load.requests": 8}, gpus=("0",), out=Path("a"), command=("x",))
+    origin.keep(RUN, given, {})
     same = options(overrides={"load.requests": 8}, gpus=("0",), out=Path("b"), command=("y",))
     assert origin.differences(RUN, same) == []
 
@@ -52,7 +53,7 @@ def test_a_run_that_was_begun_here_is_known_whatever_was_typed_and_wherever_it_l
     ids=lambda change: next(iter(change)),
 )
 def test_each_option_that_differs_is_a_line_with_both_values(change):
-    origin.keep(RUN, options())
+    origin.keep(RUN, options(), {})
     (line,) = origin.differences(RUN, options(**change))
     (name,) = change
     assert line.startswith(f"{name} = ")
@@ -70,7 +71,7 @@ def test_of_an_unknown_run_every_option_that_is_not_the_default_is_a_line():
 
 @pytest.mark.parametrize("damage", [b"", b"[]", b'{"options": 3}', b"\xff", b"{}"])
 def test_a_damaged_record_is_none(cache, damage):
-    origin.keep(RUN, options())
+    origin.keep(RUN, options(), {})
     (cache / "begun" / f"{RUN}.json").write_bytes(damage)
     assert origin.differences(RUN, options())
 
@@ -79,7 +80,7 @@ def test_old_records_go(cache):
     (cache / "begun").mkdir(parents=True)
     for number in range(1002):
         (cache / "begun" / f"2026{number:04d}.json").write_text("{}")
-    origin.keep(RUN, options())
+    origin.keep(RUN, options(), {})
     kept = [path.name for path in (cache / "begun").iterdir()]
     assert len(kept) == 1000
     assert f"{RUN}.json" in kept
@@ -134,6 +135,6 @@ def test_what_changed_since_is_found_before_anybody_is_contacted(tmp_path, liste
 
 def test_the_record_holds_what_a_manifest_holds():
     given = options(overrides={"a": [1]}, budget_s=3.0)
-    origin.keep(RUN, given)
+    origin.keep(RUN, given, {})
     stored = json.loads((origin._folder() / f"{RUN}.json").read_bytes())["options"]
     assert from_json(stored, RunOptions) == given

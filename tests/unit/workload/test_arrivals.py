@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.spec.scenario import Segment
-from harness.workload.arrivals import Profile, arrivals, paced, think_times
+from harness.workload.arrivals import Profile, arrivals, due_within, think_times
 
 S = 1_000_000_000
-PINNED = [148702582, 206484354, 402099135]  # nanoseconds
+PINNED = [0, 45605807, 200000000]  # nanoseconds
 
 
 def gaps_s(*arguments, **options):
@@ -101,8 +101,46 @@ def test_think_times_have_the_mean_that_was_asked_for():
     assert drawn.std() == pytest.approx(2.0, rel=0.03)
 
 
-def test_paced_arrivals_have_exactly_the_rate_and_the_same_pattern():
-    drawn = arrivals("poisson", 20, 600, seed=3)
-    stretched = paced(drawn, 30.0)
-    assert stretched[-1] == 30 * S
-    assert np.diff(stretched) / np.diff(drawn) == pytest.approx(stretched[-1] / drawn[-1], rel=1e-3)
+PROCESSES = st.sampled_from(["constant", "poisson", "gamma"])
+
+
+@given(
+    process=PROCESSES,
+    rate=st.floats(0.05, 2000),
+    count=st.integers(2, 400),
+    warmup=st.integers(0, 400),
+    seed=st.integers(0, 2**63),
+)
+def test_every_part_has_the_asked_rate_for_every_seed_and_length(process, rate, count, warmup, seed):
+    offsets = arrivals(process, rate, count, seed, parts=[warmup])
+    assert len(offsets) == count
+    assert offsets[-1] == pytest.approx((count - 1) / rate * S, abs=1)
+    if warmup < count:
+        assert offsets[warmup] == pytest.approx(warmup / rate * S, abs=1)
+    assert (np.diff(offsets) >= 0).all()
+
+
+@given(rate=st.floats(0.5, 200), seconds=st.floats(0.5, 30), seed=st.integers(0, 2**63))
+def test_what_a_duration_ends_had_the_asked_rate(rate, seconds, seed):
+    count = int(2 * rate * seconds) + 2  # more than the duration lets leave
+    due = due_within(rate, count, seconds)
+    offsets = arrivals("poisson", rate, count, seed, parts=[due])
+    assert due == pytest.approx(rate * seconds, abs=1)
+    assert abs(np.count_nonzero(offsets < seconds * S) - due) <= 3
+
+
+def test_a_ramp_given_its_count_keeps_its_area():
+    ramp = Profile([Segment(10, 0, 1)])
+    for seed in range(20):
+        offsets = arrivals("poisson", 10.0, 51, seed, profile=ramp)
+        assert offsets[-1] == pytest.approx(10 * S, abs=S / 100)
+
+
+def test_a_draw_given_its_count_is_the_same_pattern():
+    drawn = np.cumsum(-np.log1p(-np.random.Generator(np.random.PCG64(3)).random(600)))
+    gaps = np.diff(arrivals("poisson", 20, 600, seed=3)) / S
+    assert gaps == pytest.approx(np.diff(drawn) * 599 / (drawn[-1] - drawn[0]) / 20, rel=1e-3, abs=1e-8)
+
+
+def test_gaps_too_small_for_a_number_are_sent_at_once():
+    assert arrivals("gamma", 1.0, 3, 0, burstiness=1e-9).tolist() == [0, 0, 0]
