@@ -1,6 +1,6 @@
 """Whether the measured part of a cell is one steady course: a single test, and what differs by its shape.
 
-Latency and output speed are each cut into equal batches. These are held against every shape that a course may
+Latency and output speed are each cut into equal batches. These are compared with every shape that a course may
 have: a stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share
 of the variance is the test. One odd batch has no shape, and noise that lasts longer than a batch widens the
 limit. No request leaves the statistics.

@@ -82,12 +82,15 @@ def test_two_keys_and_each_place_are_masked():
     assert len(hidden) == len(text)
 
 
+def raised(key):
+    """In capitals, apart from letters that have none of their own, as ß, which becomes SS."""
+    return "".join(one.upper() if one.upper().lower() == one else one for one in key)
+
+
 @given(
-    st.text(min_size=6, max_size=40).filter(
-        lambda key: key.isprintable() and key.upper().lower() == key.lower()  # not as ß, which becomes SS
-    ),
+    st.text(min_size=6, max_size=40).filter(lambda key: key.isprintable()),
     st.text(max_size=60),
-    st.sampled_from([str, str.upper, quote, html.escape, lambda key: encoded(base64.b64encode, key)]),
+    st.sampled_from([str, raised, quote, html.escape, lambda key: encoded(base64.b64encode, key)]),
 )
 def test_of_any_key_nothing_stays_and_the_length_does(key, around, spelled):
     said = f"{around}{spelled(key)}{around}"
