@@ -48,7 +48,6 @@ class Behaviour:
     streams: bool = True
     usage: Usage = honest
     finish: str = "length"
-    give_up: int = 0  # every so many answers end with `finish`; 0: all of them
     slots: int = 0  # answers at once; the others wait; 0: no limit
     cached_ttft_s: float = 0.0  # of a prompt that was seen before; 0: nothing is kept
 
@@ -58,7 +57,6 @@ class _Server:
         self._behaviour = behaviour
         self._slots = asyncio.Semaphore(behaviour.slots or 10_000)
         self._seen: set[bytes] = set()
-        self._count = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -88,21 +86,20 @@ class _Server:
         await writer.drain()
 
     async def _chat(self, asked: dict[str, object], writer: asyncio.StreamWriter) -> None:
-        what, self._count = self._behaviour, self._count + 1
+        what = self._behaviour
         tokens = max(1, round(what.share * int(str(asked.get("max_tokens", 16)))))
         prompt = json.dumps(asked["messages"]).encode()
         first_s = what.cached_ttft_s if what.cached_ttft_s and prompt in self._seen else what.ttft_s
         self._seen.add(prompt)
-        finish = what.finish if not what.give_up or self._count % what.give_up == 0 else "length"
         usage = what.usage(PROMPT_TOKENS, tokens)
         if not (what.streams and asked.get("stream")):
             await asyncio.sleep(first_s + what.gap_s * (tokens - 1))
             message = {"role": "assistant", "content": " abc" * tokens}
-            choice = {"index": 0, "message": message, "finish_reason": finish}
+            choice = {"index": 0, "message": message, "finish_reason": what.finish}
             _send(writer, b"200 OK", {"object": "chat.completion", "choices": [choice], "usage": usage})
             return
         events = [_delta({"content": " abc"}) for _ in range(tokens)]
-        end = _delta({}, finish) + _event({"object": _CHUNK, "choices": [], "usage": usage})
+        end = _delta({}, what.finish) + _event({"object": _CHUNK, "choices": [], "usage": usage})
         end += b"data: [DONE]\n\n"
         writer.write(_HEAD)
         loop = asyncio.get_running_loop()
