@@ -40,7 +40,7 @@ from harness.metrics.scaling import scaling
 from harness.metrics.slots import slot_time
 from harness.metrics.standstill import engine_stall, standstill
 from harness.metrics.state import cell_state
-from harness.metrics.steady import steady_state
+from harness.metrics.steady import steady_state_of
 from harness.model import (
     METRICS,
     Agreement,
@@ -51,7 +51,6 @@ from harness.model import (
     Manifest,
     Prices,
     RunWarning,
-    SteadyState,
     Stopping,
     Summary,
     Synchrony,
@@ -87,7 +86,7 @@ def summarise_cell(
     telemetry: Telemetry = NO_TELEMETRY,
 ) -> CellResult:
     records = latency.by_arrival(records)
-    requests, steady, load = records.requests, _steady(records, facts, requested), facts.load
+    requests, steady, load = records.requests, steady_state_of(records, facts, requested), facts.load
     queue = backlog(requests, load)
     hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
     facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, requested, hit_source)))
@@ -250,19 +249,6 @@ def _loop(requests: NDArray[np.void], facts: CellFacts, nulls: dict[str, str]) -
     if together is None:
         nulls["synchrony"] = why
     return _Slots(idle, slots.share if slots else None, together)
-
-
-def _steady(records: Records, facts: CellFacts, requested: RequestTable | None) -> SteadyState:
-    workload = facts.workload
-    chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
-    return steady_state(
-        records,
-        facts.load,
-        in_stretches=workload.in_stretches,
-        cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
-        spread_over_ns=facts.client.spread_over_ns,
-        turns=round(len(requested) / chats) if requested is not None and chats else 1,
-    )
 
 
 def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:

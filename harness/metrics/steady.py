@@ -1,6 +1,6 @@
 """Whether the measured part of a cell is one steady course: a single test, and what differs by its shape.
 
-Latency and output speed are each cut into equal batches. These are compared with every shape that a course may
+Latency and output speed are each cut into equal batches. Every shape is tried that a course may
 have: a stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share
 of the variance is the test. One odd batch has no shape, and noise that lasts longer than a batch widens the
 limit. No request leaves the statistics.
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.model import METRICS, Load, SteadyState, known
+from harness.model import METRICS, CellFacts, Load, SteadyState, known
 from harness.records.layout import GENERATED, UNKNOWN, Records
+from harness.records.request_table import RequestTable
 
 Floats = NDArray[np.float64]
 Form = Literal["ramp", "drift", "step", "stall"]
@@ -148,6 +149,20 @@ def scores_of(values: Floats) -> Floats:
     scores -= scores.mean()
     length = float(np.linalg.norm(scores))
     return scores / length if length else scores
+
+
+def steady_state_of(records: Records, facts: CellFacts, requested: RequestTable | None) -> SteadyState:
+    """`steady_state` of a cell as it was measured; without `requested` no chats are known."""
+    workload = facts.workload
+    chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
+    return steady_state(
+        records,
+        facts.load,
+        in_stretches=workload.in_stretches,
+        cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
+        spread_over_ns=facts.client.spread_over_ns,
+        turns=round(len(requested) / chats) if requested is not None and chats else 1,
+    )
 
 
 def steady_state(
