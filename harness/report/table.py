@@ -40,9 +40,9 @@ class _Paint:
 
 
 def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
-    loud = [paint(line, LOUD) for line in textwrap.wrap(banner(summary), width)]
+    loud = [paint(line, LOUD) for line in _wrap(banner(summary), width)]
     yield from loud
-    for line in textwrap.wrap(headline(summary, "± largest deviation"), width):
+    for line in _wrap(headline(summary, "± largest deviation"), width):
         yield paint(line, BOLD)
     for group in groups(summary):
         yield ""
@@ -52,11 +52,16 @@ def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
         yield from table.lines()
     yield ""
     yield from _legend(summary, width)
-    yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
+    yield from _wrap(no_verdict(summary), width, subsequent_indent="  ")
     yield from _verdicts(summary, width)
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
+
+
+def _wrap(text: str, width: int, **indents: str) -> list[str]:
+    """Names such as `mlx-lm` stay whole."""
+    return textwrap.wrap(text, width, break_on_hyphens=False, **indents)  # type: ignore[arg-type]
 
 
 def headline(summary: Summary, spread: str) -> str:
@@ -126,9 +131,7 @@ def _block(
 def _legend(summary: Summary, width: int) -> Iterator[str]:
     marked = marks(summary)
     for label, cell in first_cells(summary).items():
-        yield from textwrap.wrap(
-            f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  "
-        )
+        yield from _wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
 
 
 def engine_words(cell: CellResult) -> str:
@@ -144,14 +147,14 @@ def _division(cell: CellResult) -> str:
 def _verdicts(summary: Summary, width: int) -> Iterator[str]:
     for line in verdicts.lines(summary, PAIRS):
         inset = len(line) - len(line.lstrip()) + 2
-        yield from textwrap.wrap(line, width, subsequent_indent=" " * inset)
+        yield from _wrap(line, width, subsequent_indent=" " * inset)
 
 
 def _wrapped(note: Note, width: int, paint: _Paint) -> Iterator[str]:
-    lines = textwrap.wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
+    lines = _wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
     yield paint(lines[0], YELLOW if note.kind == "warning" else "")
     yield from lines[1:]
-    yield from textwrap.wrap(f"hint: {note.hint}" if note.hint else "", width,
+    yield from _wrap(f"hint: {note.hint}" if note.hint else "", width,
                              initial_indent="  ", subsequent_indent="        ")  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.report import claims, notes
+from harness.report.conclusion import doubts
 from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
 from harness.report.html import figures, verdicts
@@ -10,7 +11,7 @@ from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
 from harness.report.measures import measure
-from harness.report.sentences import sentence
+from harness.report.sentences import by_metric, doubts_line, sentence
 from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing
 from harness.report.verdicts import SIGNS, noise_lines, primary
@@ -49,6 +50,10 @@ def _loads(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         yield tag("p", load, first, class_="rank")
         yield from (tag("p", line, class_="rank") for line in others)
         yield tag("p", sentence(source.summary, group))
+        if claims_of := by_metric(source.summary, group):
+            yield items(claims_of)
+        if line := doubts_line(list(doubts(group))):
+            yield tag("p", line, class_="suspect small")
     if ranked:
         yield tag("p", f"{SIGNS}.", class_="muted small")
 
