@@ -56,22 +56,23 @@ def _other(pair: Speedup, label: str) -> str:
     return pair.behind if pair.ahead == label else pair.ahead
 
 
-def by_metric(summary: Summary, group: Group) -> list[str]:
-    """`first token: vllm 5.08× faster (4.91 to 5.25)`: one for each metric that was compared at this load.
+def by_metric(summary: Summary, group: Group) -> dict[str, str]:
+    """`first token` → `vllm 5.08× faster (4.91 to 5.25)`, for each metric that was compared at this load.
 
     Empty where no pair has an interval.
     """
     found = orders(summary, group)
     if not any(pair.times for one in found for pair in one.pairs):
-        return []
-    lines, said = [], ""
+        return {}
+    claims: dict[str, str] = {}
+    said = ""
     for one in found:
         left_out = next((pair.left_out for pair in one.pairs), "") if len(one.pairs) == 1 else ""
         # The rank line of the primary metric has its own; only what differs from it is new.
         more = f" ({left_out})" if left_out and one is not found[0] and left_out != said else ""
         said = left_out or said
-        lines.append(plain(f"{_waited(one.of)}: {_in_direction(one)}{more}"))
-    return lines
+        claims[_waited(one.of)] = plain(f"{_in_direction(one)}{more}")
+    return claims
 
 
 def _waited(of: Measure) -> str:

@@ -141,6 +141,8 @@ def noise_lines(summary: Summary) -> Iterator[str]:
 def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     first = primary(summary)
     yield f"verdicts: {measure(first).name}, {confidence(summary)} intervals over {runs(summary)}"
+    if any(one.ratio and one.method == "runs" for one in summary.comparison):
+        yield "  (speed-ups are of the geometric means of the repeats; the table has their medians)"
     by_load, by_point = ranked(summary), {group.point: group for group in groups(summary)}
     for point in dict.fromkeys(one.load for one in summary.comparison):
         told = list(by_load.get(point, []))
@@ -166,7 +168,7 @@ def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
 
 def _by_metric(summary: Summary, group: Group) -> Iterator[str]:
     """What each metric says at this load, and which of the figures are in doubt."""
-    yield from by_metric(summary, group)
+    yield from (f"{name}: {claim}" for name, claim in by_metric(summary, group).items())
     if line := doubts_line(list(doubts(group))):
         yield line
 
