@@ -242,7 +242,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
 
 def _scenario(arguments: argparse.Namespace) -> str:
     if arguments.scenario is None and arguments.trace is None:
-        raise SpecError("is missing", where="--scenario", hint="`bench list scenarios` shows the names")
+        raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
     return "trace" if arguments.scenario is None else str(arguments.scenario)
 
 
