@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import Summary
-from harness.report.conclusion import Order, Place, Speedup, order, orders
+from harness.report.conclusion import Order, Place, Speedup, doubt, order, orders
 from harness.report.measures import Measure
 from harness.report.text import counted, listing, number, plain
-from harness.report.view import Group, Row
+from harness.report.view import Group, Row, groups, labels
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
+STEADY = 1.25  # a first token that varies by less between loads stays where it is
+GROWS = 1.1  # throughput that grows by less with more users is at its limit
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -152,6 +154,49 @@ def _words(row: Row) -> str:
 
 def _value(value: float, of: Measure) -> str:
     return f"{number(value * of.scale)} {of.unit}".strip()
+
+
+def under_load(summary: Summary) -> Iterator[str]:
+    """Per backend how throughput and first token go with the users: `155 tok/s at 8 users, 19 at 1; …`.
+
+    Nothing where fewer than two numbers of users have a figure.
+    """
+    closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
+    for label in labels(summary):
+        rows = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
+        rates = [(users, rate.median) for users, row in rows if (rate := row.spread("output_tokens_per_s"))]
+        waits = [(users, wait.median) for users, row in rows if (wait := row.spread("ttft_ms.p50"))]
+        if len(rates) < 2:
+            continue
+        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), _limit(rates)]
+        doubtful = " (figures in doubt: see the warnings)" if any(doubt(row) for _users, row in rows) else ""
+        yield plain(f"{label}: {'; '.join(parts)}{doubtful}.")
+
+
+def _rates(rates: Sequence[tuple[float, float]]) -> str:
+    (fewest, one), (users, rate) = rates[0], max(rates, key=lambda entry: entry[1])
+    least = "" if users == fewest else f", {number(one)} at {fewest:g}"
+    return f"{number(rate)} output tokens/s at {_users(users)}{least}"
+
+
+def _waits(waits: Sequence[tuple[float, float]]) -> str:
+    values = [value for _users, value in waits]
+    if max(values) <= STEADY * min(values):
+        return f"the first token stays at {number(values[-1])} ms"
+    most = _users(waits[-1][0])
+    return f"the first token goes from {number(values[0])} ms to {number(values[-1])} ms at {most}"
+
+
+def _limit(rates: Sequence[tuple[float, float]]) -> str:
+    """Throughput that grew by little at the last step is at its limit there."""
+    (fewer, before), (_most, last) = rates[-2:]
+    if last < GROWS * before:
+        return f"the limit was reached: more than {_users(fewer)} brought less than 10 % more"
+    return "the limit was not reached"
+
+
+def _users(count: float) -> str:
+    return counted(int(count), "user")
 
 
 def doubts_line(lines: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from harness.report.notes import (
 )
 from harness.report.replicas import replica_tables
 from harness.report.text import counted, markdown_escaped, markdown_row, plain
-from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
 
 GAP = 2
 LABEL_LIMIT = 40
@@ -44,10 +44,7 @@ def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
     yield from loud
     for line in _wrap(headline(summary, "± largest deviation"), width):
         yield paint(line, BOLD)
-    for group in groups(summary):
-        yield ""
-        yield paint(point_words(group.point), BOLD)
-        yield from _blocks(group, marks(summary), width, paint)
+    yield from _figures(summary, width, paint)
     for table in (*replica_tables(summary), *agreement_tables(summary)):
         yield from table.lines()
     yield ""
@@ -85,10 +82,25 @@ def _name(label: str, marks: dict[str, str]) -> str:
     return plain(label, LABEL_LIMIT) + marks[label]
 
 
-def _blocks(group: Group, marks: dict[str, str], width: int, paint: _Paint) -> Iterator[str]:
-    names = [_name(row.label, marks) for row in group.rows]
-    first = max(len("backend"), *map(len, names))
-    columns = [(column, [column.entry(row) for row in group.rows]) for column in shown(group.rows)]
+def _figures(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
+    """A table per load, or one with a row per load where there is one backend."""
+    by_load, marked = groups(summary), marks(summary)
+    if len(marked) == 1 and len(by_load) > 1:
+        rows = [row for group in by_load for row in group.rows]
+        yield ""
+        yield from _blocks(("load", *(point_words(group.point) for group in by_load)), rows, width, paint)
+        return
+    for group in by_load:
+        yield ""
+        yield paint(point_words(group.point), BOLD)
+        names = ("backend", *(_name(row.label, marked) for row in group.rows))
+        yield from _blocks(names, group.rows, width, paint)
+
+
+def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: _Paint) -> Iterator[str]:
+    """`names`: the heading of the first column, then a name per row."""
+    first = max(map(len, names))
+    columns = [(column, [column.entry(row) for row in rows]) for column in shown(rows)]
     block: list[tuple[Column, list[Entry], int]] = []
     used = first
     for column, entries in columns:
@@ -116,8 +128,9 @@ def _block(
     ]
     for line in heads[:-1]:
         yield (" " * first + line).rstrip()
-    yield ("backend".ljust(first) + heads[-1]).rstrip()
-    for index, name in enumerate(names):
+    heading, *rows = names
+    yield (heading.ljust(first) + heads[-1]).rstrip()
+    for index, name in enumerate(rows):
         entries = [(entries[index], size) for _, entries, size in block]
         yield name.ljust(first) + "".join(
             paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, "")) for entry, size in entries

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.report.conclusion import order, orders, speedup
-from harness.report.sentences import by_metric, sentence
+from harness.report.sentences import by_metric, sentence, under_load
+from harness.report.table import terminal
 from harness.report.view import groups
 from tests.factories.summaries import cell, summary, verdict
 
@@ -182,3 +183,44 @@ def _word(made, label, other, metric="ttft_ms.p50"):
             turned = {"faster": "slower", "slower": "faster"}
             return entry.verdict if entry.a == label else turned.get(entry.verdict, entry.verdict)
     raise AssertionError((label, other))
+
+
+def _loaded(rates, waits):
+    return summary(
+        *(
+            cell(
+                "vllm",
+                {"kind": "concurrency", "value": users},
+                p50=wait,
+                output_tokens_per_s=rate,
+            )
+            for users, rate, wait in zip((1, 4, 8), rates, waits, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "waits", "says"),
+    [
+        (
+            (19.0, 80.0, 155.0),
+            (100.0, 101.0, 104.0),
+            "155 output tokens/s at 8 users, 19.0 at 1; the first token stays at 104 ms; "
+            "the limit was not reached",
+        ),
+        (
+            (100.0, 150.0, 152.0),
+            (100.0, 300.0, 700.0),
+            "152 output tokens/s at 8 users, 100 at 1; the first token goes from 100 ms to 700 ms at 8 users"
+            "; the limit was reached: more than 4 users brought less than 10 % more",
+        ),
+    ],
+    ids=["room", "full"],
+)
+def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
+    assert list(under_load(_loaded(rates, waits))) == [f"vllm: {says}."]
+
+
+def test_one_backend_has_a_row_per_load():
+    lines = terminal(_loaded((19.0, 80.0, 155.0), (100.0, 101.0, 104.0)), 100, color=False).splitlines()
+    assert sum(line.startswith("closed loop, concurrency") and line.endswith("VALID") for line in lines) == 3
