@@ -1,6 +1,6 @@
 """`bench run --dry-run`: the expanded plan, and how long it took the last time it was run here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
@@ -22,6 +22,7 @@ from harness.model import (
     from_json,
 )
 from harness.plan import MOST_LONGER, Cell, all_requests
+from harness.report.text import counted
 from harness.run.prepare import Prepared
 from harness.spec import files
 from harness.store import RunFolder, stored_runs
@@ -67,7 +68,8 @@ class Description:
             refused=self.refused,
         )
 
-    def as_text(self) -> str:
+    def as_text(self, *, verbose: bool) -> str:
+        """`verbose`: a line for each cell, else one for each backend and load."""
         prepared = self.prepared
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         lines = [
@@ -81,10 +83,7 @@ class Description:
             lines.append(f"  {label}: {launch.mode} ({launch.why})" + (f", weights {track}" if track else ""))
             lines += [f"    known of it: {line}" for line in known(ref.definition, launch=launch)]
         lines.append("")
-        width = max(len(cell.cell) for cell in self.cells)
-        for cell in self._listed:
-            expected = "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
-            lines.append(f"  {cell.cell:<{width}}  {cell.load:<22} {expected:>7}  {cell.basis}")
+        lines += self._each_cell() if verbose else self._each_load()
         measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
         starts, most = len(prepared.plan), "at most " if prepared.looks else ""
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
@@ -97,6 +96,26 @@ class Description:
                 *(f"warning: {refusal}" for refusal in self.refused),
             ]
         )
+
+    def _each_cell(self) -> Iterator[str]:
+        width = max(len(cell.cell) for cell in self.cells)
+        for cell in self._listed:
+            yield f"  {cell.cell:<{width}}  {cell.load:<22} {_expected(cell):>7}  {cell.basis}"
+
+    def _each_load(self) -> Iterator[str]:
+        """The first repeat of each backend and load stands for all."""
+        firsts: dict[tuple[str, str], PlannedCell] = {}
+        for cell in self._listed:
+            firsts.setdefault((cell.backend, cell.load), cell)
+        loads = len({load for _label, load in firsts})
+        if self.prepared.probe is None:
+            yield (
+                f"{counted(len(self.prepared.labels), 'engine')} × {counted(loads, 'load')} × "
+                f"{_repeats(self.prepared).partition(',')[0]} (-v lists each cell)"
+            )
+        width = max(len(label) for label, _load in firsts)
+        for (label, load), cell in firsts.items():
+            yield f"  {label:<{width}}  {load}  {_expected(cell)} each: {cell.basis}"
 
     @property
     def _listed(self) -> Sequence[PlannedCell]:
@@ -118,11 +137,15 @@ class Description:
         )
 
 
+def _expected(cell: PlannedCell) -> str:
+    return "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
+
+
 def _repeats(prepared: Prepared) -> str:
     looks = prepared.looks
     if len(looks) > 1:
         return f"{looks[0]} to {looks[-1]} repeats, until every pair is decided"
-    return f"{prepared.repeats} repeat(s)"
+    return counted(prepared.repeats, "repeat")
 
 
 def _sized(prepared: Prepared) -> str:

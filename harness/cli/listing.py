@@ -2,16 +2,23 @@
 
 import argparse
 import json
+import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from harness.cli import options
+from harness.cli.output import page_width
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
 
 if TYPE_CHECKING:
     from harness.spec.backend import Backend
     from harness.spec.scenario import Scenario
+
+UNBROKEN = 10_000  # columns of a pipe: a program reads a row as one line
+NARROWEST = 16  # columns of text
 
 Row = dict[str, Any]  # of one listing, as --json prints it: each has columns of its own
 
@@ -27,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="scenarios: also show lengths, prefix sharing and arrivals",
+        help="scenarios: also show lengths, prefix sharing and arrivals; backends: a row per variant",
     )
     options.add_json(parser)
     parser.add_argument(
@@ -49,9 +56,25 @@ def main(arguments: argparse.Namespace) -> int:
     for index, (what, rows) in enumerate(lists.items()):
         if len(lists) > 1:
             print(("\n" if index else "") + what.upper())
-        as_text = _with_cards if what == "scenarios" and arguments.verbose else _columns
-        print(as_text(rows) or f"no {what}")
+        print(_as_text(what, rows, verbose=arguments.verbose) or f"no {what}")
     return ExitCode.OK
+
+
+def _as_text(what: str, rows: Sequence[Row], *, verbose: bool) -> str:
+    if what == "scenarios" and verbose:
+        return _with_cards(rows)
+    return _columns(rows if verbose or what != "backends" else _engines(rows), page_width(UNBROKEN))
+
+
+def _engines(rows: Sequence[Row]) -> list[Row]:
+    """A row per engine, with the number of its variants: all of them are 119 rows."""
+    variants = Counter(row["name"].partition("@")[0] for row in rows)
+    engines = [row for row in rows if "@" not in row["name"]]
+    return [
+        {"name": row["name"], "variants": variants[row["name"]] - 1 or "", "start": row["start"],
+         "about": row["about"]}
+        for row in engines
+    ]  # fmt: skip
 
 
 def _page(what: str | None) -> int:
@@ -248,11 +271,24 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 }
 
 
-def _columns(rows: Sequence[Row]) -> str:
+def _columns(rows: Sequence[Row], width: int) -> str:
+    """Within `width` where whole words allow it: the widest columns are wrapped."""
     if not rows:
         return ""
     names = list(rows[0])
     widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in names}
+    while (over := sum(widths.values()) + 2 * (len(names) - 1) - width) > 0:
+        widest = max(names, key=lambda name: widths[name])
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] = max(widths[widest] - min(over, 4), NARROWEST)
     lines = ["  ".join(f"{name:<{widths[name]}}" for name in names).rstrip()]
-    lines += ["  ".join(f"{row[name]!s:<{widths[name]}}" for name in names).rstrip() for row in rows]
+    for row in rows:
+        parts = [
+            textwrap.wrap(str(row[name]), widths[name], break_long_words=False, break_on_hyphens=False)
+            for name in names
+        ]
+        for texts in zip_longest(*parts, fillvalue=""):
+            filled = (f"{text:<{widths[name]}}" for name, text in zip(names, texts, strict=True))
+            lines.append("  ".join(filled).rstrip())
     return "\n".join(lines)

@@ -120,7 +120,7 @@ def frame(state: State, ttft_ms: Iterable[float], now: float, width: int) -> lis
         lines.append(("plain", state.stage))
     else:
         cell, progress = state.load
-        lines.append(("plain", in_flight_text(cell, progress)))
+        lines.append(("plain", in_flight_text(state.cell_words(cell), progress)))
         lines.append(("plain", "  ".join(_speed(progress, ttft_ms))))
     lines += _grid(state)
     return [(style, _cut(" ".join(text.split("\n")), width)) for style, text in lines if text]

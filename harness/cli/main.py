@@ -4,12 +4,15 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
 from harness.cli import streams
 from harness.errors import BenchError, ExitCode, SpecError, refused
+
+SUGGESTED = 3  # commands or flags in a hint
 
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
@@ -67,6 +70,21 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """A mistyped command gets the nearest ones, not all of them."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            names = [name for name in action.choices if name != ADDRESSED]
+            raise SpecError(f"unknown command '{value}'", hint=_suggested(value, names, self.prog))
+        super()._check_value(action, value)
+
+
+def _suggested(typed: str, names: Iterable[str], program: str) -> str:
+    close = get_close_matches(typed, list(names), n=SUGGESTED)
+    if not close:
+        return f"`{program} --help` lists them"
+    first, *others = (f"`{name}`" for name in close)
+    return f"did you mean {first}?" + (f" or {', '.join(others)}" if others else "")
+
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> NoReturn:
@@ -123,11 +141,31 @@ def _called(given: list[str]) -> int:
         command = ADDRESSED
         given.insert(0, command)
     _check_text(given)
-    parsed = _parser(command).parse_args(given)
+    parser = _parser(command)
+    parsed, unknown = parser.parse_known_args(given)
+    if unknown:
+        raise _unrecognized(parser, parsed.command, unknown)
     if not parsed.command:
         print(_NEXT_STEP)
         return ExitCode.USAGE
     return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
+
+
+def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown: Sequence[str]) -> SpecError:
+    """The nearest flags of the command; a word that is no flag is one too many."""
+    flag = next((word for word in unknown if word.startswith("-")), None)
+    if flag is None:
+        return SpecError(f"unexpected argument '{unknown[0]}'", hint="`bench --help` lists the commands")
+    name = flag.partition("=")[0]
+    asked = _of_command(parser, command) if command else parser
+    return SpecError(
+        f"unknown option '{name}'", hint=_suggested(name, asked._option_string_actions, asked.prog)
+    )
+
+
+def _of_command(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
+    commands = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    return cast(argparse.ArgumentParser, commands.choices[command])
 
 
 def _check_text(words: Sequence[str]) -> None:
@@ -141,8 +179,7 @@ def _check_text(words: Sequence[str]) -> None:
 
 def command_parser(command: str) -> argparse.ArgumentParser:
     """Of one command alone."""
-    commands = next(one for one in _parser(command)._actions if isinstance(one, argparse._SubParsersAction))
-    return cast(argparse.ArgumentParser, commands.choices[command])
+    return _of_command(_parser(command), command)
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:

@@ -70,7 +70,7 @@ class PlainLines(Display):
     def load(self, cell: "Cell", progress: "Progress") -> None:
         super().load(cell, progress)
         if self._due():
-            self._line(load_text(cell, progress))
+            self._line(load_text(self.state.cell_words(cell), progress))
 
     def close(self) -> None:
         """Lines stay."""

@@ -24,6 +24,10 @@ class State:
     stage: str = ""
     load: "tuple[Cell, Progress] | None" = None  # while a cell is measured
 
+    def cell_words(self, cell: "Cell") -> str:
+        """`vllm, 8 in flight, repeat 1`; the cell's name before the run is known."""
+        return cell.name if self.run is None else cell_words(self.run.prepared.labels[cell.backend], cell)
+
     @property
     def cells_left(self) -> int | None:
         """At most, where a run ends when all pairs are decided; None in a search, which chooses its cells."""
@@ -95,11 +99,20 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def in_flight_text(cell: "Cell", progress: "Progress") -> str:
+def cell_words(label: str, cell: "Cell") -> str:
+    """`vllm, 8 in flight, repeat 1`: repeats are counted from one."""
+    value = f"{cell.load.value:g}"
+    load = {"concurrency": f"{value} in flight", "rate": f"{value} requests/s"}.get(
+        cell.load.kind, f"replayed {value} times as fast"
+    )
+    return f"{label}, {load}, repeat {cell.repeat + 1}"
+
+
+def in_flight_text(words: str, progress: "Progress") -> str:
     share = progress.done / progress.planned if progress.planned else 1.0
     bar = "█" * round(BAR * share) + "░" * (BAR - round(BAR * share))
     failed = f"  {progress.failed} failed" if progress.failed else ""
-    return f"{cell.name}  {bar} {progress.done}/{progress.planned}  {progress.in_flight} in flight{failed}"
+    return f"{words}  {bar} {progress.done}/{progress.planned}  {progress.in_flight} now{failed}"
 
 
 def speed_parts(progress: "Progress") -> list[str]:
@@ -108,6 +121,6 @@ def speed_parts(progress: "Progress") -> list[str]:
     return parts + ([] if tokens is None else [f"{tokens:.0f} tok/s"])
 
 
-def load_text(cell: "Cell", progress: "Progress") -> str:
+def load_text(words: str, progress: "Progress") -> str:
     """All of it in one line."""
-    return "  ".join([in_flight_text(cell, progress), *speed_parts(progress)])
+    return "  ".join([in_flight_text(words, progress), *speed_parts(progress)])

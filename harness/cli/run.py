@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     prices.add_arguments(parser)
     output = parser.add_argument_group("output")
     options.add_runs_folder(output, holds="runs")
-    output.add_argument("--dry-run", action="store_true", help="print the planned cells and exit")
+    output.add_argument("--dry-run", action="store_true", help="print what is planned and exit")
+    output.add_argument("-v", "--verbose", action="store_true", help="with --dry-run: list each cell")
     options.add_run_output(output)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
@@ -197,7 +198,7 @@ def measure(
         print(
             json.dumps(as_json(describe(prepared).document), indent=1)
             if arguments.json
-            else describe(prepared).as_text()
+            else describe(prepared).as_text(verbose=arguments.verbose)
         )
         return ExitCode.OK
 
@@ -250,7 +251,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
 
 def _scenario(arguments: argparse.Namespace) -> str:
     if arguments.scenario is None and arguments.trace is None:
-        raise SpecError("is missing", where="--scenario", hint="`bench list scenarios` shows the names")
+        raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
     return "trace" if arguments.scenario is None else str(arguments.scenario)
 
 

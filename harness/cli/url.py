@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,6 +13,7 @@ from harness.cli import options
 from harness.errors import ExitCode, SetupError, SpecError
 
 if TYPE_CHECKING:
+    from harness.model import Summary
     from harness.probe import Look
     from harness.run.options import Ui
     from harness.run.sizing import Loads
@@ -62,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli import run
     from harness.cli.output import progress_display
-    from harness.report.sketch import sketch
     from harness.run.sizing import fit
 
     urls = _urls(arguments.urls)
@@ -78,12 +79,19 @@ def main(arguments: argparse.Namespace) -> int:
         ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
     finally:
         ui.close()
-    code = run.measure(
-        parsed(words), ("bench", "run", *words), lambda summary, width: sketch(summary, min(width, _WIDTH))
-    )
+    code = run.measure(parsed(words), ("bench", "run", *words), _conclusion)
     if not arguments.json and code != ExitCode.INTERRUPTED:
         print(f"the same as: {line}")
     return code
+
+
+def _conclusion(summary: "Summary", width: int) -> str:
+    """The figures as bars, and what they say."""
+    from harness.report.sentences import under_load
+    from harness.report.sketch import sketch
+
+    lines = [textwrap.fill(line, width, break_on_hyphens=False) for line in under_load(summary)]
+    return "\n\n".join(filter(None, [sketch(summary, min(width, _WIDTH)), "\n".join(lines)]))
 
 
 def _urls(given: Sequence[str]) -> list[str]:

@@ -126,6 +126,12 @@ class Records:
             yield self.events[start : start + _EVENTS_PER_BLOCK]
 
 
+def was_sent(records: Records) -> bool:
+    """Whether any request that counts was sent: not in preparation, nor in the warm-up."""
+    rows = records.requests
+    return bool(((rows["phase"] == Phase.MEASURE) & (rows["sent_ns"] != UNKNOWN)).any())
+
+
 def content(events: NDArray[np.void], text: str) -> str:
     """Of a request's text what is its answer: without reasoning and tool calls."""
     said = events[events["text_chars"] > 0]

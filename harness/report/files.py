@@ -1,6 +1,6 @@
 """From the files of a run to the files a person reads."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,11 +15,12 @@ from harness.report.charts import Chart, charts
 from harness.report.conditions import machine, model
 from harness.report.html import Source, page
 from harness.report.samples import Samples, take
-from harness.report.text import plain
+from harness.report.text import listing, plain
 from harness.store import RunFolder
 from harness.validity import notices
 
 TABLE_WIDTH = 100
+MISSING_SHOWN = 5  # cells by name in one warning
 
 
 def build_all(folder: RunFolder) -> list[Path]:
@@ -119,9 +120,31 @@ def _samples(
             samples[cell] = take(records)
             for name, view in recompute(TOOLS.values(), records, facts).items():
                 views[name][cell] = view
-    missing = [cell for cell in (manifest.order if manifest else ()) if cell not in complete]
-    warnings += [notices.CELL_MISSING.warning(f"{cell} was planned and never finished") for cell in missing]
+    if manifest and (missing := [cell for cell in _due(manifest) if cell not in complete]):
+        shown = [
+            *missing[:MISSING_SHOWN],
+            *([f"{more} more"] if (more := len(missing) - MISSING_SHOWN) > 0 else []),
+        ]
+        be = "was" if len(missing) == 1 else "were"
+        warnings.append(notices.CELL_MISSING.warning(f"{listing(shown)} {be} planned and never finished"))
     return samples, views, warnings
+
+
+def _due(manifest: Manifest) -> Iterator[str]:
+    """Cells that must exist.
+
+    Of a run that its stopping rule ended: the repeats before its first look. Later ones are measured only
+    where a pair still needs them.
+    """
+    stopping = manifest.stopping
+    if stopping is None or stopping.reason is None:
+        yield from manifest.order
+        return
+    repeats = stopping.looks[0] if stopping.looks and stopping.repeats else 1
+    for cell in manifest.order:
+        repeat = cell.rpartition("-r")[2]
+        if not repeat.isdecimal() or int(repeat) < repeats:
+            yield cell
 
 
 def _reader(folder: RunFolder) -> Callable[[str], tuple[Records, Telemetry]]:

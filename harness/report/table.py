@@ -17,7 +17,7 @@ from harness.report.notes import (
 )
 from harness.report.replicas import replica_tables
 from harness.report.text import counted, markdown_escaped, markdown_row, plain
-from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
 
 GAP = 2
 LABEL_LIMIT = 40
@@ -40,23 +40,25 @@ class _Paint:
 
 
 def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
-    loud = [paint(line, LOUD) for line in textwrap.wrap(banner(summary), width)]
+    loud = [paint(line, LOUD) for line in _wrap(banner(summary), width)]
     yield from loud
-    for line in textwrap.wrap(headline(summary, "± largest deviation"), width):
+    for line in _wrap(headline(summary, "± largest deviation"), width):
         yield paint(line, BOLD)
-    for group in groups(summary):
-        yield ""
-        yield paint(point_words(group.point), BOLD)
-        yield from _blocks(group, marks(summary), width, paint)
+    yield from _figures(summary, width, paint)
     for table in (*replica_tables(summary), *agreement_tables(summary)):
         yield from table.lines()
     yield ""
     yield from _legend(summary, width)
-    yield from textwrap.wrap(no_verdict(summary), width, subsequent_indent="  ")
+    yield from _wrap(no_verdict(summary), width, subsequent_indent="  ")
     yield from _verdicts(summary, width)
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
+
+
+def _wrap(text: str, width: int, **indents: str) -> list[str]:
+    """Names such as `mlx-lm` stay whole."""
+    return textwrap.wrap(text, width, break_on_hyphens=False, **indents)  # type: ignore[arg-type]
 
 
 def headline(summary: Summary, spread: str) -> str:
@@ -80,10 +82,25 @@ def _name(label: str, marks: dict[str, str]) -> str:
     return plain(label, LABEL_LIMIT) + marks[label]
 
 
-def _blocks(group: Group, marks: dict[str, str], width: int, paint: _Paint) -> Iterator[str]:
-    names = [_name(row.label, marks) for row in group.rows]
-    first = max(len("backend"), *map(len, names))
-    columns = [(column, [column.entry(row) for row in group.rows]) for column in shown(group.rows)]
+def _figures(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
+    """A table per load, or one with a row per load where there is one backend."""
+    by_load, marked = groups(summary), marks(summary)
+    if len(marked) == 1 and len(by_load) > 1:
+        rows = [row for group in by_load for row in group.rows]
+        yield ""
+        yield from _blocks(("load", *(point_words(group.point) for group in by_load)), rows, width, paint)
+        return
+    for group in by_load:
+        yield ""
+        yield paint(point_words(group.point), BOLD)
+        names = ("backend", *(_name(row.label, marked) for row in group.rows))
+        yield from _blocks(names, group.rows, width, paint)
+
+
+def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: _Paint) -> Iterator[str]:
+    """`names`: the heading of the first column, then a name per row."""
+    first = max(map(len, names))
+    columns = [(column, [column.entry(row) for row in rows]) for column in shown(rows)]
     block: list[tuple[Column, list[Entry], int]] = []
     used = first
     for column, entries in columns:
@@ -111,8 +128,9 @@ def _block(
     ]
     for line in heads[:-1]:
         yield (" " * first + line).rstrip()
-    yield ("backend".ljust(first) + heads[-1]).rstrip()
-    for index, name in enumerate(names):
+    heading, *rows = names
+    yield (heading.ljust(first) + heads[-1]).rstrip()
+    for index, name in enumerate(rows):
         entries = [(entries[index], size) for _, entries, size in block]
         yield name.ljust(first) + "".join(
             paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, "")) for entry, size in entries
@@ -126,9 +144,7 @@ def _block(
 def _legend(summary: Summary, width: int) -> Iterator[str]:
     marked = marks(summary)
     for label, cell in first_cells(summary).items():
-        yield from textwrap.wrap(
-            f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  "
-        )
+        yield from _wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
 
 
 def engine_words(cell: CellResult) -> str:
@@ -144,14 +160,14 @@ def _division(cell: CellResult) -> str:
 def _verdicts(summary: Summary, width: int) -> Iterator[str]:
     for line in verdicts.lines(summary, PAIRS):
         inset = len(line) - len(line.lstrip()) + 2
-        yield from textwrap.wrap(line, width, subsequent_indent=" " * inset)
+        yield from _wrap(line, width, subsequent_indent=" " * inset)
 
 
 def _wrapped(note: Note, width: int, paint: _Paint) -> Iterator[str]:
-    lines = textwrap.wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
+    lines = _wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
     yield paint(lines[0], YELLOW if note.kind == "warning" else "")
     yield from lines[1:]
-    yield from textwrap.wrap(f"hint: {note.hint}" if note.hint else "", width,
+    yield from _wrap(f"hint: {note.hint}" if note.hint else "", width,
                              initial_indent="  ", subsequent_indent="        ")  # fmt: skip
 
 

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 from harness.compare import capacity
 from harness.model import METRICS, LoadPoint, PairVerdict, Summary
+from harness.report.conclusion import doubts, speedup
 from harness.report.measures import measure
+from harness.report.sentences import by_metric, doubts_line
 from harness.report.stopping import stopping_lines
 from harness.report.text import counted, plain
+from harness.report.view import Group, groups, labels
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
@@ -24,7 +27,8 @@ class Finding:
     b: str
     metric: str
     word: str
-    times: str  # `2.43× (2.35 to 2.51)`: how much faster or slower, else the ratio of a to b; "" where none
+    ahead: str  # a or b: the one that is better, by the verdict or by the estimate
+    times: str  # `2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" where none
     why: str
     primary: bool
 
@@ -74,24 +78,17 @@ def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
 
 
 def _finding(entry: PairVerdict) -> Finding:
+    found = speedup(entry)
     return Finding(
         a=entry.a,
         b=entry.b,
         metric=entry.metric,
         word=entry.verdict,
-        times=_times(entry),
+        ahead=found.ahead,
+        times=found.span,
         why=plain(entry.why),
         primary=entry.primary,
     )
-
-
-def _times(entry: PairVerdict) -> str:
-    if entry.ratio is None:
-        return ""
-    low, middle, high = entry.ratio
-    if entry.verdict in ("faster", "slower") and middle < 1:
-        low, middle, high = 1 / high, 1 / middle, 1 / low
-    return f"{middle:.3g}× ({low:.3g} to {high:.3g})"
 
 
 def runs(summary: Summary) -> str:
@@ -171,16 +168,23 @@ def noise_lines(summary: Summary) -> Iterator[str]:
 def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
     first = primary(summary)
     yield f"verdicts: {measure(first).name}, {confidence(summary)} intervals over {runs(summary)}"
-    by_load = ranked(summary)
+    if any(one.ratio and one.method == "runs" for one in summary.comparison):
+        yield "  (speed-ups are of the geometric means of the repeats; the table has their medians)"
+    by_load, by_point = ranked(summary), {group.point: group for group in groups(summary)}
     for point in dict.fromkeys(one.load for one in summary.comparison):
-        told = by_load.get(point, [])
+        told = list(by_load.get(point, []))
         pairs = [finding for finding in findings(summary, point) if finding.metric == first]
-        if len(pairs) <= most_pairs:
+        if len(pairs) == 1:
+            told += [sentence(pair) for pair in pairs if pair.word not in ("faster", "slower")]
+        elif len(pairs) <= most_pairs:
             told += map(sentence, pairs)
         elif _within_weights(summary, point):
             told.append("pairs of different weights: in the report")
+        told += _by_metric(summary, by_point[point])
         for label, line in zip([point.label, *[""] * len(told)], told, strict=False):
             yield f"  {label:<5} {line}"
+    if len(labels(summary)) == 2:
+        return  # the lines of each metric say it all
     for metric in metrics(summary)[1:]:
         by_line: dict[str, list[str]] = {}
         for point, line in rank_lines(summary, metric):
@@ -189,17 +193,26 @@ def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
             yield f"  {measure(metric).name} {' '.join(points)}: {line}"
 
 
+def _by_metric(summary: Summary, group: Group) -> Iterator[str]:
+    """What each metric says at this load, and which of the figures are in doubt."""
+    yield from (f"{name}: {claim}" for name, claim in by_metric(summary, group).items())
+    if line := doubts_line(list(doubts(group))):
+        yield line
+
+
 def sentence(finding: Finding) -> str:
     a, b = plain(finding.a, 40), plain(finding.b, 40)
     if finding.word in ("faster", "slower"):
-        return f"{a} is {finding.word} than {b}, {finding.times}"
+        ahead, behind = (a, b) if finding.ahead == finding.a else (b, a)
+        return f"{ahead} is faster than {behind}, {finding.times}"
     if finding.word == "same":
         return f"{a} and {b} are the same within noise, {finding.times}"
     if finding.word == "not comparable":
         return refusal_sentence(f"{a} and {b}", finding.why)
-    said = finding.times and finding.word == "not enough runs"  # the interval, which is not said again
-    why = finding.why.partition(": ")[2] if said else finding.why
-    return f"{a} and {b}: {finding.word}, {why}"
+    if finding.times and finding.word == "not enough runs":
+        why = finding.why.partition(": ")[2]  # the interval is not said again
+        return f"{a} and {b}: {plain(finding.ahead, 40)} {finding.times}, undecided: {why}"
+    return f"{a} and {b}: {finding.word}, {finding.why}"
 
 
 def refusal_sentence(pair: str, why: str) -> str:

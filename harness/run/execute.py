@@ -15,6 +15,7 @@ from harness.errors import SetupError, SpecError, StorageError
 from harness.host import scratch
 from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
 from harness.plan import Block, Cell
+from harness.records.layout import was_sent
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
 from harness.run.conformance import keep_probe, probe_engine
@@ -217,6 +218,9 @@ class Run(Stored):
             window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster)
             done = measure(self.prepared, cell, workload, engine, window)
         records, facts = done.result.records, done.facts
+        if done.result.interrupted and not was_sent(records):
+            self.ui.note(f"{cell.name}: interrupted, not measured")
+            raise KeyboardInterrupt  # a resumed run measures it
         point = f"{cell.load.label}-r{cell.repeat}"
         with self.interrupts.window() as late:  # a cell that is stored is also in the summary
             file = self.folder.write_requested(point, workload.requested)

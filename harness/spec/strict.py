@@ -18,14 +18,23 @@ T = TypeVar("T")
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 
 
+SUGGESTED = 5  # names in a hint: a longer list is not read
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Hint line for a name that does not exist."""
+    """Hint line for a name that does not exist, with at most `SUGGESTED` others."""
     names = sorted(known)
     begun = [known_name for known_name in names if name and known_name.startswith(name)]
-    close = begun or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean '{close[0]}'? known: {', '.join(names)}"
-    return f"known: {', '.join(names)}" if names else None
+    alike = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    alike += difflib.get_close_matches(name, names, n=SUGGESTED, cutoff=0.7)
+    close = list(dict.fromkeys([*begun, *alike]))[:SUGGESTED]
+    parts = [f"did you mean '{close[0]}'?"] if close else []
+    if len(names) > SUGGESTED and close:
+        parts += [f"or {', '.join(close[1:])}"] if close[1:] else []
+    elif names:
+        more = f" and {len(names) - SUGGESTED} more" if len(names) > SUGGESTED else ""
+        parts.append(f"known: {', '.join(names[:SUGGESTED])}{more}")
+    return " ".join(parts) or None
 
 
 def build(cls: type[T], table: Mapping[str, object], where: str) -> T:

@@ -149,7 +149,12 @@ def test_a_closed_loop_thinks(here):
 
 def test_a_dry_run_starts_nothing(here):
     done = bench("run", "--scenario", "shared-prefix", "--backends", "calm", "--repeats", "2", "--dry-run")
-    assert "003-calm-c4-r1" in done.stdout
+    assert "1 engine × 2 loads × 2 repeats" in done.stdout
+    assert "003-calm-c4-r1" not in done.stdout
+    cells = bench(
+        "run", "--scenario", "shared-prefix", "--backends", "calm", "--repeats", "2", "--dry-run", "-v"
+    )
+    assert "003-calm-c4-r1" in cells.stdout
     assert "4 cells" in done.stdout
     assert not Path("results").exists()
     document = json.loads(
@@ -309,12 +314,12 @@ def interrupt(process, when, number=signal.SIGINT):
     return process.communicate(timeout=60)
 
 
-def answers_of(label):
-    """Complete so far, as the running server counts them."""
+def answers_of(label, outcome="complete"):
+    """With this outcome so far, as the running server counts them."""
     for path in Path("results").glob("*/manifest.json"):
         if engine := json.loads(path.read_text())["backends"][label].get("engine"):
             with urlopen(engine["base_url"] + "/truth/statistics", timeout=10) as response:
-                return json.load(response)["complete"]
+                return json.load(response)[outcome]
     return 0
 
 
@@ -474,3 +479,17 @@ def seen_with_key(key, tmp, bench):
             words = line.decode().split("\0")
             found.add((words[words.index("-m") + 1] if "-m" in words else words[0], key in shown))
     return found
+
+
+def test_an_interruption_before_the_first_request_that_counts_measures_nothing(here):
+    define("dumb", "--fault", "stall:at=1:times=8:for=100")  # the warm-up does not end
+    process = subprocess.Popen(
+        command("run", "--scenario", "fixed-length", "--backends", "dumb", *SMALL),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _out, err = interrupt(process, lambda: answers_of("dumb", "open") == 8)
+    assert process.returncode == 130, err
+    assert "interrupted, not measured" in err
+    assert not list(Path("results").glob("*/cells/*/cell.json"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.report import claims, notes
+from harness.report.conclusion import doubts
 from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
 from harness.report.html import figures, verdicts
@@ -10,10 +11,10 @@ from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
 from harness.report.measures import measure
-from harness.report.sentences import sentence
+from harness.report.sentences import by_metric, doubts_line, sentence
 from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing
-from harness.report.verdicts import SIGNS, noise_lines, primary
+from harness.report.verdicts import SIGNS, confidence, noise_lines, primary
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
 
 
@@ -25,6 +26,7 @@ def answer(source: Source) -> Html:
         "answer",
         "Results",
         tag("p", _compared(source)),
+        *_matrix(source, load_groups),
         tag("div", tag("div", *_loads(source, load_groups)), *_chart(source), class_="first"),
         *([tag("p", tag("strong", undecided))] if undecided else []),
         tag("h3", "Every figure"),
@@ -49,8 +51,32 @@ def _loads(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         yield tag("p", load, first, class_="rank")
         yield from (tag("p", line, class_="rank") for line in others)
         yield tag("p", sentence(source.summary, group))
+        if line := doubts_line(list(doubts(group))):
+            yield tag("p", line, class_="suspect small")
     if ranked:
         yield tag("p", f"{SIGNS}.", class_="muted small")
+
+
+def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
+    """Load against metric: who is ahead, by how much, and whether that is decided."""
+    claims_of = {group.point: by_metric(source.summary, group) for group in load_groups}
+    names = list(dict.fromkeys(name for mine in claims_of.values() for name in mine))
+    if not names:
+        return
+    rows = (
+        [_load_in_doubt(group), *(mine.get(name, "") for name in names)]
+        for group in load_groups
+        if (mine := claims_of[group.point])
+    )
+    caption = f"Who is ahead, with {confidence(source.summary)} intervals"
+    yield table(caption, ["load", *names], rows)
+
+
+def _load_in_doubt(group: Group) -> Html:
+    """A load whose figures are not all VALID is marked; the line below its rank says which and why."""
+    in_doubt = any(doubts(group))
+    mark = [tag("small", "figures in doubt", class_="range suspect")] if in_doubt else []
+    return join([point_words(group.point), *mark])
 
 
 def _chart(source: Source) -> Iterator[Html]:
@@ -93,7 +119,10 @@ def _table(source: Source, group: Group) -> Html:
         for row in group.rows
     )
     pooled = (
-        " (median of the repeats, their range below where they differ)" if repeats(source.summary) > 1 else ""
+        " (median of the repeats, their range below where they differ; speed-ups and charts with intervals "
+        "are of their geometric mean)"
+        if repeats(source.summary) > 1
+        else ""
     )
     caption = f"{point_words(group.point).capitalize()}{pooled}"
     owners = [source.index(row.label) for row in group.rows]

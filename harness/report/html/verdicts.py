@@ -60,7 +60,7 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
             owners.append(f"{source.index(a)} {source.index(b)}")
     heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
     caption = (
-        "Verdicts: how many times faster or slower, with the "
+        "Verdicts: how many times faster the named backend is (geometric mean of the repeats), with the "
         f"{verdicts.confidence(source.summary)} interval over {verdicts.runs(source.summary)}"
     )
     return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
@@ -73,9 +73,14 @@ def _load(point: LoadPoint) -> str:
 def _cell(finding: Finding | None) -> Html:
     if finding is None:
         return Html("")
-    word = tag("span", finding.word, class_=finding.word.replace(" ", "-"), title=finding.why)
-    told = finding.times or finding.why
-    return join([word, tag("small", told, class_="range")])
+    factor, _, interval = finding.times.partition(" ")
+    text = {
+        "faster": f"{finding.ahead} {factor} faster",
+        "slower": f"{finding.ahead} {factor} faster",
+        "not enough runs": f"{finding.ahead} {factor}, undecided" if factor else "undecided",
+    }.get(finding.word, finding.word)
+    word = tag("span", text, class_=finding.word.replace(" ", "-"), title=finding.why)
+    return join([word, tag("small", interval or finding.why, class_="range")])
 
 
 def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:

@@ -19,7 +19,7 @@ def test_it_shows_position_load_and_a_mark_per_cell():
     state = State(0.0, run(*MEASURED), load=(CELL, progress(failed=2)))
     assert texts(state, ttft_ms=[100, 200, 400]) == [
         "1:00  first-look: 3 of at most 20 cells, about 6 min left at most",
-        "001-llamacpp-c8-r0  ███░░░░░░░░░ 16/64  8 in flight  2 failed",
+        "llamacpp, 8 in flight, repeat 1  ███░░░░░░░░░ 16/64  8 now  2 failed",
         "▃▅█  TTFT 228 ms  412 tok/s  24 s left",
         "  vllm      c8 ●◐",
         "  llamacpp  c8 ●▸",
@@ -105,7 +105,7 @@ def test_notes_stay_above_and_nothing_of_the_view_remains(view):
     view.note("a cell")
     shown = view.screen.rows()
     assert shown[:2] == ["vllm: 0.32 at http://127.0.0.1:8000", "a cell"]
-    assert shown[2:4] == ["0:00", "001-llamacpp-c8-r0  ███░░░░░░░░░ 16/64  8 in flight"]
+    assert shown[2:4] == ["0:00", "001-llamacpp-c8-r0  ███░░░░░░░░░ 16/64  8 now"]
     view.close()
     assert view.screen.rows() == shown[:2]
 
