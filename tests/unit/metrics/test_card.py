@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -86,7 +87,8 @@ def test_a_card_as_text():
 def test_every_shipped_scenario_has_a_card():
     command = [sys.executable, "-m", "harness", "list", "scenarios"]
     done = subprocess.run([*command, "-v"], capture_output=True, text=True, check=True)
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    names = [line.split()[0] for line in listed.stdout.splitlines()[1:]]
+    listed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    names = [row["name"] for row in json.loads(listed.stdout)["scenarios"]]
+    assert len(names) > 10
     assert [name for name in names if f"{name}\n" not in done.stdout] == []
     assert done.stdout.count("sha256") >= len(names)
