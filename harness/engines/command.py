@@ -16,7 +16,7 @@ from harness.engines.started import EngineFacts
 from harness.engines.weights import HUB_TOKEN, Weights
 from harness.errors import SpecError
 from harness.host import paths
-from harness.host.cpus import usable_cpus
+from harness.host.cpus import computing_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
 from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
 from harness.spec.models import Model
@@ -98,7 +98,7 @@ def configured(definition: Backend, model: Model | None, overrides: Mapping[str,
     Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
     """
     kinds = settable(definition)
-    values: dict[str, Value] = {"threads": usable_cpus()} if "threads" in kinds else {}
+    values: dict[str, Value] = {"threads": computing_cpus()} if "threads" in kinds else {}
     values |= definition.engine.values
     for key, given in overrides.items():
         where = f"--engine-set {key}={given}"
