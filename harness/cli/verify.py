@@ -80,7 +80,7 @@ def _lines(one: "Verified") -> "Iterator[str]":
         where = ", and as this machine recorded them" if one.recorded else ""
         added = f"; {one.added} values are new in this version" if one.added else ""
         yield f": {one.files} files are as they were written{where}; every figure is identical{added}"
-    yield f": seal {one.seal}"
+        yield f": seal {one.seal}"
 
 
 def _as_json(one: "Verified") -> dict[str, object]:

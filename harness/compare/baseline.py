@@ -253,11 +253,6 @@ def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float
     return one.interval[1] if one else None, other.interval[1] if other else None
 
 
-def regressions(document: RunComparison) -> list[ComparedFigure]:
-    """Findings that say the new one is slower."""
-    return [finding for pair in document.pairs for finding in pair.findings if finding.verdict == "slower"]
-
-
 def not_allowed(document: RunComparison) -> list[MissingFigure]:
     """What is missing and was not allowed to be: a gate fails."""
     return [figure for figure in document.missing if not figure.allowed]

@@ -9,11 +9,12 @@ import numpy as np
 
 from harness.compare.run_values import labels
 from harness.compare.slo_check import queue_reasons, why_not_kept
-from harness.model import Capacity, CellResult, TestedLoad
+from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
 
 # A queue a little above the capacity takes longer than any probe to show: the answer of an open loop is a
 # load that kept the limits with another one above it, by so much at most, that did so too.
 RESERVE = 0.03
+USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # doubling a closed loop's load must bring so much more
 
 
@@ -122,6 +123,22 @@ def words(capacity: Capacity) -> str:
         _answer(capacity, unit) if capacity.kept_by_search is not None else _answer_of_before(capacity, unit)
     )
     return f"{capacity.label}: {said}{saturated}"
+
+
+def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
+    """`vllm carries 15 requests/s (14 to 16) within TTFT p95 2 s: about 450 users who send one every 30 s.`
+
+    None without an answer, and for a closed loop, whose users wait for their answers.
+    """
+    low, value, fails = capacity.interval
+    if capacity.kind != "rate" or value is None or low is None or not limits:
+        return None
+    span = f"{low:.3g} or more" if fails is None else f"{low:.3g} to {fails:.3g}"
+    within = " and ".join(
+        f"{METRICS[one.metric].short} {one.share} {one.limit_ms / 1000:.3g} s" for one in limits
+    )
+    users = f"about {float(f'{value * USER_EVERY_S:.2g}'):,.0f} users who send one every {USER_EVERY_S} s"
+    return f"{capacity.label} carries {value:.3g} requests/s ({span}) within {within}: {users}."
 
 
 def _answer(capacity: Capacity, unit: str) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from harness.model import Backlog, CellResult
+from harness.model import Backlog, CellResult, IssueCode
 from harness.stats.binomial import share_above, trials_needed
 from harness.validity import eases
 
@@ -31,11 +31,14 @@ def why_not_kept(cell: CellResult) -> list[str]:
 
 
 def _doubts(cell: CellResult) -> Iterator[str]:
-    """An INVALID cell kept nothing: it failed requests, or the load was more than could be sent.
+    """An INVALID cell kept nothing: the load was more than could be sent.
 
-    Doubts that can only make a load look harder (a busy client, a lag of its loop) do not count.
+    Doubts that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do
+    failed requests: each is outside of every limit, however long the limit is, and counts in its share.
     """
     for reason in cell.validity.reasons:
+        if reason.code == IssueCode.FAILED_REQUESTS:
+            continue
         if reason.verdict == "INVALID" or eases(reason.code):
             yield f"{reason.code}: {reason.measured}"
 
@@ -52,7 +55,7 @@ def queue_reasons(cell: CellResult) -> Iterator[str]:
     if growth > BACKLOG_TOLERANCE * queue.arrivals * 2 / 3 + CHANCE * error:
         first, last = f"{queue.in_system_first:.3g}", f"{queue.in_system_last:.3g}"
         yield f"a queue builds: {first} requests in the system early, {last} late"
-    left = queue.arrivals - queue.answered
+    left = queue.arrivals - queue.answered - cell.requests.failed  # those do not wait in a queue
     if left > BACKLOG_TOLERANCE * queue.arrivals + CHANCE * math.sqrt(2 * queue.in_system_mean):
         yield f"{queue.answered} answers to {queue.arrivals} arrivals"
 

@@ -153,6 +153,10 @@ def capacity_lines(summary: Summary) -> Iterator[str]:
     """Of a search for the highest load that keeps the limits."""
     for result in summary.capacity or ():
         yield plain(f"capacity {capacity.words(result)}")
+        kept = (cell.slo for cell in summary.cells if cell.label == result.label)
+        limits = next((slo.limits for slo in kept if slo is not None), ())
+        if sentence := capacity.sentence(result, limits):
+            yield plain(sentence)
 
 
 def noise_lines(summary: Summary) -> Iterator[str]:

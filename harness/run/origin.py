@@ -6,7 +6,7 @@ environment, and which programs are started; and whoever changes a figure can me
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from harness.host import paths
@@ -39,13 +39,17 @@ def keep_measured(run_id: str, measured: Mapping[str, str]) -> None:
         write_json(_path(run_id), {**record, "files": dict(measured), "ended": True})
 
 
-def begin_again(run_id: str, measured: Mapping[str, str]) -> None:
+def begin_again(run_id: str, measured: Mapping[str, str], damaged: Container[str]) -> None:
     """By `bench resume`, which adds files. A run whose files were changed meanwhile stays as it was recorded.
 
-    Raises StorageError.
+    `damaged`: files against which the checksums speak, which are measured again. Raises StorageError.
     """
     record = _record(run_id)
-    if record and record.get("ended") and not changed_files(run_id, measured):
+    if (
+        record
+        and record.get("ended")
+        and all(name in damaged for name in changed_files(run_id, measured) or ())
+    ):
         plan = {name: sha256 for name, sha256 in measured.items() if name == "plan.json"}
         write_json(_path(run_id), {**record, "files": plan, "ended": False})
 

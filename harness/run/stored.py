@@ -61,7 +61,9 @@ class Stored:
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
         """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
         try:
-            origin.begin_again(folder.run_id, seal.measured(folder.files))
+            _, faults = seal.faults(folder.files) or (0, [])
+            damaged = {fault.path for fault in faults}
+            origin.begin_again(folder.run_id, seal.measured(folder.files), damaged)
         except StorageError as error:
             ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
         manifest = ManifestWriter.resumed(folder, prepared)

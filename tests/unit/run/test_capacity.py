@@ -4,8 +4,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec import structs
 
-from harness.compare.capacity import capacity, words
+from harness.compare.capacity import capacity, sentence, words
 from harness.compare.slo_check import answers_needed, kept_limits, why_not_kept
 from harness.model import Capacity, CellResult, LoadPoint, Reason, Validity
 from harness.plan import (
@@ -179,6 +180,32 @@ def test_a_cell_that_keeps_up_with_its_load_and_its_limits_is_kept():
 )
 def test_each_way_to_fail_is_told(change, why):
     assert why_not_kept(cell(**change)) == [why]
+
+
+def test_failed_requests_count_in_the_share_of_a_limit_and_refute_no_load_by_themselves():
+    """One of 698 failed: SUSPECT, or INVALID beyond 1 %, by the engine; the limit's share says enough."""
+    for reason in (doubt("failed-requests"), doubt("failed-requests", "INVALID")):
+        assert kept_limits(cell(reasons=[reason], within=597 / 600))
+        assert why_not_kept(cell(reasons=[reason], within=0.94)) == [
+            "e2e p95: 94.0% within the limit, surely 92.2%"
+        ]
+    refused = changed(cell(answered=550, reasons=[doubt("failed-requests")]), requests={"failed": 28})
+    assert kept_limits(refused)  # nor do they wait in a queue
+    assert why_not_kept(cell(answered=550)) == ["550 answers to 580 arrivals"]
+
+
+def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is():
+    (limit,) = cell(within=1.0).slo.limits
+    (found,) = capacity(three(14.2, 15.0, 15.0), 3)
+    assert sentence(found, [limit]) == (
+        "vllm carries 15 requests/s (14.2 to 15.7) within E2E p95 0.5 s: "
+        "about 450 users who send one every 30 s."
+    )
+    assert sentence(changed(found, interval=(14.2, 15.0, None)), [limit]).startswith(
+        "vllm carries 15 requests/s (14.2 or more) within"
+    )
+    assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
+    assert sentence(changed(found, interval=(None, 15.0, 16.0)), [limit]) is None
 
 
 def test_doubts_that_can_only_make_a_load_look_harder_do_not_count():

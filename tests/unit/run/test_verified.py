@@ -141,7 +141,7 @@ def test_the_machine_that_measured_notices_what_agrees_with_itself(run, capsys):
         assert [(one.path, one.what) for one in verify(run).faults] == [
             ("manifest.json", "is not what this machine wrote when it measured")
         ]
-        origin.begin_again(run.run_id, seal.measured(run.files))
+        origin.begin_again(run.run_id, seal.measured(run.files), ())
         origin.keep_measured(run.run_id, seal.measured(run.files))
     code, text = said(run, capsys, "--seal", before.seal)
     assert code == ExitCode.LIMIT_FAILED
