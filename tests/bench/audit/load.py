@@ -113,7 +113,7 @@ def _course(server: Server, form: str, code: str) -> Callable[[Path], Seen]:
         with serving(server) as url:
             (cell,) = _run(url, "--output-tokens", "20", "--concurrency", "4", "--requests", "320")
         why = cell.steady_state.why or "steady"
-        named = why.startswith(f"{form}: ") and code in _marks(cell)
+        named = f"{form}: " in why and code in _marks(cell)
         return Seen(f"{_marks(cell)}: {why}", "" if named else f"not named a {form}")
 
     return try_it

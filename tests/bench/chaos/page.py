@@ -19,16 +19,17 @@ class Table:
     columns: tuple[str, ...]  # the first is that of the names
     rows: tuple[str, ...]
     summed: bool = False  # with a last row of sums
+    page: Path = PAGE
 
     def publish(self, tried: Rows, arguments: argparse.Namespace) -> None:
         print(self._text(tried))
         if arguments.page:
-            page = PAGE.read_text(encoding="utf-8")
+            page = self.page.read_text(encoding="utf-8")
             before, start, rest = page.partition(f"<!-- {self.name} -->\n")
             stood, end, after = rest.partition(f"<!-- /{self.name} -->")
-            assert end, f"{PAGE} has no place for {self.name}"
+            assert end, f"{self.page} has no place for {self.name}"
             text = self._text(self._merged(_parsed(stood), tried))
-            PAGE.write_text(f"{before}{start}{text}\n{end}{after}", encoding="utf-8")
+            self.page.write_text(f"{before}{start}{text}\n{end}{after}", encoding="utf-8")
 
     def _merged(self, stood: Rows, tried: Rows) -> Rows:
         empty = ("",) * (len(self.columns) - 1)
