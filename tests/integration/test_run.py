@@ -43,8 +43,9 @@ def test_two_backends_are_measured_on_the_same_bytes(here):
         assert cell["requests"]["ok"] == cell["requests"]["planned"] == 16
         assert cell["ttft_ms"]["p50"] == pytest.approx(400, abs=30)
         assert cell["prefix_cache_source"] == "usage"
-        assert cell["requests"]["warmup"] == 16  # the first wave of chats, not the two asked for
-        assert cell["server"]["output_tokens"] == (16 + 16) * 8
+        # Two waves of whole chats and what is answered meanwhile, not the two requests asked for.
+        assert cell["requests"]["warmup"] == 40
+        assert cell["server"]["output_tokens"] == (16 + 40) * 8
     for name in ("table.txt", "report.html", "manifest.json", "plan.json"):
         assert (run_folder() / name).stat().st_size > 0
 
@@ -332,14 +333,15 @@ def children(pid):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_under_load_keeps_what_was_measured(here, number):
-    define("endless", "--fault", "stall:at=9:for=100")
+    define("endless", "--fault", "stall:at=30:for=100")
     process = subprocess.Popen(
         command("run", "--scenario", "fixed-length", "--backends", "endless", *SMALL),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    out, err = interrupt(process, lambda: answers_of("endless") >= 1 + 8 + 9, number)  # hello, first wave
+    # A greeting, three waves of warm-up, and nine of the measured requests.
+    out, err = interrupt(process, lambda: answers_of("endless") >= 1 + 24 + 9, number)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     result = summary()

@@ -77,7 +77,7 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
     assert origin.engine_version
     assert all(Path(run, "summary.json").is_file() for run in origin.runs)
 
-    listed = bench("list", "backends", "-v").stdout
+    listed = bench("list", "backends", "--json").stdout
     assert "dial@tuned" in listed
     assert "ttft_ms=200: tuned for fixed-length at c2" in listed
 

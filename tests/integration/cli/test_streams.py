@@ -65,7 +65,7 @@ def test_a_mistake_is_a_document_where_documents_are_asked_for():
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"] == ExitCode.USAGE
     assert document["error"] == "unknown scenario 'nope'"
-    assert "fixed-length" in document["hint"]
+    assert "agent-tree" in document["hint"]
     assert b"error: unknown scenario 'nope'" in done.stderr
 
 
