@@ -77,7 +77,7 @@ def test_it_measures_from_an_empty_directory(installed, tmp_path):
         ],
         tmp_path,
     )
-    assert "000-vllm-c1-r0" in plan
+    assert "2 engines × 2 loads" in plan
     out = call(
         [
             installed / "python",
