@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.comparability import unequal
-from harness.compare.evidence import ALL, RATES, TIMES, drift, kind_of, state_of
+from harness.compare.evidence import ALL, RATES, TIMES, UNDER_LOAD, drift, kind_of, state_of
 from harness.compare.rules import Rules
 from harness.compare.run_values import Series
 from harness.model import CellResult, Unequal
@@ -16,12 +16,14 @@ class Obstacles(NamedTuple):
     """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
 
     `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
-    token of one is not a token of the other.
+    token of one is not a token of the other. `idle`: the one backend that served all that was sent, whose rates
+    are the least that it can do; "" where there is no such one, or both are.
     """
 
     refusals: Mapping[str, str]
     apart: Mapping[str, float]
     other_tokens: bool = False
+    idle: str = ""
 
 
 def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstacles:
@@ -30,8 +32,11 @@ def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstac
     `rules.forced` overlooks unequal conditions. What the load did to the figures cannot be overlooked.
     """
     reasons = dict(_states(a, b))
+    idle, of_rates = _pace(a, b)
+    if of_rates:
+        reasons[RATES] = of_rates
     if rules.forced:
-        return Obstacles(reasons, {})
+        return Obstacles(reasons, {}, idle=idle)
     differences = unequal([*a.cells, *b.cells])
     apart: dict[str, float] = {}
     for difference in differences:
@@ -39,7 +44,7 @@ def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstac
             apart[metric] = max(apart.get(metric, 0.0), difference.apart)
     conditions = dict(_conditions(a, b, rules, refused, differences))
     other = any(one.matters and one.code in _OF_TOKENS for one in differences)
-    return Obstacles({**conditions, **reasons}, apart, other)
+    return Obstacles({**conditions, **reasons}, apart, other, idle)
 
 
 def apart_in(apart: Mapping[str, float], metric: str) -> float:
@@ -82,8 +87,6 @@ def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
     if unstable := next(falling, None):
         label, cell = unstable
         yield TIMES, f"{label} did not keep up with the load: {cell.state_why or 'unstable'}"
-    if reason := _pace(a, b):
-        yield RATES, reason
 
 
 def _doubtful(kind: str, *sides: Series) -> Iterator[tuple[str, CellResult]]:
@@ -91,17 +94,15 @@ def _doubtful(kind: str, *sides: Series) -> Iterator[tuple[str, CellResult]]:
     return ((side.label, cell) for side in sides if side.too_many_out(kind) for cell in side.cells)
 
 
-def _pace(a: Series, b: Series) -> str | None:
-    """Why a rate of these is not what the servers can do."""
+def _pace(a: Series, b: Series) -> tuple[str, str | None]:
+    """The one backend that served all that was sent, or "", and why no rate of these can be compared."""
     states = {side.label: {state_of(cell) for _, cell in _doubtful(RATES, side)} for side in (a, b)}
-    idle = [label for label, of_label in states.items() if "under load" in of_label]
+    idle = [label for label, of_label in states.items() if UNDER_LOAD in of_label]
     if len(idle) == len(states):
-        return "both served all that was sent: the load set the rate"
-    if idle:
-        return f"{idle[0]} served all that was sent: what more it can do is not known"
+        return "", "both served all that was sent: the load set the rate"
     if any(None in of_label for of_label in states.values()):
-        return "it is not known whether the load or the server set the rate"
+        return "", "it is not known whether the load or the server set the rate"
     kinds = {side.label: {cell.window_kind for cell in side.cells} - {None} for side in (a, b)}
     if all(kinds.values()) and len(set.union(*kinds.values())) > 1:
-        return "measured over unlike windows: only the steady part, and all of it with ramp and drain"
-    return None
+        return "", "measured over unlike windows: only the steady part, and all of it with ramp and drain"
+    return "".join(idle), None

@@ -7,10 +7,11 @@ from harness.model import UNSET, CellResult, IssueCode, State, known
 ALL = "*"
 RATES = "rates"
 TIMES = "times"
+UNDER_LOAD = "under load"
 
 # Money and energy are of a time, so they follow the rate.
 _RATE_PREFIXES = ("cost_", "joules_")
-_NO_RATE: dict[State | None, str] = {"under load": "under load", None: "state not known"}
+_NO_RATE: dict[State | None, str] = {"under load": UNDER_LOAD, None: "state not known"}
 
 
 def kind_of(metric: str) -> str | None:

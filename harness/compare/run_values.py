@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.compare.evidence import ALL, doubts, kind_of
+from harness.compare.evidence import ALL, RATES, UNDER_LOAD, doubts, kind_of
 from harness.metrics.distribution import NEVER
 from harness.model import CellResult, LoadPoint
 from harness.model.json_path import number_at
@@ -30,13 +30,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The cells of one backend at one load point that may enter a verdict, and the INVALID ones."""
+    """The cells of one backend at one load point that may enter a verdict, and the INVALID ones.
+
+    `at_least`: it served all that was sent, and its rates count as the least that it can do.
+    """
 
     label: str
     cells: tuple[CellResult, ...]
     invalid: tuple[CellResult, ...] = ()
     samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
     out: frozenset[str] = frozenset()  # names of cells whose figures are left out
+    at_least: bool = False
     # Each is asked for once per pair, and of all pairs again after every round.
     _values: dict[str, dict[Work, float]] = field(default_factory=dict, repr=False, compare=False)
     _failures: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
@@ -69,7 +73,10 @@ class Series:
         key = kind or ALL
         if key not in self._doubtful:
             self._doubtful[key] = {
-                cell.cell: why for cell in self.cells for of, why in doubts(cell) if of in (ALL, key)
+                cell.cell: why
+                for cell in self.cells
+                for of, why in doubts(cell)
+                if of in (ALL, key) and not (self.at_least and (of, why) == (RATES, UNDER_LOAD))
             }
         return self._doubtful[key]
 
@@ -80,7 +87,15 @@ class Series:
     def evidence(self, metric: str) -> "Series":
         """Without the figures of cells that are no evidence for this metric; itself where all are."""
         out = self.doubtful(kind_of(metric))
-        return Series(self.label, self.cells, self.invalid, self.samples, frozenset(out)) if out else self
+        return Series(*self._parts, frozenset(out), self.at_least) if out else self
+
+    def as_least(self) -> "Series":
+        """The same runs, with rates that are the least that the server can do."""
+        return Series(*self._parts, self.out, at_least=True)
+
+    @property
+    def _parts(self) -> tuple[str, tuple[CellResult, ...], tuple[CellResult, ...], Mapping[str, Samples]]:
+        return self.label, self.cells, self.invalid, self.samples
 
     def before(self, repeat: int) -> "Series":
         """Of the repeats before this one."""

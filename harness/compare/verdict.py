@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from harness.compare.comparable import apart_in, obstacles, refusal
-from harness.compare.evidence import kind_of
+from harness.compare.evidence import RATES, kind_of
 from harness.compare.futility import Prospect
 from harness.compare.ratio import Ratio, ratio
 from harness.compare.rules import Rules
@@ -60,12 +60,13 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     metrics = rules.metrics
     if IN_TOKENS in metrics and IN_CHARACTERS not in metrics and found.other_tokens:
         metrics = (*metrics, IN_CHARACTERS)  # what the server can do, in a unit that both share
-    of_look = replace(pairing, rules=rules)
+    a, b = (side.as_least() if side.label == found.idle else side for side in (pairing.a, pairing.b))
+    of_look = replace(pairing, a=a, b=b, rules=rules)
     return [
         _Test(
             of_look,
             metric,
-            ratio(pairing.a, pairing.b, metric, rules.min_runs, 1 - rules.alpha),
+            ratio(a, b, metric, rules.min_runs, 1 - rules.alpha),
             refusal(found.refusals, metric),
             apart_in(found.apart, metric),
         )
@@ -191,7 +192,7 @@ class _Test:
             return "not comparable", self.refused
         if self.test.shift is None or judged is None:
             return self._missing()
-        word, why = self._measured(judged)
+        word, why = self._at_least(*self._measured(judged))
         why = "; ".join([why, *self._out_words])
         if not self._failures:
             return word, why
@@ -200,6 +201,18 @@ class _Test:
         if any(side.failures(self.metric) for side in hurt):
             return "not comparable", f"{self._failures}: the runs that are left speak too well of it"
         return word, f"{why}; {self._failures}"
+
+    def _at_least(self, word: Word, why: str) -> tuple[Word, str]:
+        """A server that could have done more can only be called better, never worse or the same."""
+        idle = next((index for index, side in enumerate(self.sides) if side.at_least), None)
+        if idle is None or kind_of(self.metric) != RATES:
+            return word, why
+        assert self.test.shift is not None
+        a_ahead = (self.test.shift.estimate < 0) == (VERDICT_METRICS[self.metric] == "lower")
+        served = f"{self.sides[idle].label} served all that was sent"
+        if word == "same" or a_ahead != (idle == 0):
+            return "not comparable", f"{served}: what more it can do is not known"
+        return word, f"{why}; {served} and may do more"
 
     def _measured(self, judged: _Judged) -> tuple[Word, str]:
         """From the runs that have a figure."""

@@ -338,8 +338,6 @@ def test_a_rate_that_the_load_set_says_nothing_of_the_servers():
     )
     assert (rate, why) == ("not comparable", "both served all that was sent: the load set the rate")
     assert times == "same"
-    ((rate, why), _) = words_of(rated("a", 499, state="under load"), rated("b", 382, state="saturated"))
-    assert (rate, why) == ("not comparable", "a served all that was sent: what more it can do is not known")
     ((rate, why), _) = words_of(rated("a", 499, state=None), rated("b", 382, state="saturated"))
     assert why == "it is not known whether the load or the server set the rate"
     assert words_of(rated("a", 499), rated("b", 382))[0][0] == "faster"
@@ -517,6 +515,23 @@ def test_a_percentile_that_no_run_has_is_taken_of_all_their_requests():
     estimate = next(made for made in found.estimates if made.metric == "ttft_ms.p99")
     assert estimate.method == "pooled"
     assert estimate.interval[0] < 1.5 * np.exp(4 + 2.326 * 0.2) < estimate.interval[2]
+
+
+def test_a_rate_that_the_load_set_is_the_least_that_the_server_can_do():
+    """A server that idles and still does more is faster; none of its runs is left out for it."""
+    idle, busy = rated("a", 499, state="under load"), rated("b", 382, state="saturated")
+    for a, b, word in ((idle, busy, "faster"), (busy, idle, "slower")):
+        ((rate, why), _) = words_of(a, b)
+        assert rate == word
+        assert why.endswith("; a served all that was sent and may do more")
+
+
+@pytest.mark.parametrize("per_s", [300, 382])
+def test_what_a_server_could_do_more_is_not_known_where_it_does_less_or_the_same(per_s):
+    idle, busy = rated("a", per_s, state="under load"), rated("b", 382, state="saturated")
+    reason = "a served all that was sent: what more it can do is not known"
+    for a, b in ((idle, busy), (busy, idle)):
+        assert words_of(a, b)[0] == ("not comparable", reason)
 
 
 def test_too_few_requests_in_all_runs_have_none():
