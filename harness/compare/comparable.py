@@ -16,8 +16,8 @@ class Obstacles(NamedTuple):
     """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
 
     `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
-    token of one is not a token of the other. `idle`: the one backend that served all that was sent, whose rates
-    are the least that it can do; "" where there is no such one, or both are.
+    token of one is not a token of the other. `idle`: the one backend that served all that was sent, or "".
+    Its rates are the least that it can do.
     """
 
     refusals: Mapping[str, str]

@@ -15,13 +15,13 @@ NEWEST = 20  # minor version of Python beyond which no wheel is looked for
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
-def unfit(definition: Backend, python: tuple[int, int]) -> Iterator[SetupError]:
-    """What no installation can change. Known without a download."""
+def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
+    """What no installation can change, known without a download. `python`: None: nothing is installed."""
     process = definition.process
     if process is None:
         return
     yield from _processor(process)
-    if process.install and process.install.lock:
+    if python and process.install and process.install.lock:
         yield from _python(told_by(process.install, definition.name), process.install, python)
 
 

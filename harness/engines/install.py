@@ -80,9 +80,10 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     """The engine's environment, built now where it is absent. Raises SetupError with pip's last words."""
     install = recipe_of(definition)
     folder = _folder(definition)
-    if installed(definition) is None or force:
-        for error in unfit(definition, python_of(install)):
-            raise SetupError(error.what, where=definition.name, hint=error.hint)
+    make = installed(definition) is None or force
+    for error in unfit(definition, python_of(install) if make else None):
+        raise SetupError(error.what, where=definition.name, hint=error.hint)
+    if make:
         check_index(definition)
         check_room(definition.name, folder, size_mb(definition))
 

@@ -105,8 +105,9 @@ class Machine:
         return installed(definition) is not None
 
     def unfit(self, definition: Backend) -> list[SetupError]:
-        """Why no environment of it can be made here."""
-        return list(unfit(definition, python_of(recipe_of(definition))))
+        """Why no environment of it can be made or used here."""
+        made = self.is_installed(definition)
+        return list(unfit(definition, None if made else python_of(recipe_of(definition))))
 
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None

@@ -144,8 +144,8 @@ def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
                 "its environment cannot be made: this Python has no venv with pip",
                 hint="install the package python3-venv of this system",
             )
+        yield from machine.unfit(definition)
         if not machine.is_installed(definition):
-            yield from machine.unfit(definition)
             yield from _raised(lambda: check_index(definition))
         return
     assert definition.process is not None

@@ -49,6 +49,13 @@ def test_a_cpu_without_avx2_is_refused(sglang, tmp_path, capsys):
     assert list(unfit(sglang, HERE)) == [], "where Linux lists none, nothing is known"
 
 
+def test_an_environment_of_another_machine_is_refused_too(sglang, monkeypatch, tmp_path, capsys):
+    """A home folder that several machines mount."""
+    monkeypatch.setattr(install, "installed", lambda _definition: tmp_path)
+    (tmp_path / "cpuinfo").write_text("flags\t\t: sse4_2 avx\n")
+    assert "which this one does not have" in refused(capsys)
+
+
 def test_a_python_without_packages_is_refused_with_those_that_have_them(sglang):
     (error,) = unfit(sglang, (3, 16))
     assert "has no file for Python 3.16 on this machine" in error.what
