@@ -105,7 +105,7 @@ def read_lock(install: Install, backend: str) -> list[Locked]:
 
 
 def _anew(backend: str) -> str:
-    return f"make it anew with `bench engines lock {backend}`"
+    return f"write it again with `bench engines lock {backend}`"
 
 
 def lock_text(found: Sequence[Locked], install: Install, command: str) -> str:
