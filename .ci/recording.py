@@ -125,10 +125,10 @@ def main(arguments: Sequence[str]) -> None:
         program = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
         output = recorded([program or command[0], *command[1:]], folder if not arguments else Path.cwd())
     made = picture(" ".join(command), output)
-    if check and made != PICTURE.read_text(encoding="utf-8"):
+    if not check:
+        PICTURE.write_text(made, encoding="utf-8")
+    elif made != PICTURE.read_text(encoding="utf-8"):
         sys.exit(f"recording: {PICTURE.relative_to(ROOT)} is not what bench prints now; run: make recording")
-    PICTURE.write_text(made, encoding="utf-8")
-    print(PICTURE.relative_to(ROOT))
 
 
 if __name__ == "__main__":

@@ -75,12 +75,13 @@ def relinked(text: str, path: Path, page: str, places: dict[Path, str], reposito
 
 def commands() -> str:
     """Every command's own help."""
-    from harness.cli.main import COMMANDS, EPILOG, command_parser
+    from harness.cli.main import COMMANDS, command_parser
 
     os.environ["COLUMNS"] = "80"  # what the page shows without scrolling
-    parts = ["", "## All flags", "", f"```text\n{EPILOG}\n```"]
+    parts = ["", "## All flags"]
     for name in COMMANDS:
-        parts += ["", f"## bench {name}", "", f"```text\n{command_parser(name).format_help().rstrip()}\n```"]
+        help_text = command_parser(name).format_help().rstrip()
+        parts += ["", f"## bench {name}", "", f"```{{.text .help}}\n{help_text}\n```"]
     return "\n".join(parts) + "\n"
 
 
