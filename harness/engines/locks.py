@@ -100,7 +100,7 @@ def read_lock(install: Install, backend: str) -> list[Locked]:
     found = told_by(install, backend)
     if not found:
         where = f"{backend}: lock {install.lock}"
-        raise SpecError("does not tell its files and their sizes", where=where, hint=_anew(backend))
+        raise SpecError("does not list its files and their sizes", where=where, hint=_anew(backend))
     return found
 
 
@@ -130,7 +130,7 @@ def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
     uv = shutil.which("uv")
     if uv is None:
         raise SetupError(
-            "needs uv, which tells what would be installed without fetching it",
+            "needs uv, which lists what would be installed without fetching it",
             where=pip.label,
             hint="pip install uv",
         )

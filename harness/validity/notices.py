@@ -111,7 +111,7 @@ LONGER_THAN_CONTEXT = Notice(
 FILE_LINES_LEFT_OUT = Notice(
     IssueCode.FILE_LINES_LEFT_OUT,
     "lines of a trace or prompt file could not be used",
-    "docs/traces.md tells what a line must hold",
+    "docs/traces.md says what a line must hold",
 )
 TRACE_CHANGED = Notice(IssueCode.TRACE_CHANGED, "a trace was not used as it stands", "see docs/traces.md")
 
