@@ -5,7 +5,7 @@ SOAK_MINUTES ?= 120
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures site ci clean
+.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -21,15 +21,16 @@ demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix
 unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
 	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
 
-integration: $(VENV)/ready ## integration tests, two at a time; what fails in company must pass alone, since they measure time
+integration: $(VENV)/ready ## integration tests, two at a time; what fails must pass alone, since they measure time
 	$(BIN)/python -m pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --quiet || \
 	$(BIN)/python -m pytest tests/integration --last-failed --last-failed-no-failures none
 
 test: unit integration ## unit and integration tests
 
-lint: $(VENV)/ready ## style
+lint: $(VENV)/ready ## style of the code, and the language of pages and messages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/prose.py
 
 types: $(VENV)/ready ## static types
 	$(BIN)/mypy
@@ -100,11 +101,15 @@ bench: $(VENV)/ready studies ## benchmarks of the harness itself, and the studie
 package: $(VENV)/ready ## sdist, and the wheel built from it
 	$(BIN)/python -m build --outdir dist
 
-pictures: $(VENV)/ready ## the pictures of the documentation, anew; needs Chromium
+pictures: $(VENV)/ready ## take the pictures of the documentation again; needs Chromium
 	$(BIN)/python -m tests.browser.pictures
+
+recording: $(VENV)/ready ## record docs/recording.svg again, from a published run
+	$(BIN)/python .ci/recording.py
 
 site: $(VENV)/ready ## the documentation site, into build/site: links checked, no warning let pass
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python .ci/recording.py --check
 	$(BIN)/python .ci/site.py
 	$(BIN)/zensical build --clean --strict
 

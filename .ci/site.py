@@ -1,7 +1,7 @@
 """Lays out the pages of the documentation site below build/site-docs: `make site` builds it from there.
 
-Pages of docs/ as they are, links that leave them turned to the repository, and pages made here: commands
-(from the parsers), changelog, llms.txt. A link to something that is not there is an error.
+Pages of docs/ as they are, links that leave them turned to the repository, and what is made here: the help of
+every command (from the parsers) below docs/commands.md, changelog, llms.txt. A link to nothing is an error.
 """
 
 import os
@@ -42,7 +42,8 @@ def lay_out(target: Path) -> None:
             place.write_text(text, encoding="utf-8")
         else:
             shutil.copy(path, place)
-    (target / "commands.md").write_text(commands(), encoding="utf-8")
+    page = target / "commands.md"
+    page.write_text(page.read_text(encoding="utf-8") + commands(), encoding="utf-8")
     shutil.copy(ROOT / REPORT, target / "sample-report.html")
     (target / "llms.txt").write_text(llms(target, project), encoding="utf-8")
 
@@ -74,12 +75,13 @@ def relinked(text: str, path: Path, page: str, places: dict[Path, str], reposito
 
 def commands() -> str:
     """Every command's own help."""
-    from harness.cli.main import COMMANDS, EPILOG, command_parser
+    from harness.cli.main import COMMANDS, command_parser
 
-    os.environ["COLUMNS"] = "100"
-    parts = ["# Commands", "", f"```text\n{EPILOG}\n```"]
+    os.environ["COLUMNS"] = "80"  # what the page shows without scrolling
+    parts = ["", "## All flags"]
     for name in COMMANDS:
-        parts += ["", f"## bench {name}", "", f"```text\n{command_parser(name).format_help().rstrip()}\n```"]
+        help_text = command_parser(name).format_help().rstrip()
+        parts += ["", f"## bench {name}", "", f"```{{.text .help}}\n{help_text}\n```"]
     return "\n".join(parts) + "\n"
 
 

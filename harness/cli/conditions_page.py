@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness.comparability import TABLE, Key
 
 AREAS = {
-    "work": "What is asked",
+    "work": "The requests",
     "engine": "How the engine is set",
     "build": "What the engine is",
     "host": "Where it runs",

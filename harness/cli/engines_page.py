@@ -7,9 +7,12 @@ from harness.spec.versions import pinned
 
 HEAD = """# Engines
 
-Made of `backends/*.toml` by `bench list backends --markdown`; a test holds the two together. What a
-definition says of a server is checked on the server itself by `bench probe NAME`, and before the first cell
-of every run. How to add an engine: [adding-an-engine.md](adding-an-engine.md).
+This page lists every engine that `bench` knows: how it starts, what it can do, what tilts a comparison, and
+whether it was run.
+
+It is made from `backends/*.toml` by `bench list backends --markdown`; a test compares the two. `bench probe
+NAME` checks what a definition says on the server itself, and so does every run before its first cell.
+[How to add an engine](adding-an-engine.md).
 """
 NO = "–"
 # "none" brings its own model, and has no row.
@@ -22,9 +25,10 @@ _FORMS = {
     "powerinfer": "PowerInfer GGUF",
     "any": "of the engines behind it",
 }
-ALL = """Each is declared, and the scripted server speaks its dialect in a test. "Measured here" is a system
-that the project's own tests also run for real, with the version that they run. A front passes requests on to
-engines; a library has no server, and runs behind a small one of bench's own, whose cost is measured and told.
+ALL = """Each is declared, and the scripted server uses its dialect in a test. "Measured here on a CPU" is a
+system that the project's own tests also run for real, with the version that they run; none has been run on a
+GPU yet. A front passes requests on to engines. A library has no server, and runs behind a small one of
+bench's own, whose cost is measured and reported.
 """
 
 
@@ -58,7 +62,7 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
     yield "## How they start"
     yield ""
     yield from _table(
-        ("engine", "launch", "images", "weights: tracks"),
+        ("engine", "launch", "images", "weights"),
         [
             (_name(definition), _launch(definition), _images(definition), _tracks(definition))
             for definition in engines
@@ -92,7 +96,7 @@ def _lines(engines: Sequence[Backend]) -> Iterator[str]:
             for definition in engines
         ],
     )
-    yield "## What they keep and tell"
+    yield "## What they keep and report"
     yield ""
     yield from _table(
         ("engine", "prefix cache", "cache reset", "version", "metrics", "series"),
@@ -131,8 +135,10 @@ def _facts(engine: Backend) -> tuple[str, str]:
 
 
 def _measured(engine: Backend, facts: Facts) -> str:
-    install = engine.process.install if engine.process else None
-    return f"measured here: {(install and pinned(install)) or facts.version}"
+    process = engine.process
+    install, caveat = (process.install, process.caveat) if process else (None, None)
+    version = (install and pinned(install)) or facts.version
+    return f"measured here on a CPU: {version}" + (f" ({caveat})" if caveat else "")
 
 
 def _launch(engine: Backend) -> str:

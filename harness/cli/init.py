@@ -37,7 +37,7 @@ min_answers = 100
 
 [request]
 temperature = 0.0
-exact_output = true # generate exactly output_tokens, where the engine can be told to
+exact_output = true # generate exactly output_tokens, where the engine can
 timeout_s = 300
 
 [cache]

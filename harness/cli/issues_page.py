@@ -7,8 +7,10 @@ from harness.validity.notices import NOTICES
 
 HEAD = """# Validity: what may be wrong with a cell or a run
 
-Made of the rules in `harness/validity` by `bench list issues --markdown`; a test checks that it is current.
-How to add one: [contributing/add-a-validity-rule.md](contributing/add-a-validity-rule.md).
+This page lists every code that a cell or a run can carry: what is measured, its limit, and what to do.
+
+It is made from the rules in `harness/validity` by `bench list issues --markdown`; a test checks that.
+[How to add one](contributing/add-a-validity-rule.md).
 
 Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its
 limit, and what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and

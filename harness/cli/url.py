@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.run.sizing import Loads
 
 EPILOG = """Finds the model, the engine and a load that fits the time; then it is the `bench run` that is
-printed at the end. Two URLs are compared with each other by turns.
+printed at the end. Two URLs are measured alternately and compared.
 
   bench http://127.0.0.1:8000
   bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5
@@ -127,14 +127,14 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
     model = _model(url, key, arguments.model_name)
     recognised = recognise(url, key)
     definition = load_backend(recognised.name if recognised else "openai")
-    told = f"told by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
+    told = f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     ui.note(f"{url}: {definition.backend.title} ({told}), model {model}")
     ui.stage(f"{url}: a first look")
     with closing(Server(definition, url, model, key)) as server:
         seen = look(server, limit_s)
     ui.note(
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
-        f"beside three others {seen.slowdown:.1f} times as long"
+        f"with three others an answer takes {seen.slowdown:.1f} times as long"
     )
     return Found(urls, definition.name, seen)
 

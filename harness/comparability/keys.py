@@ -7,7 +7,7 @@ from typing import Any, Literal
 from harness.model import CellResult
 
 # refuses: a verdict would be about this. told: said beside the verdict. ignored: it cannot change a figure.
-Effect = Literal["refuses", "told", "ignored"]
+Effect = Literal["refuses", "shown", "ignored"]
 Area = Literal["work", "engine", "build", "host"]
 # Two engines; variants of one; the same definition and variant, in two runs or at two addresses.
 Relation = Literal["engines", "variants", "itself"]
@@ -48,7 +48,7 @@ class Key:
         if relation == "engines":
             return self.engines
         chosen = relation == "variants" and self.area == "engine"
-        return "told" if chosen and self.itself == "refuses" else self.itself
+        return "shown" if chosen and self.itself == "refuses" else self.itself
 
     def refuses(self, relation: Relation, first: Any, second: Any) -> bool:
         if self.effect(relation) != "refuses" or None in (first, second):

@@ -2,7 +2,7 @@
 
 Looks are planned before the run. Each may decide at an equal share of the level (Bonferroni over looks, Holm
 inside one), so any false word of a family has at most the level of the rules, whenever and for whatever
-reason the run stops. Why not other boundaries: docs/verdicts.md.
+reason the run stops. Why not other boundaries: docs/verdicts-evidence.md.
 """
 
 from bisect import bisect

@@ -44,7 +44,7 @@ def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[Pair
     """A finding per pairing and declared metric, in their order; the words are those of all of them together.
 
     Pure, from all that was measured so far: may be asked again after every run. `alpha` is the level of this
-    look, for both families; without it that of the rules. False words of a family: docs/verdicts.md.
+    look, for both families; without it that of the rules. False words of a family: docs/verdicts-evidence.md.
     """
     tests = [test for pairing in pairings for test in _tests(pairing, alpha)]
     judged: dict[int, _Judged] = {}
@@ -199,7 +199,7 @@ class _Test:
         a, b = self.sides
         hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(word, ())
         if any(side.failures(self.metric) for side in hurt):
-            return "not comparable", f"{self._failures}: the runs that are left speak too well of it"
+            return "not comparable", f"{self._failures}: its remaining runs would flatter it"
         return word, f"{why}; {self._failures}"
 
     def _at_least(self, word: Word, why: str) -> tuple[Word, str]:

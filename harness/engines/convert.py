@@ -37,7 +37,7 @@ def converted(
         )
     script, arguments, how = _SHIMS / "convert_gguf.py", [], "de-quantised to bf16 with transformers"
     if track.weights == "gguf":
-        script, arguments, how = _SHIMS / "requantise_gguf.py", [to], f"quantised anew to {to} with gguf"
+        script, arguments, how = _SHIMS / "requantise_gguf.py", [to], f"quantised again to {to} with gguf"
     key = fingerprint([source.sha256, script.read_text(encoding="utf-8"), *arguments])
     folder = paths.cache_dir() / "models" / f"{model_name}-{to.lower()}-{key[:12]}"
 

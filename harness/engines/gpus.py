@@ -122,7 +122,7 @@ def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
             for process in pynvml.nvmlDeviceGetComputeRunningProcesses(_handle(gpu))
         ]
     except pynvml.NVMLError as error:
-        return f"NVML does not tell the processes of GPU {', '.join(gpus)}: {error}"
+        return f"NVML does not report the processes of GPU {', '.join(gpus)}: {error}"
     finally:
         pynvml.nvmlShutdown()
 

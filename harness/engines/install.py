@@ -104,7 +104,7 @@ def check_index(definition: Backend) -> None:
     index = recipe_of(definition).index
     if index and not any(map(os.environ.get, _INDEXES)):
         raise SetupError(
-            f"its wheels are on {index}, which pip is not told of",
+            f"its wheels are on {index}, which pip does not search",
             where=definition.name,
             hint="set PIP_EXTRA_INDEX_URL to its address, UV_INDEX for --dry-run; or use --launch compose",
         )

@@ -100,12 +100,12 @@ def read_lock(install: Install, backend: str) -> list[Locked]:
     found = told_by(install, backend)
     if not found:
         where = f"{backend}: lock {install.lock}"
-        raise SpecError("does not tell its files and their sizes", where=where, hint=_anew(backend))
+        raise SpecError("does not list its files and their sizes", where=where, hint=_anew(backend))
     return found
 
 
 def _anew(backend: str) -> str:
-    return f"make it anew with `bench engines lock {backend}`"
+    return f"write it again with `bench engines lock {backend}`"
 
 
 def lock_text(found: Sequence[Locked], install: Install, command: str) -> str:
@@ -130,7 +130,7 @@ def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
     uv = shutil.which("uv")
     if uv is None:
         raise SetupError(
-            "needs uv, which tells what would be installed without fetching it",
+            "needs uv, which lists what would be installed without fetching it",
             where=pip.label,
             hint="pip install uv",
         )

@@ -166,7 +166,7 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
         yield SetupError(
             f"{track.quantisation} weights of {engine.model_name} must be converted, and this backend has no "
             "environment for that",
-            hint="choose another track or --model",
+            hint="choose other weights or --model",
         )
     while track.convert_from:
         track = engine.model.tracks[track.convert_from]

@@ -93,7 +93,7 @@ def _gpu_inside(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     if dram is None and rough is not None and rough >= MEMORY_BUSY_PCT:
         yield (
             "gpu-memory-bandwidth",
-            f"GPU memory bandwidth, as far as NVML tells: memory in use {rough:.0f} % of the time",
+            f"GPU memory bandwidth, as far as NVML reports: memory in use {rough:.0f} % of the time",
         )
 
 

@@ -62,9 +62,9 @@ class CellResult(Measured, frozen=True, kw_only=True):
     slo: Annotated[Slo | None, doc("Null without limits.")]
     state: Annotated[
         State | UnsetType | None,
-        doc("Whether the load or the server set the pace: docs/verdicts.md; null where it cannot be told."),
+        doc("Whether the load or the server set the pace: docs/verdicts.md; null where it is not known."),
     ] = UNSET
-    state_why: Annotated[str | None, doc("What it was told from, or why it could not be.")] = None
+    state_why: Annotated[str | None, doc("The evidence for it, or why there is none.")] = None
     steady_state: Annotated[SteadyState, doc("Where the steady part lies.")]
     standstill: Annotated[
         Standstill | UnsetType | None,
@@ -118,7 +118,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ] = ()
     energy: Annotated[Energy | None, doc("Null without a counter or sensor.")]
     cost: Annotated[Cost | None, doc("Null without a price.")]
-    limiter: Annotated[Limiter | None, doc("Null where it cannot be told.")]
+    limiter: Annotated[Limiter | None, doc("Null where it is not known.")]
     telemetry: Annotated[TelemetryHealth, doc("How the sampling fared.")]
     client: Annotated[ClientStats, doc("How the load generator fared.")]
     conditions: Annotated[Conditions, doc("What a comparison looks at.")]

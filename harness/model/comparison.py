@@ -43,9 +43,7 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     failed: Annotated[tuple[int, int], doc("Of these, runs without a figure by the engine's doing.")] = (0, 0)
     left_out: Annotated[
         tuple[dict[str, int], dict[str, int]],
-        doc(
-            "Of a and of b, runs that are no evidence for this metric, by why; the word holds with them too."
-        ),
+        doc("Of a and of b, runs that are no evidence for this metric, by why; the verdict holds with them."),
     ] = ({}, {})
     paired: Annotated[bool, doc("Runs of the same requests were compared.")] = False
     method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")] = "runs"
@@ -94,7 +92,7 @@ class Ranking(Record, frozen=True, kw_only=True):
 
     load: Annotated[LoadPoint, doc("Where all were measured.")]
     metric: Annotated[str, doc("Dotted path in a cell.")]
-    line: Annotated[str, doc("docs/verdicts.md tells the signs.")]
+    line: Annotated[str, doc("docs/verdicts.md has the signs.")]
     primary: Annotated[bool, doc("Of the metric that decides.")]
     groups: Annotated[
         tuple[tuple[str, ...], ...], doc("Best first; inside one nothing is shown to be better.")
@@ -152,7 +150,7 @@ class VerdictRules(Record, frozen=True, kw_only=True):
     between_repeats: Annotated[dict[str, str], doc("By backend: restart, reset or keep.")] = msgspec.field(
         default_factory=dict
     )
-    confidence: Annotated[float, doc("Of the intervals beside the verdicts.")]
+    confidence: Annotated[float, doc("Of the intervals next to the verdicts.")]
     look_alpha: Annotated[float | None, doc("Level of one look.")] = None
     unit: Annotated[str | None, doc("What an interval is over.")] = None
     method: Annotated[str, doc("In words.")]
@@ -229,7 +227,7 @@ class Scaling(Record, frozen=True, kw_only=True):
     output_tokens_per_s: Annotated[tuple[float | None, ...], doc("Inside the window.")]
     speedup: Annotated[tuple[float | None, ...], doc("Over the lowest load.")]
     speedup_base: Annotated[Number, doc("The lowest load.")]
-    peak_gpu_memory_bytes: Annotated[tuple[float | None, ...], doc("The engine's, where it can be told.")]
+    peak_gpu_memory_bytes: Annotated[tuple[float | None, ...], doc("The engine's, where it is known.")]
     peak_process_memory_bytes: Annotated[tuple[float | None, ...], doc("The engine's.")]
     running: Annotated[tuple[float | None, ...], doc("Requests, by the engine's gauge.")]
     waiting: Annotated[tuple[float | None, ...], doc("Requests, by the engine's gauge.")]

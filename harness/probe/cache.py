@@ -55,7 +55,7 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         seen, share = prompt.send()  # what was asked beside the first sending may have taken its slot
     if share is None:
         then = "the cache state of cells cannot be verified"
-        told = "cached tokens are not told" if seen.ok else refusal(seen)
+        told = "cached tokens are not reported" if seen.ok else refusal(seen)
         yield Finding("prefix cache", _on(declared.enabled), told, None, then)
     else:
         used = share >= _HIT

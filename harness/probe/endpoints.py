@@ -23,7 +23,7 @@ def version(asker: Asker) -> Iterator[Finding]:
     yield Finding(
         "version",
         declared.path,
-        reported or "not told",
+        reported or "not reported",
         reported is not None,
         "" if reported else "the version is that of the package or image",
     )

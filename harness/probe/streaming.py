@@ -166,7 +166,7 @@ def unknown_field(asker: Asker) -> Iterator[Finding]:
         reaction,
         more="" if seen.ok else refusal(seen),
         then="a field this engine does not know is "
-        + ("ignored without a word" if seen.ok else "an error: all requests fail"),
+        + ("ignored silently" if seen.ok else "an error: all requests fail"),
         matters=False,
     )
 

@@ -87,8 +87,8 @@ def not_followed(asker: Asker) -> Iterator[Finding]:
     for name, key in declared.items():
         wanted, found = _plain(server.definition.engine.values[name]), _plain(told.get(key, ""))
         holds = None if not found else wanted == found
-        then = "cells are compared by what the server tells" if holds is False else ""
-        yield Finding(f"setting {name}", wanted, found or "not told", holds, then, matters=holds is False)
+        then = "cells are compared by what the server reports" if holds is False else ""
+        yield Finding(f"setting {name}", wanted, found or "not reported", holds, then, matters=holds is False)
 
 
 def _plain(value: object) -> str:
@@ -138,5 +138,5 @@ def cut_prompt(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         return
     whole = counted >= _KEPT * wanted
     found = f"a prompt of about {wanted} tokens was read {'whole' if whole else f'as {counted}'}"
-    then = "" if whole else "longer prompts are cut without a word: they are other work"
+    then = "" if whole else "longer prompts are cut silently: they are other work"
     yield Finding(topic, declared, found, whole, then, not whole)

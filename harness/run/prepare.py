@@ -119,7 +119,7 @@ def prepare(options: RunOptions) -> Prepared:
         for pair, how in zip(started, between, strict=True)
     ]
     launches = tuple(
-        replace(launch, why=f"{launch.why}; anew for every cell, since it has no cache reset")
+        replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
         if each
         else launch
         for launch, each in zip(launches, each_cell, strict=True)

@@ -81,6 +81,6 @@ def choose_track(
         raise SpecError(
             f"model '{model_name}' has no {weights} track{here}",
             where="backends/models.toml",
-            hint=f"its tracks: {', '.join(model.tracks) or 'none'}; or give --model PATH",
+            hint=f"its weights: {', '.join(model.tracks) or 'none'}; or give --model PATH",
         )
     return next(iter(fitting.items()))

@@ -16,7 +16,7 @@ def server_urls(text: str, where: str) -> str:
     """`URL[+URL…]`, each as `server_url` makes it. A + that belongs to a path is written %2B."""
     given = text.split("+")
     if "" in given:
-        raise SpecError("a URL is missing beside '+'", where=where, hint="write URL+URL")
+        raise SpecError("a URL is missing before or after '+'", where=where, hint="write URL+URL")
     if len(given) > MOST_URLS:
         raise SpecError(f"{len(given)} URLs; at most {MOST_URLS}", where=where)
     urls = [server_url(url, where) for url in given]

@@ -1,1 +1,1 @@
-"""Inference on few runs: pure numpy, no domain words. How each method was checked: docs/verdicts.md."""
+"""Inference on few runs: pure numpy, no domain words. docs/verdicts-evidence.md has the checks."""

@@ -139,7 +139,7 @@ def _read(files: Confined) -> Sums:
         whole = False
     if not whole:
         raise DamagedError(
-            "is damaged itself: it cannot be told which file is as it was written",
+            "is damaged itself, so no file can be checked",
             where=str(files.root / FILE),
             hint=_HINT,
         )

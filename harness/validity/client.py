@@ -87,7 +87,7 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
 
 def _ledger_mismatch(cell: Evidence) -> Iterator[Violation]:
     if cell.ledger_agrees is False:
-        yield Violation("client and server tell of different requests or events")
+        yield Violation("client and server report different requests or events")
 
 
 RULES = (
@@ -147,7 +147,7 @@ RULES = (
     Rule(
         code=IssueCode.LEDGER_MISMATCH,
         find=_ledger_mismatch,
-        measures="`bench doctor`: requests and events, as client and scripted server tell them",
+        measures="`bench doctor`: requests and events, as client and scripted server report them",
         limit="the same",
         verdicts=("INVALID",),
         hint="see the other reasons; with none, this is a defect of the client: please report it",

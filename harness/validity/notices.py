@@ -60,7 +60,7 @@ NOT_RESET = Notice(
 ANOTHER_START = Notice(
     IssueCode.ANOTHER_START,
     "an engine that was to go on through all repeats was started again by `bench resume`",
-    "measure anew for runs of one start",
+    "measure again for runs of one start",
 )
 DIFFERENT_TRACKS = Notice(
     IssueCode.DIFFERENT_TRACKS,
@@ -79,15 +79,13 @@ NOT_AS_DECLARED = Notice(
 FRONT = Notice(
     IssueCode.FRONT,
     "what was measured passes requests on to engines",
-    "measure an engine without it beside it",
+    "measure an engine without it too",
 )
-HOSTED = Notice(
-    IssueCode.HOSTED, "what was measured is a hosted service", "measure an engine without it beside it"
-)
+HOSTED = Notice(IssueCode.HOSTED, "what was measured is a hosted service", "measure an engine without it too")
 LIBRARY = Notice(
     IssueCode.LIBRARY,
     "what was measured is a library behind bench's own small server; says what that adds per token",
-    "compare it with servers only where that is small beside the time per token",
+    "compare it with servers only where that is small against the time per token",
 )
 OF_KIND = {"front": FRONT, "hosted": HOSTED, "library": LIBRARY}  # of [backend] kind
 ENGINE_STALLED = Notice(
@@ -113,7 +111,7 @@ LONGER_THAN_CONTEXT = Notice(
 FILE_LINES_LEFT_OUT = Notice(
     IssueCode.FILE_LINES_LEFT_OUT,
     "lines of a trace or prompt file could not be used",
-    "docs/traces.md tells what a line must hold",
+    "docs/traces.md says what a line must hold",
 )
 TRACE_CHANGED = Notice(IssueCode.TRACE_CHANGED, "a trace was not used as it stands", "see docs/traces.md")
 

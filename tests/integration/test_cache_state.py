@@ -72,7 +72,7 @@ def test_an_engine_without_a_reset_is_started_for_every_cell(here):
     assert len({fact["engine_log"] for fact in facts}) == 2
     assert all(cell["conditions"]["cache"]["holds"] for cell in summary["cells"])
     manifest = json.loads(next(Path("results").glob("*/manifest.json")).read_text())
-    assert "anew for every cell" in manifest["backends"]["one"]["launch"]["why"]
+    assert "again for every cell" in manifest["backends"]["one"]["launch"]["why"]
     _, facts = run("one", "any")
     assert len({fact["engine_log"] for fact in facts}) == 1
 

@@ -131,7 +131,7 @@ def test_a_gguf_is_quantised_anew_into_a_file_of_its_own(tmp_path, converter):
     assert Path(weights.model).name == "made.Q8_0.gguf"
     assert weights.sha256 == sha256(GGUF[::-1])
     assert (weights.quantisation, weights.tokenizer_sha256) == ("Q8_0 (from GGUF)", None)
-    assert "quantised anew to Q8_0" in weights.how
+    assert "quantised again to Q8_0" in weights.how
 
 
 def test_an_environment_without_the_libraries_leaves_it_to_that_of_transformers(

@@ -106,7 +106,7 @@ def test_it_measures_from_an_empty_directory(installed, tmp_path):
 
 
 def test_the_base_install_stays_small(installed):
-    """45 packages and 400 MB are the limits the README states; peers: 40 to 140 packages, 0.13 to 5.9 GB."""
+    """docs/install.md states 36 packages and 381 MB; peers: 40 to 140 packages, 0.13 to 5.9 GB."""
     listed = json.loads(call([installed / "python", "-m", "pip", "list", "--format", "json"], None))
     ours = [package["name"] for package in listed if package["name"] not in ("pip", "setuptools")]
     size = sum(

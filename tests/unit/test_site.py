@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SPEC = importlib.util.spec_from_file_location("site_pages", ROOT / ".ci" / "site.py")
-site = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(site)
+EXCERPT = re.compile(
+    r"<!-- excerpt of (\S+) -->\n```[^\n]*\n(.*?)^```\n<!-- end of excerpt -->", re.DOTALL | re.MULTILINE
+)
+
+
+def loaded(name):
+    spec = importlib.util.spec_from_file_location(f"{name}_of_ci", ROOT / ".ci" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+site, recording = loaded("site"), loaded("recording")
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +38,11 @@ def slug(heading):
     """As the site and the repository's own view make anchors of headings."""
     text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower().strip()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def slug_of_the_site(heading):
+    """Python-Markdown's, which joins what the repository's view keeps apart."""
+    return re.sub(r"[-\s]+", "-", slug(heading))
 
 
 def anchors(text):
@@ -95,3 +110,52 @@ def test_every_flag_on_our_side_of_the_migration_page_exists():
     assert ours <= known
     named = set(re.findall(r"--scenario ([a-z-]+)", text))
     assert {name for name in named if not (ROOT / "workloads" / f"{name}.toml").is_file()} == set()
+
+
+def test_both_views_make_one_anchor_of_a_heading(pages):
+    linked = {
+        anchor
+        for path in pages.rglob("*.md")
+        for anchor in re.findall(r"\]\([^)\s#]*#([^)\s]*)\)", path.read_text(encoding="utf-8"))
+    }
+    headings = {
+        line.lstrip("#")
+        for path in pages.rglob("*.md")
+        for line in site._FENCE.sub("", path.read_text(encoding="utf-8")).splitlines()
+        if line.startswith("#")
+    }
+    differ = {slug(heading) for heading in headings if slug(heading) != slug_of_the_site(heading)}
+    assert linked & differ == set()
+
+
+def test_excerpts_are_of_real_runs():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    found = [match for page in pages for match in EXCERPT.findall(page.read_text(encoding="utf-8"))]
+    assert len(found) > 3
+    for name, text in found:
+        there = (ROOT / name).read_text(encoding="utf-8").splitlines()
+        assert [line for line in text.splitlines() if line not in there] == [], name
+
+
+def test_the_recording_holds_what_was_printed():
+    svg = recording.picture("bench x", "\x1b[1mname\x1b[0m   a <b>\n\x1b[31mred\x1b[0m")
+    assert ">name</text>" in svg
+    assert ">a &lt;b&gt;</text>" in svg
+    assert f'fill="{recording.COLOURS["31"]}">red</text>' in svg
+    assert "<desc>$ bench x\nname   a &lt;b&gt;\nred</desc>" in svg
+    starts = dict(re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', svg))
+    columns = {text: (float(x) - recording.MARGIN) / recording.WIDE for x, text in starts.items()}
+    assert columns["a &lt;b&gt;"] == pytest.approx(len("name   "), abs=0.1)
+
+
+def test_a_recording_says_how_many_lines_it_leaves_out():
+    svg = recording.picture("bench x", "\n".join(f"line {n}" for n in range(recording.ROWS)))
+    assert "… 2 more lines" in svg
+    assert f"line {recording.ROWS - 1}" not in svg
+
+
+def test_the_readme_is_short_and_shows_the_recording():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 120
+    assert "(docs/recording.svg)" in text
+    assert "<svg" in (ROOT / "docs" / "recording.svg").read_text(encoding="utf-8")

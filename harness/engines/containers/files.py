@@ -35,13 +35,13 @@ _HEADS = {
 #   docker compose -f compose.yaml -f compose.cpu.yaml --profile vllm up      no GPU
 #   docker compose -f compose.yaml -f compose.rocm.yaml --profile vllm up     an AMD GPU
 #
-# Published on 127.0.0.1 only. From the environment or a file .env beside this one:
+# Published on 127.0.0.1 only. From the environment or a file .env next to this one:
 #   {variables}
 # `bench up`, `bench run --launch compose` and these files start an engine with the same flags.
 """,
     GPU: """\
 {made}
-# Read by itself beside compose.yaml: an NVIDIA GPU for every engine that has a CUDA image.
+# Docker Compose reads it with compose.yaml: an NVIDIA GPU for every engine that has a CUDA image.
 """,
     CPU: """\
 {made}

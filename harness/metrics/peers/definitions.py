@@ -161,7 +161,7 @@ TOOLS = {
                 "tail hides single long gaps",
                 "E2E": "actual send to the last text",
                 "output": "tokens from the first send to the last answer; counted by its own tokenizer "
-                "unless told to take the server's",
+                "unless it is set to take the server's",
                 "requests": _ANSWERS,
             },
         ),

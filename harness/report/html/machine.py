@@ -43,7 +43,7 @@ COSTS = {
     "per_million_good_output_tokens": "of output within the SLO",
 }
 EXPLAINED = (
-    "Sampled beside the load, means over the measured window. What limited a cell is named by fixed rules on "
+    "Sampled during the load, means over the measured window. What limited a cell is named by fixed rules on "
     "these numbers: the first that holds, client before KV cache, GPU, CPU and queue."
 )
 NO_GPU = "No GPU was seen in use: the engine's CPU cores take the place of GPU utilisation."

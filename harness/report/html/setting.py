@@ -93,7 +93,7 @@ def _cache_states(source: Source) -> Iterator[Html]:
     for cell in source.summary.cells:
         cache = cell.conditions.cache
         if cache:
-            holds = {True: "yes", False: "no", None: "cannot be told"}[cache.holds]
+            holds = {True: "yes", False: "no", None: "not known"}[cache.holds]
             told = (cell.label, cache.requested, cache.description, holds)
             rows.setdefault(tuple(part or NOT_GIVEN for part in told), cache.measured)
     if rows:
@@ -115,7 +115,7 @@ def files(source: Source) -> Html:
     others = [name for name in source.files if name not in cells]
     return section(
         "files", "Raw files",
-        tag("p", "Beside this page in the run folder:"),
+        tag("p", "Next to this page in the run folder:"),
         _links(others),
         details(f"Records of the cells, {counted(len(cells), 'file')}", _links(cells)),
     )  # fmt: skip

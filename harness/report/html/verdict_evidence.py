@@ -87,7 +87,9 @@ def _facts(summary: Summary, entry: PairVerdict, of: Measure) -> Iterator[str]:
     if any(entry.failed):
         yield f"failed by the engine's doing: {_both(entry.failed)}"
     for label, out in zip((entry.a, entry.b), entry.left_out, strict=True):
-        yield from (f"left out of {label}, and the word holds with them: {n} {why}" for why, n in out.items())
+        yield from (
+            f"left out of {label}, and the verdict holds with them: {n} {why}" for why, n in out.items()
+        )
     if (smallest := entry.smallest_detectable) is not None:
         yield f"smallest difference found in 4 of 5 such experiments: {100 * smallest:.3g} %"
     unequal = list(dict.fromkeys(_unequal(summary, entry)))

@@ -175,5 +175,5 @@ def test_bench_alone_says_where_to_start(capsys):
 
 def test_replicas_are_one_server_of_the_comparison():
     assert url._urls(["a:1+http://b:2/v1", "c:3"]) == ["http://a:1+http://b:2", "http://c:3"]
-    with pytest.raises(SpecError, match="missing beside"):
+    with pytest.raises(SpecError, match="missing before or after"):
         url._urls(["a:1++b:2"])

@@ -280,7 +280,7 @@ def test_runs_that_failed_speak_against_their_engine():
     one = only(found)
     assert (one.verdict, one.runs) == ("not comparable", (3, 3))
     assert one.failed == (2, 0)
-    assert one.why == "a: 2 of 5 failed: the runs that are left speak too well of it"
+    assert one.why == "a: 2 of 5 failed: its remaining runs would flatter it"
     assert found.ranking == {"ttft_ms.p50": "b ∦ a (2 of 5 failed)"}
     assert judged(a, cells("b", 80)).verdict == "not comparable"
 

@@ -142,7 +142,7 @@ def test_without_uv_nothing_is_resolved(tmp_path, monkeypatch):
 
 def test_a_hand_written_lock_shows_no_sizes(uv):
     stored(uv, "tinyengine==1.5 --hash=sha256:a1\n")
-    with pytest.raises(SpecError, match="does not tell its files"):
+    with pytest.raises(SpecError, match="does not list its files"):
         planned(backend(Install(("tinyengine==1.5",), lock="tiny.txt")), print)
 
 

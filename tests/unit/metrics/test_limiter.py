@@ -54,7 +54,7 @@ def cell(**changes):
         ({"kv_use": 0.99}, "load", "KV cache up to 99%"),  # full of reusable blocks, nobody waits
         ({"dram_active_pct": 82.0, "sm_active_pct": 90.0}, "gpu-memory-bandwidth", "82 % of the peak"),
         ({"dram_active_pct": 30.0, "sm_active_pct": 90.0}, "gpu-compute", "90 % of the SMs"),
-        ({"memory_utilisation_pct": 75.0}, "gpu-memory-bandwidth", "as far as NVML tells"),
+        ({"memory_utilisation_pct": 75.0}, "gpu-memory-bandwidth", "as far as NVML reports"),
         ({"memory_utilisation_pct": 75.0, "dram_active_pct": 30.0}, "load", "nothing was saturated"),
         ({"utilisation_pct": 98.0}, "gpu", "98 % of the time"),
         (

@@ -33,9 +33,9 @@ def test_one_backend_may_have_several_urls():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (f"{A}++{B}", "a URL is missing beside '+'"),
-        (f"{A}+", "a URL is missing beside '+'"),
-        (f"+{A}", "a URL is missing beside '+'"),
+        (f"{A}++{B}", "a URL is missing before or after '+'"),
+        (f"{A}+", "a URL is missing before or after '+'"),
+        (f"+{A}", "a URL is missing before or after '+'"),
         (f"{A}+{A}/v1", f"{A} is given twice"),
         (f"{A}+sglang", "'sglang' is not an http:// or https:// URL"),
         (f"{A}+http://u:p@b", "user name or password"),
