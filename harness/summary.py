@@ -332,17 +332,18 @@ def beside(folder: RunFolder, manifest: Manifest) -> Beside:
     )
 
 
-def summarise_folder(folder: RunFolder, prices: Prices | None = None) -> Summary:
+def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | None = None) -> Summary:
     """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run.
 
-    `prices`: instead of those the run was given.
+    `prices`: instead of those the run was given, of all cells or by the name of each.
     """
     cells, unreadable = [], []
     pooled: dict[str, Samples] = {}
     for name in folder.cells():
         try:
             records, facts = folder.read_cell(name)
-            facts = replace(facts, prices=prices or facts.prices)
+            given = prices.get(name) if isinstance(prices, Mapping) else prices
+            facts = replace(facts, prices=given or facts.prices)
             requested, telemetry = folder.read_requested(facts), folder.read_telemetry(name)
             cells.append(summarise_cell(records, facts, requested, telemetry))
             pooled[name] = samples(records)

@@ -80,6 +80,8 @@ def _lines(one: "Verified") -> "Iterator[str]":
         where = ", and as this machine recorded them" if one.recorded else ""
         added = f"; {one.added} values are new in this version" if one.added else ""
         yield f": {one.files} files are as they were written{where}; every figure is identical{added}"
+        if one.priced:
+            yield ": its costs are at a price that it got after the run; no record can show it"
         yield f": seal {one.seal}"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.comparability import unequal
-from harness.compare.evidence import ALL, RATES, TIMES, UNDER_LOAD, drift, kind_of, state_of
+from harness.compare.evidence import ALL, RATES, TIMES, UNDER_LOAD, kind_of, state_of, unsteady
 from harness.compare.rules import Rules
 from harness.compare.run_values import Series
 from harness.model import CellResult, Unequal
@@ -80,9 +80,10 @@ def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
 def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
     """Only where so many runs of a side are no evidence that they cannot be left out."""
     cells = {kind: list(_doubtful(kind, a, b)) for kind in (ALL, TIMES)}
-    drifting = ((label, why) for label, cell in cells[ALL] if (why := drift(cell)) is not None)
-    if first := next(drifting, None):
-        yield ALL, f"not steady: {first[0]}: {first[1]}"
+    courses = ((label, course) for label, cell in cells[ALL] if (course := unsteady(cell)) is not None)
+    if first := next(courses, None):
+        label, (name, what) = first
+        yield ALL, f"{name}: {label}: {what}"
     falling = ((label, cell) for label, cell in cells[TIMES] if state_of(cell) == "unstable")
     if unstable := next(falling, None):
         label, cell = unstable

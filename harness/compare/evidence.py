@@ -12,6 +12,9 @@ UNDER_LOAD = "under load"
 # Money and energy are of a time, so they follow the rate.
 _RATE_PREFIXES = ("cost_", "joules_")
 _NO_RATE: dict[State | None, str] = {"under load": UNDER_LOAD, None: "state not known"}
+# A ramp is no more evidence than a drift: its requests met a smaller load, or an engine that was still
+# warming up. They are not cut off instead, since cells that are compared keep the same requests.
+_UNSTEADY = {IssueCode.NOT_STEADY: "not steady", IssueCode.RAMP_KEPT: "ramp kept"}
 
 
 def kind_of(metric: str) -> str | None:
@@ -24,8 +27,8 @@ def kind_of(metric: str) -> str | None:
 
 def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
     """ALL, RATES or TIMES, and why in two or three words."""
-    if drift(cell) is not None:
-        yield ALL, "not steady"
+    if (course := unsteady(cell)) is not None:
+        yield ALL, course[0]
     state = state_of(cell)
     if state == "unstable":
         yield TIMES, state
@@ -33,10 +36,10 @@ def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
         yield RATES, _NO_RATE[state]
 
 
-def drift(cell: CellResult) -> str | None:
-    """What changed over the measured part of it."""
-    reasons = (reason for reason in cell.validity.reasons if reason.code == IssueCode.NOT_STEADY)
-    return next((reason.measured for reason in reasons), None)
+def unsteady(cell: CellResult) -> tuple[str, str] | None:
+    """`not steady` or `ramp kept`, and what changed over the measured part. None for a steady course."""
+    reasons = (reason for reason in cell.validity.reasons if reason.code in _UNSTEADY)
+    return next(((_UNSTEADY[reason.code], reason.measured) for reason in reasons), None)
 
 
 def state_of(cell: CellResult) -> State | None:

@@ -1,6 +1,7 @@
 """Whether a run folder says what its records say: files, plan, and every figure computed again from them."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 from harness import __version__
 from harness.errors import DamagedError, SpecError
 from harness.host import installation
-from harness.model import Manifest, Plan, Summary, as_json
+from harness.model import Manifest, Plan, Prices, Summary, as_json
 from harness.run import origin
 from harness.store import RunFolder, seal
 from harness.store.atomic import json_bytes
@@ -19,6 +20,9 @@ from harness.untrusted import read_document
 
 _CLOSE = 1e-9  # of a figure: another version of numpy may add in another order
 _ABSENT = "absent"
+# A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
+_COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
+_COVERS = re.compile(r"\.cost\.price\.covers$")  # in words, of the GPUs that the price was given for
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ class Verified:
     seal: str
     differences: tuple[Difference, ...] = ()
     added: int = 0  # values that the version which wrote the summary did not have
+    priced: bool = False  # its costs are at prices that it got after the run, by `bench report`
     made_by: str = "an unknown version"
     other_version: bool = False
     manifest: Manifest | None = field(default=None, repr=False)
@@ -83,12 +88,15 @@ def verify(folder: RunFolder) -> Verified:
     named = {fault.path for fault in faults}
     faults += [Fault(name, what) for name, what in sorted((changed or {}).items()) if name not in named]
     summary, other = summarise_folder(folder), _is_other_version(manifest)
-    found, missing = [], []
+    found, missing, priced = [], [], False
     try:
         folder.read_summary()
         stored = folder.stored_summary()
         missing = list(_missing(stored, summary))
         found = [] if missing else list(_differences(stored, _plain(summary)))
+        if priced := any(_COST.search(one.path) for one in found) and bool(prices := _prices_of(stored)):
+            summary = summarise_folder(folder, prices)
+            found = [one for one in _differences(stored, _plain(summary)) if not _COVERS.search(one.path)]
     except DamagedError:
         missing = ["cannot be compared: no whole summary.json"]
     added = [one for one in found if other and _ABSENT in (one.stored, one.computed)]
@@ -97,6 +105,7 @@ def verify(folder: RunFolder) -> Verified:
         missing=tuple(missing),
         differences=tuple(one for one in found if one not in added),
         added=len(added),
+        priced=priced,
         made_by=_made_by(manifest),
         other_version=other,
         manifest=manifest,
@@ -128,11 +137,15 @@ def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, s
 def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
     """Of the planned cells that are not there, those that neither a failure nor an interruption explains.
 
-    With --repeats auto those up to the last repeat that a backend has at this load: what comes later may
-    have been decided.
+    Cells are measured in their order, so an interruption explains those after the last one that is there, and
+    cells that were set aside to be measured again. With --repeats auto those are needed up to the last
+    repeat that a backend has at this load: what comes later may have been decided.
     """
+    planned = [cell.cell for block in plan.blocks for cell in block.cells]
+    expected = set(planned)
     if manifest.state != "complete":
-        return []
+        last = max((place for place, cell in enumerate(planned, 1) if cell in there), default=0)
+        expected = {cell for cell in planned[:last] if not folder.times_set_aside(cell)}
     failed = {(one.backend, one.repeat) for one in manifest.failures}
     last: dict[tuple[str, object], int] = {}
     for block in plan.blocks:
@@ -149,7 +162,7 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
             needed = first_look is None or block.repeat < max(
                 first_look, last.get((block.backend, cell.load), 0)
             )
-            if cell.cell not in there and needed:
+            if cell.cell in expected - there and needed:
                 missing.append(cell.cell)
     return missing
 
@@ -168,6 +181,25 @@ def _missing(stored: Mapping[str, Any], summary: Summary) -> Iterator[str]:
     listed = [cell.get("cell") for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
     if gone := [str(name) for name in listed if name not in names]:
         yield f"cannot be computed again: no whole records of {', '.join(gone)}"
+
+
+def _prices_of(stored: Mapping[str, Any]) -> dict[str, Prices]:
+    """By cell; none of cells whose price is not whole."""
+    prices: dict[str, Prices] = {}
+    for cell in stored["cells"]:
+        match cell:
+            case {
+                "cell": str(name),
+                "cost": {
+                    "price": {
+                        "per_hour": float() | int() as amount,
+                        "currency": str(currency),
+                        "source": str(source),
+                    }
+                },
+            }:
+                prices[name] = Prices(currency=currency, source=source, machine_per_hour=amount)
+    return prices
 
 
 def _plain(summary: Summary) -> Any:

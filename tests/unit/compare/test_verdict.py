@@ -363,6 +363,19 @@ def test_so_many_cells_that_are_not_steady_decide_nothing():
     assert found == [("not comparable", "not steady: a: E2E changes by +43% over it")] * 2
 
 
+RAMP = verdict("SUSPECT", "ramp-kept", "9 measured requests were sent before the slots had begun", "10%", "")
+
+
+def test_cells_whose_warm_up_is_in_their_figures_decide_nothing():
+    """A start that is spread is the same for both, and still moved equal servers apart by 4 to 8 %."""
+    a, b = rated("a", 499), rated("b", 382)
+    both = [struck(side, *range(5), validity=RAMP) for side in (a, b)]
+    why = "ramp kept: a: 9 measured requests were sent before the slots had begun"
+    assert words_of(*both) == [("not comparable", why)] * 2
+    ((rate, said), _) = words_of(struck(a, 2, validity=RAMP), b)
+    assert (rate, said.rpartition("; ")[2]) == ("faster", "a: 1 of 5 runs left out: ramp kept")
+
+
 UNSTEADY = verdict("SUSPECT", "not-steady", "e2e_ms changes by -22% over it", "20%", "")
 
 

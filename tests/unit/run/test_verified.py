@@ -93,6 +93,47 @@ def test_a_cell_that_was_planned_and_is_gone_is_a_fault(run, capsys):
     assert "was planned and is missing" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("place", "found"), [(0, ["was planned and is missing"]), (1, [])])
+def test_an_interruption_explains_only_cells_after_the_last_one(run, place, found):
+    """Cells are measured in their order: the first of two was there before the second."""
+    shutil.rmtree(run.cell_path(CELLS[place]))
+    change_json(run.path / "manifest.json", lambda manifest: manifest.update(state="interrupted"))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == found
+
+
+def test_a_cell_that_was_set_aside_may_be_missing_after_an_interruption_only(run):
+    run.set_aside(CELLS[0])
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == ["was planned and is missing"]
+    change_json(run.path / "manifest.json", lambda manifest: manifest.update(state="interrupted"))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert verify(run).faults == ()
+
+
+def test_a_price_that_came_after_the_run_is_no_difference_but_a_wrong_cost_is(run, capsys):
+    assert main(["report", str(run.path), "--price-per-hour", "3"]) == ExitCode.OK
+    capsys.readouterr()
+    code, text = said(run, capsys)
+    assert code == ExitCode.OK
+    assert "its costs are at a price that it got after the run" in text
+
+    def cheaper(summary):
+        summary["cells"][0]["cost"]["per_million_output_tokens"] /= 2
+
+    change_json(run.path / "summary.json", cheaper)
+    mend(run.path)
+    code, text = said(run, capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f"cells[{CELLS[0]}].cost.per_million_output_tokens: " in text
+    assert text.count("cost.") == 1
+
+
 def test_a_cell_of_an_engine_that_did_not_start_is_not_missing(run):
     def failed(manifest):
         manifest["failures"] = [{"backend": "llamacpp", "repeat": 0, "error": "no port"}]
