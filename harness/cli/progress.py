@@ -26,7 +26,11 @@ class State:
 
     def cell_words(self, cell: "Cell") -> str:
         """`vllm, 8 in flight, repeat 1`; the cell's name before the run is known."""
-        return cell.name if self.run is None else cell_words(self.run.prepared.labels[cell.backend], cell)
+        from harness.run.status_lines import cell_words
+
+        if self.run is None:
+            return cell.name
+        return cell_words(self.run.prepared.labels[cell.backend], cell.load, cell.repeat)
 
     @property
     def cells_left(self) -> int | None:
@@ -97,15 +101,6 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def cell_words(label: str, cell: "Cell") -> str:
-    """`vllm, 8 in flight, repeat 1`: repeats are counted from one."""
-    value = f"{cell.load.value:g}"
-    load = {"concurrency": f"{value} in flight", "rate": f"{value} requests/s"}.get(
-        cell.load.kind, f"replayed {value} times as fast"
-    )
-    return f"{label}, {load}, repeat {cell.repeat + 1}"
 
 
 def in_flight_text(words: str, progress: "Progress") -> str:

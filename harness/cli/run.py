@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     options.add_runs_folder(output, holds="runs")
     output.add_argument("--dry-run", action="store_true", help="print what is planned and exit")
-    output.add_argument("-v", "--verbose", action="store_true", help="with --dry-run: list each cell")
     options.add_run_output(output)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
@@ -185,9 +184,9 @@ def main(arguments: argparse.Namespace) -> int:
 def measure(
     arguments: argparse.Namespace,
     command: tuple[str, ...],
-    more: "Callable[[Summary, int], str] | None" = None,
+    sketch: "Callable[[Summary, int], str] | None" = None,
 ) -> int:
-    """`command` is what the run's manifest tells; `more` makes what is shown below the table."""
+    """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
     from harness.run.prepare import prepare
 
     prepared = prepare(options_of(arguments, command))
@@ -208,7 +207,7 @@ def measure(
 
     confirm(prepared, anyway=arguments.anyway)
 
-    return conduct(prepared, partial(Run.start, prepared), arguments, more)
+    return conduct(prepared, partial(Run.start, prepared), arguments, sketch)
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":

@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from harness.run.sizing import Loads
 
 EPILOG = """Finds the model, the engine and a load that fits the time; then it is the `bench run` that is
-printed at the end. Two URLs are compared with each other by turns.
+printed at the end. Two URLs are compared with each other, measured alternately.
 
   bench http://127.0.0.1:8000
   bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5
@@ -79,19 +78,17 @@ def main(arguments: argparse.Namespace) -> int:
         ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
     finally:
         ui.close()
-    code = run.measure(parsed(words), ("bench", "run", *words), _conclusion)
+    code = run.measure(parsed(words), ("bench", "run", *words), _sketch)
     if not arguments.json and code != ExitCode.INTERRUPTED:
         print(f"the same as: {line}")
     return code
 
 
-def _conclusion(summary: "Summary", width: int) -> str:
-    """The figures as bars, and what they say."""
-    from harness.report.sentences import under_load
+def _sketch(summary: "Summary", width: int) -> str:
+    """Two figures as bars."""
     from harness.report.sketch import sketch
 
-    lines = [textwrap.fill(line, width, break_on_hyphens=False) for line in under_load(summary)]
-    return "\n\n".join(filter(None, [sketch(summary, min(width, _WIDTH)), "\n".join(lines)]))
+    return sketch(summary, min(width, _WIDTH))
 
 
 def _urls(given: Sequence[str]) -> list[str]:
@@ -208,6 +205,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         words += ["--metrics-port", "{}:{}".format(*arguments.metrics_port)]
     return [
         *words,
+        *(["--verbose"] if arguments.verbose else []),
         *(["--json"] if arguments.json else []),
         *(["--no-report"] if arguments.no_report else []),
     ]
