@@ -64,6 +64,8 @@ class State:
 class Display(ABC):
     """A Ui that also looks at the run itself, and that ends."""
 
+    details = False  # of the engines' internals: whether they are shown
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.state = State(began=clock())
@@ -84,6 +86,10 @@ class Display(ABC):
     @abstractmethod
     def note(self, text: str) -> None:
         """A line that stays."""
+
+    def detail(self, text: str) -> None:
+        if self.details:
+            self.note(text)
 
     @abstractmethod
     def close(self) -> None:

@@ -22,7 +22,7 @@ _SECRETS = ("--api-key", "--token", "--api_key")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "bench run --backends LIST [--scenario NAME|FILE | --trace FILE|RUN] [options]"
+    parser.usage = "bench run --scenario NAME --backends LIST [options]"
     parser.add_argument(
         "--scenario", metavar="NAME|FILE", help="workload to run; `bench list scenarios` shows the names"
     )

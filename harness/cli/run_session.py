@@ -23,7 +23,7 @@ def conduct(
     arguments: argparse.Namespace,
     sketch: Sketch | None = None,
 ) -> int:
-    ui = progress_display()
+    ui = progress_display(verbose=arguments.verbose)
     try:
         with serving(arguments.metrics_port, ui.state):
             run = _run(prepared, begin, ui, draw=not arguments.no_report)

@@ -62,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli import run
-    from harness.cli.output import progress_display
+    from harness.cli.output import printed_command, progress_display
     from harness.run.sizing import fit
 
     urls = _urls(arguments.urls)
     if not 0 < arguments.minutes < float("inf"):
         raise SpecError(f"must be above 0, not {arguments.minutes:g}", where="--minutes")
     began, budget_s = time.monotonic(), 60 * arguments.minutes
-    ui = progress_display()
+    ui = progress_display(verbose=arguments.verbose)
     try:
         servers = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
@@ -80,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
         ui.close()
     code = run.measure(parsed(words), ("bench", "run", *words), _sketch)
     if not arguments.json and code != ExitCode.INTERRUPTED:
-        print(f"the same as: {line}")
+        print(printed_command("the same as: ", ["bench", "run", *words]))
     return code
 
 

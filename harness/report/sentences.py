@@ -11,6 +11,7 @@ from harness.report.view import Group, Row
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
 NAMED = 2  # backends that a short claim names; of more it says how many
+MANY = 5  # backends: the table beneath is read with the claim, which only counts
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
 # Of the metrics that people ask for by what they wait for.
@@ -137,7 +138,7 @@ def _in_direction(of: Order) -> str:
     behind = [pair.behind for pair in apart if pair.ahead == best.label]
     if len(behind) == len(of.places) - 1:
         return f"{value}, better than all others"
-    parts = [f"better than {_few(behind)}"] if behind else []
+    parts = [f"better than {_few(behind, of)}"] if behind else []
     ahead = [pair.ahead for pair in apart if pair.behind == best.label]
     parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
     for states, text in (
@@ -145,12 +146,14 @@ def _in_direction(of: Order) -> str:
         (("not comparable",), "not comparable with"),
     ):
         others = [pair.other(best.label) for pair in pairs if pair.state in states]
-        parts += [f"{text} {_few(others)}"] if others else []
+        parts += [f"{text} {_few(others, of)}"] if others else []
     return ", ".join([value, *parts])
 
 
-def _few(names: Sequence[str]) -> str:
-    return listing(names) if len(names) <= NAMED else f"{len(names)} others"
+def _few(names: Sequence[str], of: Order) -> str:
+    if len(names) <= NAMED and len(of.places) < MANY:
+        return listing(names)
+    return str(len(names))
 
 
 def pair_words(pair: Speedup, of: Measure) -> str:

@@ -165,7 +165,7 @@ class Run(Stored):
         if launch == "attach" and label not in self.told:
             self.told.add(label)
             for line in engine.facts["known"]:
-                self.ui.note(f"note: {label}: {line}")
+                self.ui.detail(f"note: {label}: {line}")
 
     def _life(self, block: Block) -> str:
         """Name of one life of an engine."""

@@ -248,3 +248,23 @@ def test_what_is_unequal_stands_in_the_terminal():
     assert "unequal: tokens per answer: 40 (a), 50 (b); no verdict on E2E, output tokens/s\n" in found
     assert "unequal: characters per token: 4 (a), 4.1 (b); the floor of TPOT is 2.1 % wider\n" in found
     assert "unequal without an effect on a verdict: 1 condition, in the report\n" in found
+
+
+def _looked(answers, seconds, least=32):
+    return {"sample": {"answers": answers, "seconds": seconds, "min_answers": least, "min_seconds": 2}}
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ([_looked(24, 30.0), _looked(200, 30.0)], "a first look: cells of 24 answers and 30 s at the least"),
+        ([_looked(200, 4.0)], "a first look: cells of 200 answers and 4 s at the least"),
+        ([_looked(100, 10.0)], ""),
+        ([_looked(120, 60.0)], ""),
+    ],
+)
+def test_a_first_look_is_of_cells_with_less_than_the_default(cells, text):
+    made = summary(*(cell(repeat=repeat, **changes) for repeat, changes in enumerate(cells)))
+    found = terminal(made, 200, color=False)
+    assert ("a first look" in found) == bool(text)
+    assert text in found
