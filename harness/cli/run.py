@@ -192,12 +192,13 @@ def measure(
     prepared = prepare(options_of(arguments, command))
     if arguments.dry_run:
         from harness.cli.dry_run import describe
+        from harness.cli.output import page_width
         from harness.model import as_json
 
         print(
             json.dumps(as_json(describe(prepared).document), indent=1)
             if arguments.json
-            else describe(prepared).as_text(verbose=arguments.verbose)
+            else describe(prepared).as_text(verbose=arguments.verbose, width=page_width())
         )
         return ExitCode.OK
 

@@ -176,13 +176,18 @@ def _median(row: Row, path: str) -> float | None:
 
 def doubt(row: Row) -> str:
     """Which of its repeats are not VALID, and by which rules."""
+    count, codes = _doubt(row)
+    return plain(f"{count}: {', '.join(codes)}") if count else ""
+
+
+def _doubt(row: Row) -> tuple[str, list[str]]:
+    """`1 of 3 repeats SUSPECT`, and the rules; "" where all are VALID."""
     verdict, count = row.validity
     if verdict == "VALID":
-        return ""
-    codes = dict.fromkeys(
-        reason.code for cell in row.cells for reason in cell.validity.reasons if reason.verdict == verdict
-    )
-    return plain(f"{count} of {counted(len(row.cells), 'repeat')} {verdict}: {', '.join(codes)}")
+        return "", []
+    reasons = (reason for cell in row.cells for reason in cell.validity.reasons if reason.verdict == verdict)
+    codes = list(dict.fromkeys(reason.code for reason in reasons))
+    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", list(map(str, codes))
 
 
 def doubts(group: Group) -> Iterator[str]:
@@ -193,3 +198,16 @@ def doubts(group: Group) -> Iterator[str]:
             alike.setdefault(words, []).append(row.label)
     for words, names in alike.items():
         yield f"{listing(names)}: {words}"
+
+
+def doubts_by_count(group: Group) -> Iterator[str]:
+    """In fewer lines: backends with as many doubtful repeats share one, with the rules of all of them."""
+    alike: dict[str, tuple[list[str], dict[str, None]]] = {}
+    for row in group.rows:
+        count, codes = _doubt(row)
+        if count:
+            names, together = alike.setdefault(count, ([], {}))
+            names.append(row.label)
+            together.update(dict.fromkeys(codes))
+    for count, (names, together) in alike.items():
+        yield plain(f"{listing(names)}: {count}: {', '.join(together)}")

@@ -17,8 +17,9 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     if summary.state == "interrupted":
         yield NextStep(why="the run was interrupted", do=f"bench resume {plain(summary.run)}")
     yield from _of_verdict(summary, "INVALID")
-    yield from _of_repeats(summary)
-    yield from _of_verdict(summary, "SUSPECT")
+    doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
+    # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
+    yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
     yield from _of_limit(courses)
     yield NextStep(why="to see a later change", do=f"bench compare {plain(summary.run)} LATER-RUN")
 
@@ -35,6 +36,12 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
         be = "is" if len(cells) == 1 else "are"
         why = f"{len(cells)} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
         yield NextStep(why=plain(why), do=plain(hint))
+
+
+def _most_in_doubt(summary: Summary) -> bool:
+    """Whether one rule alone makes more than half of the cells SUSPECT."""
+    codes = Counter(code for cell in summary.cells for code in {one.code for one in cell.validity.reasons})
+    return 2 * max(codes.values(), default=0) > len(summary.cells)
 
 
 def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:

@@ -38,6 +38,7 @@ class Note:
     rank: int = _SETTING
     code: str = ""  # of the rule or the notice
     cells: int = 0  # that it is about; 0: the whole run
+    short: str = ""  # the same without the names of the cells
 
 
 def notes(summary: Summary) -> list[Note]:
@@ -186,9 +187,12 @@ def _validity(summary: Summary) -> Iterator[Note]:
     for (title, code), cases in where.items():
         reasons = [reason for _, reason in cases]
         others = " (others similar)" if len(set(map(reason_text, reasons))) > 1 else ""
-        text = f"{title} {_places_words([place for place, _ in cases])}: {reason_text(reasons[0])}{others}"
+        places = [place for place, _ in cases]
+        text = f"{title} {_places_words(places)}: {reason_text(reasons[0])}{others}"
         rank = _INVALID if title == "INVALID" else _SUSPECT
-        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases))
+        at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
+        short = plain(f"{title} {at}: {code}, {reasons[0].measured}; limit {reasons[0].limit}{others}")
+        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), short)
 
 
 def _places_words(places: list[str]) -> str:

@@ -112,9 +112,8 @@ def _weights(summary: Summary) -> str:
     texts = []
     for starred, names in kinds:
         weights = dict.fromkeys(_weights_of(summary, label) for label in names)
-        texts.append(f"{'* ' if starred else ''}{listing(list(weights))}")
-    first, *rest = reversed(texts)
-    return plain(f"Weights: {first}; the others {'; '.join(rest)}. A difference may be that of the weights.")
+        texts.append(f"{'* weights ' if starred else 'the others '}{listing(list(weights))}")
+    return plain(f"{', '.join(reversed(texts))}: a difference may be theirs")
 
 
 def _weights_of(summary: Summary, label: str) -> str:
@@ -129,7 +128,7 @@ def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
         return
     yield ""
     for note in found[:WARNINGS]:
-        first, *rest = wrap(f"warning: {note.text}", columns, subsequent_indent="  ")
+        first, *rest = wrap(f"warning: {note.short or note.text}", columns, subsequent_indent="  ")
         yield from (paint(first, YELLOW), *rest)
         if note.hint:
             yield from hanging("  hint: ", note.hint, columns)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
-from harness.report.conclusion import doubts, order, orders
+from harness.report.conclusion import doubts, doubts_by_count, order, orders
 from harness.report.conclusion import under_load as courses
 from harness.report.measures import Measure, measure
 from harness.report.text import counted, listing, number, plain
@@ -38,8 +38,9 @@ def load_words(point: LoadPoint) -> str:
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, its doubts last."""
     found = list(_found(summary, group))
-    if line := doubts_line(list(doubts(group))):
-        found.append((IN_DOUBT, line.partition(": ")[2]))
+    if lines := list(doubts(group)):
+        short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
+        found.append((IN_DOUBT, plain("; ".join(short), 600)))
     return found
 
 
@@ -130,7 +131,7 @@ def _in_direction(of: Order) -> str:
     if best is None:
         return "no figure"
     pairs = of.about(best.label)
-    marked = f" ({IN_DOUBT})" if best.doubt else ""
+    marked = f" ({IN_DOUBT})" if best.doubt and not all(place.doubt for place in of.places) else ""
     value = f"{best.label}{marked} {_value(best.median or 0.0, about)}"
     if not pairs:
         return f"{value}, not compared with the others"

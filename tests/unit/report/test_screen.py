@@ -1,6 +1,7 @@
 """The first screen of a run: verdict, one table, three warnings at most, and what to run next."""
 
 import pytest
+from msgspec.structs import replace
 
 from harness.report.conclusion import conclude
 from harness.report.screen import next_lines, screen
@@ -100,7 +101,7 @@ def test_one_ramp_is_one_warning_with_one_hint():
     }
     cells = [cell("vllm", repeat=repeat, validity=ramp) for repeat, ramp in enumerate(ramps)]
     with_run = "\n".join(lines(summary(*cells, warnings=[warning], verdict_rules=RULES)))
-    assert with_run.count("ramp-kept, measured") == 1
+    assert with_run.count("warning: SUSPECT 2 cells: ramp-kept, 8 requests; limit 10%") == 1
     assert "warning: ramp-kept" not in with_run
     assert "hint: --set load.warmup_requests=19" in with_run
     alone = "\n".join(lines(summary(*cells, verdict_rules=RULES)))
@@ -112,7 +113,7 @@ def test_other_weights_are_explained_below_the_table():
     made = summary(
         cell("vllm", quantisation="bf16", track="bf16"), cell("llamacpp"), cell("mlx-lm"), verdict_rules=RULES
     )
-    assert "Weights: * Q4_1; the others bf16. A difference may be that of the weights." in lines(made, 100)
+    assert "* weights Q4_1, the others bf16: a difference may be theirs" in lines(made, 100)
 
 
 def test_a_server_under_load_is_a_table_and_then_its_conclusion():
@@ -175,3 +176,15 @@ def test_a_doubt_of_an_invalid_cell_is_no_reason_that_it_is_invalid():
     found = "\n".join(lines(summary(cell(validity={"verdict": "INVALID", "reasons": reasons}))))
     assert "in doubt  llamacpp: 1 of 1 repeat INVALID: client-busy\n" in found
     assert "warning: SUSPECT llamacpp c4 r0: contended" in found
+
+
+@pytest.mark.parametrize(("doubtful", "first"), [(12, "SUSPECT, contended"), (2, "pairs are undecided")])
+def test_more_repeats_of_what_is_mostly_in_doubt_are_not_the_next_step(doubtful, first):
+    made = two("not enough runs")
+    bad = verdict("SUSPECT", "contended", "50 %", "10 %", "stop what else runs")
+    cells = [replace(one, validity=bad) for one in made.cells[:doubtful]]
+    steps = conclude(replace(made, cells=(*cells, *made.cells[doubtful:]))).next_steps
+    assert first in steps[0].why
+    assert {"stop what else runs", "the same command with --repeats auto --max-repeats 10"} <= {
+        step.do for step in steps
+    }
