@@ -82,7 +82,8 @@ def main(arguments: argparse.Namespace) -> int:
             hint="name a second run, or one with several backends",
         )
     if arguments.json:
-        print(json.dumps(as_json(document), indent=1))
+        found = as_json(baseline.concluded(document))
+        print(json.dumps({**as_json(document), "conclusion": found}, indent=1))
     else:
         print((baseline.markdown if arguments.markdown else baseline.terminal)(document))
     failed = refused(document) or bool(not_allowed(document))

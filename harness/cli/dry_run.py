@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 
 from harness.cli.foreseen import refusals
+from harness.cli.live import wrapped
 from harness.engines.known import known
 from harness.engines.machine import Machine
 from harness.engines.preflight import Lack, lacks
@@ -39,7 +40,7 @@ class Description:
 
     @property
     def expected_s(self) -> float | None:
-        """Of the load alone, engine starts left out. None when one cell cannot be told."""
+        """Of the load alone, engine starts left out. None where one cell is not known."""
         known = [cell.expected_s for cell in self.cells if cell.expected_s is not None]
         return sum(known) if len(known) == len(self.cells) else None
 
@@ -68,34 +69,32 @@ class Description:
             refused=self.refused,
         )
 
-    def as_text(self, *, verbose: bool) -> str:
-        """`verbose`: a line for each cell, else one for each backend and load."""
+    def as_text(self, *, verbose: bool, width: int) -> str:
+        """Within `width` where words allow it. `verbose`: what is known of each engine, and every cell."""
+        return "\n".join(wrapped(line, width) for line in self._lines(verbose=verbose))
+
+    def _lines(self, *, verbose: bool) -> Iterator[str]:
         prepared = self.prepared
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
-        lines = [
-            f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}",
-            f"{model}, seed {prepared.options.seed}, {_repeats(prepared)}{_sized(prepared)}",
-            "",
-        ]
+        yield f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}"
+        yield f"{model}, seed {prepared.options.seed}, {_repeats(prepared)}{_sized(prepared)}"
+        yield ""
         for label, ref, launch, track in zip(
             prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
         ):
-            lines.append(f"  {label}: {launch.mode} ({launch.why})" + (f", weights {track}" if track else ""))
-            lines += [f"    known of it: {line}" for line in known(ref.definition, launch=launch)]
-        lines.append("")
-        lines += self._each_cell() if verbose else self._each_load()
+            why = f" ({launch.why})" if verbose else ""
+            yield f"  {label}: {launch.mode}{why}" + (f", weights {track}" if track else "")
+            if verbose:
+                yield from (f"    known of it: {line}" for line in known(ref.definition, launch=launch))
+        yield ""
+        yield from self._each_cell() if verbose else self._each_load()
         measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
         starts, most = len(prepared.plan), "at most " if prepared.looks else ""
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
-        return "\n".join(
-            [
-                *lines,
-                "",
-                f"{self._amount(measured)}, and {most}{starts} engine start(s){took}",
-                *(f"warning: {lack}" for lack in self.missing),
-                *(f"warning: {refusal}" for refusal in self.refused),
-            ]
-        )
+        yield ""
+        yield f"{self._amount(measured)}, and {most}{starts} engine start(s){took}"
+        yield from (f"warning: {lack}" for lack in self.missing)
+        yield from (f"warning: {refusal}" for refusal in self.refused)
 
     def _each_cell(self) -> Iterator[str]:
         width = max(len(cell.cell) for cell in self.cells)
@@ -212,7 +211,7 @@ def _planned(
             f"{len(seen)} earlier run(s) of this scenario in {prepared.options.out}",
         )
     else:
-        expected, basis = None, f"{count} requests; no earlier run in {prepared.options.out} to judge by"
+        expected, basis = None, f"{count} requests, no time known"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         expected, basis = load.duration_s, "--duration"
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)

@@ -28,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         choices=tuple(_LISTS),
-        help="what to list (default: scenarios, backends and models)",
+        metavar="WHAT",
+        help=f"{', '.join(_LISTS)} (default: the first three)",
     )
     parser.add_argument(
         "-v",

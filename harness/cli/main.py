@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, NoReturn, cast
 
 from harness.cli import streams
+from harness.cli.help_text import HelpText
 from harness.errors import BenchError, ExitCode, SpecError, refused
 
 SUGGESTED = 3  # commands or flags in a hint
@@ -57,9 +58,13 @@ _NEXT_STEP = """Where to start:
 `bench --help` lists the commands, `bench COMMAND --help` their options."""
 
 EPILOG = """exit codes:
-  0 success   1 a limit or comparison failed   2 usage or definition   3 setup (engine, model, port, disk)
-  4 INVALID measurement   130 interrupted (what was measured is kept)
-  141 the reader of the output went away
+  0    success
+  1    a limit or comparison failed
+  2    usage or definition
+  3    setup (engine, model, port, disk)
+  4    INVALID measurement
+  130  interrupted (what was measured is kept)
+  141  the reader of the output went away
 
 Run `bench COMMAND --help` for the options of a command."""
 
@@ -71,11 +76,18 @@ class _Parser(argparse.ArgumentParser):
         raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """A mistyped command gets the nearest ones, not all of them."""
+        """A mistyped command or value gets the nearest ones, not all of them."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             names = [name for name in action.choices if name != ADDRESSED]
             raise SpecError(f"unknown command '{value}'", hint=_suggested(value, names, self.prog))
-        super()._check_value(action, value)
+        if action.choices is not None and value not in action.choices:
+            names = list(map(str, action.choices))
+            text = f"argument {_flag_of(action)}: '{value}' is not one of its values"
+            raise SpecError(text, hint=_suggested(str(value), names, self.prog))
+
+
+def _flag_of(action: argparse.Action) -> str:
+    return "/".join(action.option_strings) or str(action.metavar or action.dest)
 
 
 def _suggested(typed: str, names: Iterable[str], program: str) -> str:
@@ -142,7 +154,13 @@ def _called(given: list[str]) -> int:
         given.insert(0, command)
     _check_text(given)
     parser = _parser(command)
-    parsed, unknown = parser.parse_known_args(given)
+    try:
+        parsed, unknown = parser.parse_known_args(given)
+    except SpecError:
+        # A mistyped flag is the reason that a required one is missing.
+        if command in COMMANDS and (flags := _unknown_flags(parser, command, given)):
+            raise _unrecognized(parser, command, flags) from None
+        raise
     if unknown:
         raise _unrecognized(parser, parsed.command, unknown)
     if not parsed.command:
@@ -161,6 +179,11 @@ def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown:
     return SpecError(
         f"unknown option '{name}'", hint=_suggested(name, asked._option_string_actions, asked.prog)
     )
+
+
+def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:
+    known = {*parser._option_string_actions, *_of_command(parser, command)._option_string_actions}
+    return [word for word in given if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}]
 
 
 def _of_command(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
@@ -188,7 +211,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         prog="bench",
         description="Compare LLM serving engines: the same requests to each, one engine at a time.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -201,7 +224,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
             help=text,
             description=text[0].upper() + text[1:] + ".",
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpText,
         )
         if name == command:
             import_module(module).add_arguments(sub)

@@ -32,9 +32,19 @@ def add_markdown(parser: argparse._ActionsContainer, place: str) -> None:
     parser.add_argument("--markdown", action="store_true", help=f"print Markdown for {place}")
 
 
+def add_verbose(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print every figure, version and note; of a dry run, each cell",
+    )
+
+
 def add_run_output(parser: argparse._ActionsContainer) -> None:
     """Of every command that ends in a run."""
-    add_json(parser, "print summary.json instead of the table")
+    add_verbose(parser)
+    add_json(parser, "print summary.json and its conclusion instead of the table")
     parser.add_argument(
         "--no-report",
         action="store_true",

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from harness.cli.live import LiveView
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 LOG_EVERY_S = 10.0  # a log gets a line of a stage that goes on this often
 LONG_WORD = 200  # characters; longer ones in an error are cut in their middle
+_INDENT = "    "  # of the further lines of a command
 _LONG_WORD = re.compile(rf"\S{{{LONG_WORD},}}")
 
 
@@ -26,6 +29,19 @@ def wants_color(stream: TextIO) -> bool:
 def page_width(otherwise: int = 100) -> int:
     """Columns of the terminal, or of COLUMNS; `otherwise` where neither says."""
     return shutil.get_terminal_size((otherwise, 24)).columns
+
+
+def printed_command(head: str, words: Sequence[str]) -> str:
+    """One line for a pipe; on a terminal broken between words, so that it can still be copied as it is."""
+    if not sys.stdout.isatty():
+        return head + shlex.join(words)
+    room, lines = page_width() - 2, [head.rstrip()]
+    for word in map(shlex.quote, words):
+        if len(lines[-1]) + 1 + len(word) > room and len(lines[-1]) > len(_INDENT):
+            lines.append(_INDENT + word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}"
+    return " \\\n".join(lines)
 
 
 def can_ask() -> bool:
@@ -83,7 +99,8 @@ class PlainLines(Display):
         print(f"[{self._last - self.state.began:6.1f}s] {text}", file=sys.stderr, flush=True)
 
 
-def progress_display() -> Display:
-    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        return LiveView(color=wants_color(sys.stderr))
-    return PlainLines()
+def progress_display(*, verbose: bool = False) -> Display:
+    live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    display: Display = LiveView(color=wants_color(sys.stderr)) if live else PlainLines()
+    display.details = verbose
+    return display

@@ -26,7 +26,11 @@ class State:
 
     def cell_words(self, cell: "Cell") -> str:
         """`vllm, 8 in flight, repeat 1`; the cell's name before the run is known."""
-        return cell.name if self.run is None else cell_words(self.run.prepared.labels[cell.backend], cell)
+        from harness.run.status_lines import cell_words
+
+        if self.run is None:
+            return cell.name
+        return cell_words(self.run.prepared.labels[cell.backend], cell.load, cell.repeat)
 
     @property
     def cells_left(self) -> int | None:
@@ -60,6 +64,8 @@ class State:
 class Display(ABC):
     """A Ui that also looks at the run itself, and that ends."""
 
+    details = False  # of the engines' internals: whether they are shown
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self.state = State(began=clock())
@@ -81,6 +87,10 @@ class Display(ABC):
     def note(self, text: str) -> None:
         """A line that stays."""
 
+    def detail(self, text: str) -> None:
+        if self.details:
+            self.note(text)
+
     @abstractmethod
     def close(self) -> None:
         """Nothing is shown any more."""
@@ -97,15 +107,6 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def cell_words(label: str, cell: "Cell") -> str:
-    """`vllm, 8 in flight, repeat 1`: repeats are counted from one."""
-    value = f"{cell.load.value:g}"
-    load = {"concurrency": f"{value} in flight", "rate": f"{value} requests/s"}.get(
-        cell.load.kind, f"replayed {value} times as fast"
-    )
-    return f"{label}, {load}, repeat {cell.repeat + 1}"
 
 
 def in_flight_text(words: str, progress: "Progress") -> str:

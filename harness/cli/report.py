@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING
 
 from harness.cli import options, prices
@@ -24,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print what this tool would report from the same records, and why it differs; write nothing",
     )
     options.add_runs_folder(parser)
-    options.add_json(parser, "print summary.json instead of the table")
+    options.add_verbose(parser)
+    options.add_json(parser, "print summary.json and its conclusion instead of the table")
     prices.add_arguments(parser)
 
 
@@ -38,24 +38,18 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.tool:
             _as_peer(folder, arguments.tool, width, as_json=arguments.json)
         else:
-            _rebuild(folder, width, prices.given(arguments), as_json=arguments.json)
+            _rebuild(folder, arguments, prices.given(arguments))
     return ExitCode.OK
 
 
-def _rebuild(folder: "RunFolder", width: int, priced: "Prices | None", *, as_json: bool) -> None:
+def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: "Prices | None") -> None:
     from harness import report
-    from harness.cli.output import wants_color
-    from harness.report.table import terminal
+    from harness.cli.results import show
     from harness.summary import summarise_folder
 
-    summary = summarise_folder(folder, priced)
-    folder.write_summary(summary)
-    written = report.build(folder)
-    if as_json:
-        print(json.dumps(folder.read_json("summary.json"), indent=1))
-        return
-    print(terminal(summary, width=width, color=wants_color(sys.stdout)))
-    print(f"\n{len(written)} files written to {folder.path}; report: {folder.path / 'report.html'}")
+    folder.write_summary(summarise_folder(folder, priced))
+    report.build(folder)
+    show(folder, arguments)
 
 
 def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:

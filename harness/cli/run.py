@@ -22,7 +22,7 @@ _SECRETS = ("--api-key", "--token", "--api_key")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "bench run --backends LIST [--scenario NAME|FILE | --trace FILE|RUN] [options]"
+    parser.usage = "bench run --scenario NAME --backends LIST [options]"
     parser.add_argument(
         "--scenario", metavar="NAME|FILE", help="workload to run; `bench list scenarios` shows the names"
     )
@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     options.add_runs_folder(output, holds="runs")
     output.add_argument("--dry-run", action="store_true", help="print what is planned and exit")
-    output.add_argument("-v", "--verbose", action="store_true", help="with --dry-run: list each cell")
     options.add_run_output(output)
     for flag in _SECRETS:
         parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
@@ -185,20 +184,21 @@ def main(arguments: argparse.Namespace) -> int:
 def measure(
     arguments: argparse.Namespace,
     command: tuple[str, ...],
-    more: "Callable[[Summary, int], str] | None" = None,
+    sketch: "Callable[[Summary, int], str] | None" = None,
 ) -> int:
-    """`command` is what the run's manifest tells; `more` makes what is shown below the table."""
+    """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
     from harness.run.prepare import prepare
 
     prepared = prepare(options_of(arguments, command))
     if arguments.dry_run:
         from harness.cli.dry_run import describe
+        from harness.cli.output import page_width
         from harness.model import as_json
 
         print(
             json.dumps(as_json(describe(prepared).document), indent=1)
             if arguments.json
-            else describe(prepared).as_text(verbose=arguments.verbose)
+            else describe(prepared).as_text(verbose=arguments.verbose, width=page_width())
         )
         return ExitCode.OK
 
@@ -208,7 +208,7 @@ def measure(
 
     confirm(prepared, anyway=arguments.anyway)
 
-    return conduct(prepared, partial(Run.start, prepared), arguments, more)
+    return conduct(prepared, partial(Run.start, prepared), arguments, sketch)
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":

@@ -1,36 +1,35 @@
 """A run from its first engine to the table a person reads, and the exit code a script reads."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 
 from harness import report
 from harness.cli.metrics_port import serving
-from harness.cli.output import page_width, print_error, progress_display, wants_color
+from harness.cli.output import print_error, progress_display
 from harness.cli.progress import Display
+from harness.cli.results import Sketch, show
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import ExitCode, SetupError
-from harness.model import Summary
-from harness.report.table import terminal
 from harness.run.execute import Run
 from harness.run.options import Ui
 from harness.run.prepare import Prepared
 
-More = Callable[[Summary, int], str]  # of a width
-
 
 def conduct(
-    prepared: Prepared, begin: Callable[[Ui], Run], arguments: argparse.Namespace, more: More | None = None
+    prepared: Prepared,
+    begin: Callable[[Ui], Run],
+    arguments: argparse.Namespace,
+    sketch: Sketch | None = None,
 ) -> int:
-    ui = progress_display()
+    ui = progress_display(verbose=arguments.verbose)
     try:
         with serving(arguments.metrics_port, ui.state):
             run = _run(prepared, begin, ui, draw=not arguments.no_report)
     finally:
         ui.close()
-    _show(run, arguments, more)
+    _show(run, arguments, sketch)
     return _exit_code(run)
 
 
@@ -58,23 +57,13 @@ def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: b
     return run
 
 
-def _show(run: Run, arguments: argparse.Namespace, more: More | None) -> None:
+def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> None:
     path = run.folder.path
-    if arguments.json:
-        print(json.dumps(run.folder.read_json("summary.json"), indent=1))
-    elif run.cells:
-        width, summary = page_width(), run.folder.read_summary()
-        print(terminal(summary, width=width, color=wants_color(sys.stdout)))
-        if more:
-            print(more(summary, width))
-        print(f"\nrun folder: {path}")
-        if not arguments.no_report:
-            print(f"report:     {path / 'report.html'}")
+    if arguments.json or run.cells:
+        show(run.folder, arguments, sketch)
     if run.interrupted:
-        print(
-            f"interrupted: what was measured is kept; `bench resume {path}` measures the rest",
-            file=sys.stderr,
-        )
+        kept = "what was measured is kept" if run.cells else "nothing was measured"
+        print(f"interrupted: {kept}; `bench resume {path}` measures the rest", file=sys.stderr)
 
 
 def _exit_code(run: Run) -> ExitCode:

@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -63,14 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli import run
-    from harness.cli.output import progress_display
+    from harness.cli.output import printed_command, progress_display
     from harness.run.sizing import fit
 
     urls = _urls(arguments.urls)
     if not 0 < arguments.minutes < float("inf"):
         raise SpecError(f"must be above 0, not {arguments.minutes:g}", where="--minutes")
     began, budget_s = time.monotonic(), 60 * arguments.minutes
-    ui = progress_display()
+    ui = progress_display(verbose=arguments.verbose)
     try:
         servers = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
@@ -79,19 +78,17 @@ def main(arguments: argparse.Namespace) -> int:
         ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
     finally:
         ui.close()
-    code = run.measure(parsed(words), ("bench", "run", *words), _conclusion)
+    code = run.measure(parsed(words), ("bench", "run", *words), _sketch)
     if not arguments.json and code != ExitCode.INTERRUPTED:
-        print(f"the same as: {line}")
+        print(printed_command("the same as: ", ["bench", "run", *words]))
     return code
 
 
-def _conclusion(summary: "Summary", width: int) -> str:
-    """The figures as bars, and what they say."""
-    from harness.report.sentences import under_load
+def _sketch(summary: "Summary", width: int) -> str:
+    """Two figures as bars."""
     from harness.report.sketch import sketch
 
-    lines = [textwrap.fill(line, width, break_on_hyphens=False) for line in under_load(summary)]
-    return "\n\n".join(filter(None, [sketch(summary, min(width, _WIDTH)), "\n".join(lines)]))
+    return sketch(summary, min(width, _WIDTH))
 
 
 def _urls(given: Sequence[str]) -> list[str]:
@@ -208,6 +205,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         words += ["--metrics-port", "{}:{}".format(*arguments.metrics_port)]
     return [
         *words,
+        *(["--verbose"] if arguments.verbose else []),
         *(["--json"] if arguments.json else []),
         *(["--no-report"] if arguments.no_report else []),
     ]

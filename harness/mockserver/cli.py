@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "bench truth [options]"
     distribution = _type(Distribution.parse)
     add = parser.add_argument_group(
         "timing", "DIST is MS, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA"
@@ -60,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dialect",
         choices=tuple(DIALECTS),
         default="truth",
-        help="imitate this engine's API (default: truth, plain OpenAI)",
+        metavar="NAME",
+        help=f"imitate an API (default: truth, plain OpenAI): {', '.join(DIALECTS)}",
     )
     add(
         "--loading-s",

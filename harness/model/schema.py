@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness.model.cell_facts import CellFacts
+from harness.model.conclusion import Concluded
 from harness.model.doctor import DoctorResult
 from harness.model.history import HistoryEntry
 from harness.model.manifest import Manifest
@@ -30,6 +31,7 @@ class Document(NamedTuple):
 
 DOCUMENTS = {
     "cell": Document(CellFacts, "cell.json of a run", RUN_FORMAT),
+    "concluded": Document(Concluded, "What `bench run --json` and `bench report --json` print", RUN_FORMAT),
     "doctor": Document(DoctorResult, "doctor.json, which `bench doctor` stores and prints", DOCTOR_FORMAT),
     "dry-run": Document(DryRun, "What `bench run --dry-run --json` prints", None),
     "history": Document(HistoryEntry, "A line of history/runs.jsonl", HISTORY_FORMAT),

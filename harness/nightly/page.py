@@ -1,4 +1,4 @@
-"""A night as Markdown: for the page of a CI job, and kept beside the runs."""
+"""A night as Markdown: for the page of a CI job, and kept next to the runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 from harness.compare.history import series
 from harness.model import Summary
 from harness.nightly.run_suite import Night, Step
-from harness.report import trends, verdicts
-from harness.report.measures import measure
+from harness.report import trends
+from harness.report.first_lines import markdown_lines
 from harness.report.text import counted, markdown_escaped, plain
 from harness.store import RunFolder
 from harness.store.history import history_path, read_history
@@ -39,7 +39,7 @@ def _lines(night: Night) -> Iterator[str]:
     yield "|---|---|---:|---|"
     yield from map(_row, night.steps)
     for step in night.steps:
-        yield from _ranks(step)
+        yield from _conclusion(step)
     yield from _trends(night)
     for step in night.steps:
         yield from _table(step)
@@ -72,17 +72,16 @@ def _row(step: Step) -> str:
     return f"| {' | '.join(markdown_escaped(plain(text)) for text in texts)} |"
 
 
-def _ranks(step: Step) -> Iterator[str]:
+def _conclusion(step: Step) -> Iterator[str]:
+    """What the run of this night shows, as its own page says it."""
     if step.folder is None:
         return
-    summary = _summary(step.folder)
-    metric = verdicts.primary(summary)
-    lines = verdicts.rank_lines(summary, metric)
+    lines = list(markdown_lines(_summary(step.folder)))
     if lines:
         yield ""
-        yield f"{markdown_escaped(plain(step.entry.scenario))}, {measure(metric).name}:"
+        yield f"{markdown_escaped(plain(step.entry.scenario))}:"
         yield ""
-        yield from (f"- {point.label}: {markdown_escaped(line)}" for point, line in lines)
+        yield from lines
 
 
 def _trends(night: Night) -> Iterator[str]:

@@ -2,15 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from harness.model import (
+    ComparedConclusion,
     ComparedFigure,
     ComparedPair,
     ComparedRun,
     Difference,
     GateRow,
     LoadPoint,
+    Order,
+    Place,
     RunComparison,
 )
+from harness.report.conclusion import groups_of, speedup
+from harness.report.measures import measure
 from harness.report.text import (
     NOT_KNOWN,
     counted,
@@ -175,18 +182,52 @@ def _speed(document: RunComparison) -> str:
     findings = [(pair, figure) for pair in document.pairs for figure in pair.findings]
     if not findings:
         return "Nothing in common to compare."
-    slower = [f"{pair.a.label} {_place(figure)}" for pair, figure in findings if figure.verdict == "slower"]
+    slower, faster = (
+        [f"{pair.a.label} {_place(figure)}" for pair, figure in findings if figure.verdict == word]
+        for word in ("slower", "faster")
+    )
+    ahead = f" Faster: {plain(listing(faster), 1000)}." if faster else ""
     if slower:
-        return f"Slower: {plain(listing(slower), 1000)}."
+        return f"Slower: {plain(listing(slower), 1000)}.{ahead}"
     open_ones = sum(figure.undecided for _, figure in findings)
     if open_ones == len(findings):
         return "No verdict: " + plain(findings[0][1].why) + "."
     rest = f"; {open_ones} of {len(findings)} not decided" if open_ones else ""
-    return f"Nothing is slower{rest}."
+    return f"Nothing is slower{rest}.{ahead}"
 
 
 def _place(figure: ComparedFigure) -> str:
-    return f"{figure.metric} at {figure.load.label}"
+    """With how many times better the better one is."""
+    by = f" by {span}" if (span := speedup(figure).span) else ""
+    return f"{figure.metric} at {figure.load.label}{by}"
+
+
+def concluded(document: RunComparison) -> ComparedConclusion:
+    """The same as data: each figure in one direction."""
+    orders = tuple(_order(pair, figure) for pair in document.pairs for figure in pair.findings)
+    return ComparedConclusion(sentence=conclusion(document), orders=orders)
+
+
+def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
+    """Of two backends; those of one label are told apart by their runs."""
+    alike = pair.a.label == pair.b.label
+    a, b = (f"{one.label} ({one.run})" if alike else one.label for one in (pair.a, pair.b))
+    found = (speedup(msgspec.structs.replace(figure, a=a, b=b)),)
+    sign = -1 if measure(figure.metric).metric.better == "higher" else 1
+    places = sorted(
+        (
+            Place(label=label, median=value, repeats=runs, doubt="")
+            for label, value, runs in zip((a, b), figure.values, figure.runs, strict=True)
+        ),
+        key=lambda place: (place.median is None, sign * (place.median or 0.0)),
+    )
+    return Order(
+        load=figure.load,
+        metric=figure.metric,
+        places=tuple(places),
+        groups=groups_of(places, found),
+        pairs=found,
+    )
 
 
 def _difference(difference: Difference) -> str:

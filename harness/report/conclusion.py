@@ -1,22 +1,33 @@
 """What a run shows, as data: per load and metric the order of the backends and each pair's speed-up.
 
-Terminal, Markdown and report word their claims from these types. Knows no output format.
+Terminal, JSON, Markdown and report word their claims from these types. Knows no output format.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+
+from msgspec.structs import asdict
 
 from harness.compare.verdict import left_out_words
-from harness.model import Interval, LoadPoint, PairVerdict, Summary
-from harness.report.measures import Measure, measure
-from harness.report.text import counted, plain
-from harness.report.view import Group, Row
+from harness.model import (
+    Concluded,
+    Conclusion,
+    Interval,
+    Order,
+    PairState,
+    PairVerdict,
+    Place,
+    Speedup,
+    Summary,
+    UnderLoad,
+)
+from harness.report.measures import measure
+from harness.report.next_steps import next_steps
+from harness.report.text import counted, listing, plain
+from harness.report.view import Group, Row, groups, labels
 
-State = Literal["separated", "same", "undecided", "not comparable"]
-
-_STATES: dict[str, State] = {
+GROWS = 1.1  # throughput that grows by less with more users is at its limit
+_STATES: dict[str, PairState] = {
     "faster": "separated",
     "slower": "separated",
     "same": "same",
@@ -25,109 +36,97 @@ _STATES: dict[str, State] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Speedup:
-    """How many times better `ahead` is than `behind`, whichever way a metric is better."""
-
-    ahead: str
-    behind: str
-    state: State
-    times: Interval | None  # over the geometric means of the repeats; None where no interval was found
-    why: str
-    left_out: str = ""  # `llamacpp: 1 of 5 runs left out: not steady`; "" where all runs with a figure count
-
-    @property
-    def factor(self) -> str:
-        """`2.44×`, or "" where no interval was found."""
-        return f"{self.times.estimate:.3g}×" if self.times else ""
-
-    @property
-    def span(self) -> str:
-        """`2.44× (0.96 to 6.2)`, or "" where no interval was found."""
-        return f"{self.factor} ({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
+def conclude(summary: Summary) -> Conclusion:
+    """Everything that this run shows, and what it leaves open."""
+    courses = tuple(under_load(summary))
+    first = summary.verdict_rules.primary
+    return Conclusion(
+        orders=tuple(one for group in groups(summary) for one in orders(summary, group)),
+        under_load=courses,
+        undecided=sum(
+            entry.verdict == "not enough runs" for entry in summary.comparison if entry.metric == first
+        ),
+        unequal=tuple(one for one in summary.unequal if one.matters or one.apart),
+        next_steps=tuple(next_steps(summary, courses)),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A backend at one load in one metric."""
-
-    label: str
-    median: float | None  # over the repeats that are not INVALID, as the result table has it
-    repeats: int  # with a figure
-    doubt: str  # `5 of 5 repeats SUSPECT: too-short, lockstep`; "" where all are VALID
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One metric at one load. `places` are sorted by their medians, best first, without a figure last."""
-
-    point: LoadPoint
-    of: Measure
-    places: tuple[Place, ...]
-    pairs: tuple[Speedup, ...]
-
-    @property
-    def best(self) -> Place | None:
-        """Of the best median; None where no backend has a figure."""
-        return self.places[0] if self.places and self.places[0].median is not None else None
-
-    @property
-    def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Best first. Every member of a group is separated from every member of the next, and ahead of it."""
-        apart = {(pair.ahead, pair.behind) for pair in self.pairs if pair.state == "separated"}
-        known = [place.label for place in self.places if place.median is not None]
-        cuts = [
-            index
-            for index in range(1, len(known))
-            if all(pair in apart for pair in product(known[:index], known[index:]))
-        ]
-        ends = [*cuts, len(known)] if known else []
-        return tuple(tuple(known[start:end]) for start, end in zip([0, *cuts], ends, strict=False))
-
-    def about(self, label: str) -> tuple[Speedup, ...]:
-        """The pairs of which this backend is one."""
-        return tuple(pair for pair in self.pairs if label in (pair.ahead, pair.behind))
+def concluded(summary: Summary) -> Concluded:
+    """What `bench run --json` and `bench report --json` print."""
+    return Concluded(**asdict(summary), conclusion=conclude(summary))
 
 
 def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
-    """Of every metric that was compared at this load, the primary one first."""
+    """Of every metric that was compared at this load, the primary one first.
+
+    Where nothing was compared: of the metrics that the scenario declares.
+    """
     entries = [entry for entry in summary.comparison if entry.load == group.point]
     first = summary.verdict_rules.primary
-    names = sorted(dict.fromkeys(entry.metric for entry in entries), key=lambda metric: metric != first)
-    return tuple(_order(group, measure(name), entries) for name in names)
+    names = dict.fromkeys(entry.metric for entry in entries)
+    metrics = sorted(names or summary.verdict_rules.metrics, key=lambda metric: metric != first)
+    return tuple(_order(group, metric, entries) for metric in metrics)
 
 
 def order(summary: Summary, group: Group) -> Order:
     """Of the primary metric, which has no pairs where nothing was compared."""
     entries = [entry for entry in summary.comparison if entry.load == group.point]
-    return _order(group, measure(summary.verdict_rules.primary), entries)
+    return _order(group, summary.verdict_rules.primary, entries)
 
 
-def _order(group: Group, of: Measure, entries: Sequence[PairVerdict]) -> Order:
-    sign = -1 if of.metric.better == "higher" else 1
+def _order(group: Group, metric: str, entries: Sequence[PairVerdict]) -> Order:
+    sign = -1 if measure(metric).metric.better == "higher" else 1
     places = sorted(
-        (_place(row, of) for row in group.rows),
+        (_place(row, metric) for row in group.rows),
         key=lambda place: (place.median is None, sign * (place.median or 0.0)),
     )
-    pairs = tuple(speedup(entry) for entry in entries if entry.metric == of.path)
-    return Order(group.point, of, tuple(places), pairs)
+    doubtful = {place.label for place in places if place.doubt}
+    pairs = tuple(speedup(entry, doubtful) for entry in entries if entry.metric == metric)
+    return Order(
+        load=group.point, metric=metric, places=tuple(places), groups=groups_of(places, pairs), pairs=pairs
+    )
 
 
-def _place(row: Row, of: Measure) -> Place:
-    spread = row.spread(of.path)
-    return Place(row.label, spread.median if spread else None, spread.repeats if spread else 0, doubt(row))
+def groups_of(places: Sequence[Place], pairs: Sequence[Speedup]) -> tuple[tuple[str, ...], ...]:
+    """Cut where all before are separated from all after, and ahead of them."""
+    apart = {(pair.ahead, pair.behind) for pair in pairs if pair.state == "separated"}
+    known = [place.label for place in places if place.median is not None]
+    cuts = [
+        index
+        for index in range(1, len(known))
+        if all(pair in apart for pair in product(known[:index], known[index:]))
+    ]
+    ends = [*cuts, len(known)] if known else []
+    return tuple(tuple(known[start:end]) for start, end in zip([0, *cuts], ends, strict=False))
 
 
-def speedup(entry: PairVerdict) -> Speedup:
-    """`ahead` is the better one by the verdict, or by the estimate where nothing was decided."""
+def _place(row: Row, metric: str) -> Place:
+    spread = row.spread(metric)
+    return Place(
+        label=row.label,
+        median=spread.median if spread else None,
+        repeats=spread.repeats if spread else 0,
+        doubt=doubt(row),
+    )
+
+
+def speedup(entry: PairVerdict, doubtful: set[str] | frozenset[str] = frozenset()) -> Speedup:
+    """`doubtful`: labels whose repeats at this load are not all VALID."""
     state = _STATES[entry.verdict]
     times = _better(entry)
     a_ahead = entry.verdict == "faster" or (
         entry.verdict != "slower" and (times is None or times.estimate >= 1)
     )
     ahead, behind = (entry.a, entry.b) if a_ahead else (entry.b, entry.a)
-    shown = times if a_ahead or times is None else _turned(times)
-    return Speedup(ahead, behind, state, shown, plain(entry.why), "; ".join(_left_out(entry)))
+    return Speedup(
+        ahead=ahead,
+        behind=behind,
+        state=state,
+        times=times if a_ahead or times is None else _turned(times),
+        why=plain(entry.why),
+        left_out="; ".join(_left_out(entry)),
+        in_doubt=tuple(label for label in (ahead, behind) if label in doubtful),
+    )
 
 
 def _left_out(entry: PairVerdict) -> Iterator[str]:
@@ -148,22 +147,67 @@ def _turned(ratio: Interval) -> Interval:
     return Interval(high, middle, low)
 
 
+def under_load(summary: Summary) -> Iterator[UnderLoad]:
+    """Of every backend that was measured in a closed loop."""
+    closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
+    for label in labels(summary):
+        mine = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
+        if mine:
+            yield _course(label, mine)
+
+
+def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:
+    rates = [_median(row, "output_tokens_per_s") for _users, row in mine]
+    known = [rate for rate in rates if rate is not None]
+    return UnderLoad(
+        label=label,
+        users=tuple(users for users, _row in mine),
+        output_tokens_per_s=tuple(rates),
+        first_token_ms=tuple(_median(row, "ttft_ms.p50") for _users, row in mine),
+        limit_reached=known[-1] < GROWS * known[-2] if len(known) > 1 else None,
+        in_doubt=any(doubt(row) for _users, row in mine),
+    )
+
+
+def _median(row: Row, path: str) -> float | None:
+    spread = row.spread(path)
+    return spread.median if spread else None
+
+
 def doubt(row: Row) -> str:
     """Which of its repeats are not VALID, and by which rules."""
+    count, codes = _doubt(row)
+    return plain(f"{count}: {', '.join(codes)}") if count else ""
+
+
+def _doubt(row: Row) -> tuple[str, list[str]]:
+    """`1 of 3 repeats SUSPECT`, and the rules; "" where all are VALID."""
     verdict, count = row.validity
     if verdict == "VALID":
-        return ""
-    codes = dict.fromkeys(
-        reason.code
-        for cell in row.cells
-        for reason in cell.validity.reasons
-        if cell.validity.verdict == verdict
-    )
-    return plain(f"{count} of {counted(len(row.cells), 'repeat')} {verdict}: {', '.join(codes)}")
+        return "", []
+    reasons = (reason for cell in row.cells for reason in cell.validity.reasons if reason.verdict == verdict)
+    codes = list(dict.fromkeys(reason.code for reason in reasons))
+    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", list(map(str, codes))
 
 
 def doubts(group: Group) -> Iterator[str]:
-    """One line per backend whose figures at this load are in doubt."""
+    """`vllm and llamacpp: 3 of 3 repeats SUSPECT: ramp-kept`: backends in the same doubt share a line."""
+    alike: dict[str, list[str]] = {}
     for row in group.rows:
         if words := doubt(row):
-            yield f"{row.label}: {words}"
+            alike.setdefault(words, []).append(row.label)
+    for words, names in alike.items():
+        yield f"{listing(names)}: {words}"
+
+
+def doubts_by_count(group: Group) -> Iterator[str]:
+    """In fewer lines: backends with as many doubtful repeats share one, with the rules of all of them."""
+    alike: dict[str, tuple[list[str], dict[str, None]]] = {}
+    for row in group.rows:
+        count, codes = _doubt(row)
+        if count:
+            names, together = alike.setdefault(count, ([], {}))
+            names.append(row.label)
+            together.update(dict.fromkeys(codes))
+    for count, (names, together) in alike.items():
+        yield plain(f"{listing(names)}: {count}: {', '.join(together)}")

@@ -9,6 +9,19 @@ from harness.model.metric import Presence
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Row, Spread
 
+GAP = 2  # characters between two columns of text
+# What a narrow table keeps, most important first; other columns are the first to go.
+KEPT = (
+    "ttft_ms.p50",
+    "output_tokens_per_s",
+    "tpot_ms.p50",
+    "e2e_ms.p50",
+    "requests_per_s",
+    "ttft_ms.p90",
+    "prefix_cache_hit_rate",
+    "ttft_ms.p99",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -31,6 +44,35 @@ class Column:
 def shown(rows: Sequence[Row]) -> list[Column]:
     """Columns for these rows: those that are not always there need one value somewhere."""
     return [column for column in COLUMNS if column.presence == "always" or known(column, rows)]
+
+
+def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[Column], list[Column]]:
+    """Those that fit into `room` characters, in the order of the whole table, and those left out.
+
+    `first`: paths that are kept before all others. Validity is always there, and errors where there are any.
+    """
+    columns = shown(rows)
+    ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*first, *KEPT)))}
+
+    def rank(column: Column) -> float:
+        if column.title == "validity" or (column.title == "errors" and any(_faults(row) for row in rows)):
+            return -1
+        if column.presence == "when asked for" and column.path not in first:
+            return len(first) - 0.5
+        return ranks.get(column.path, len(ranks))
+
+    kept: set[int] = set()
+    for column in sorted(columns, key=rank):
+        size = width(column, rows)
+        if rank(column) < 0 or size <= room:
+            kept.add(id(column))
+            room -= size
+    return [one for one in columns if id(one) in kept], [one for one in columns if id(one) not in kept]
+
+
+def width(column: Column, rows: Sequence[Row]) -> int:
+    """With the gap before it."""
+    return GAP + max(map(len, (*column.heads, *(column.entry(row).text for row in rows))))
 
 
 def known(column: Column, rows: Sequence[Row]) -> bool:
@@ -67,7 +109,7 @@ def _spread(spread: Spread) -> str:
 
 
 def _with_ideal(metric: Metric, row: Row) -> Entry:
-    """What was measured, beside it what the workload allows at best."""
+    """What was measured, next to it what the workload allows at best."""
     measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
     if measured is None:
         return Entry(NOT_KNOWN)
@@ -79,9 +121,13 @@ def _with_ideal(metric: Metric, row: Row) -> Entry:
 
 def _errors(row: Row) -> Entry:
     """Failed and dropped of all repeats, INVALID ones too: a fault is a fault."""
-    faults = sum(cell.requests.failed + cell.requests.dropped for cell in row.cells)
+    faults = _faults(row)
     planned = sum(cell.requests.planned for cell in row.cells)
     return Entry(f"{faults}/{planned}" if faults else "0")
+
+
+def _faults(row: Row) -> int:
+    return sum(cell.requests.failed + cell.requests.dropped for cell in row.cells)
 
 
 def _validity(row: Row) -> Entry:

@@ -1,18 +1,33 @@
-"""What must be said beside the numbers: how sure they are, what is missing and why, what is unequal."""
+"""What must be said next to the numbers: how sure they are, what is missing and why, what is unequal."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
-from harness.model import CellResult, LoadPoint, Reason, Summary
+from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
 from harness.report.classes import class_lines
 from harness.report.grid import COLUMNS, Column, known
+from harness.report.next_steps import advice
 from harness.report.stopping import one_start
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats
 
+Doubt = Literal["SUSPECT", "INVALID"]
 MOST_PLACES = 4  # cells that a note names one by one
 SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
+
+
+_MISSING = (
+    IssueCode.NOT_MEASURED,
+    IssueCode.ENGINE_DIED,
+    IssueCode.CELL_MISSING,
+    IssueCode.CELL_DAMAGED,
+    IssueCode.CELL_UNREADABLE,
+    IssueCode.NO_MANIFEST,
+)
+# Ranks of warnings: what changes the meaning of every figure first.
+_RUN, _INVALID, _SUSPECT, _SETTING = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +35,10 @@ class Note:
     kind: str  # note, warning
     text: str
     hint: str = ""
+    rank: int = _SETTING
+    code: str = ""  # of the rule or the notice
+    cells: int = 0  # that it is about; 0: the whole run
+    short: str = ""  # the same without the names of the cells
 
 
 def notes(summary: Summary) -> list[Note]:
@@ -59,9 +78,35 @@ def simulated(summary: Summary) -> list[str]:
     return [label for label, cell in first_cells(summary).items() if cell.simulated]
 
 
+def most_important(summary: Summary) -> list[Note]:
+    """Warnings alone, in the order of how much they change what the figures mean; alike ones once.
+
+    Without those that the first screen says in other places: the weights below the table, and the number of
+    repeats as the verdict.
+    """
+    elsewhere = (IssueCode.DIFFERENT_TRACKS, IssueCode.ONE_REPEAT)
+    found = [note for note in notes(summary) if note.kind == "warning" and note.code not in elsewhere]
+    alike: dict[tuple[str, str], list[Note]] = {}
+    for note in found:
+        alike.setdefault((note.text if note.cells or not note.code else note.code, note.hint), []).append(
+            note
+        )
+    firsts = (_with_count(same) for same in alike.values())
+    return sorted(firsts, key=lambda note: (note.rank, -note.cells))
+
+
+def _with_count(alike: list[Note]) -> Note:
+    first, *rest = alike
+    return replace(first, text=f"{first.text} ({len(rest)} more like it)") if rest else first
+
+
 def warnings(summary: Summary) -> Iterator[Note]:
+    """Of the whole run; what a rule says of its cells is not said again."""
+    rules = {reason.code for cell in summary.cells for reason in cell.validity.reasons}
     for item in summary.warnings:
-        yield Note("warning", plain(f"{item.code}: {item.text}"), plain(item.hint or ""))
+        if item.code not in rules:
+            rank = _RUN if item.code in _MISSING else _SETTING
+            yield Note("warning", plain(f"{item.code}: {item.text}"), plain(item.hint or ""), rank, item.code)
 
 
 def reason_text(reason: Reason) -> str:
@@ -102,18 +147,16 @@ def no_verdict(summary: Summary) -> str:
 def _state(summary: Summary) -> Iterator[Note]:
     state = summary.state
     if state == "interrupted":
-        yield Note(
-            "warning", "the run was interrupted: cells are missing", "`bench resume` measures the rest"
-        )
-    elif state != "complete":
-        yield Note("warning", f"the state of this run is {plain(state)}")
+        text, hint = "the run was interrupted: cells are missing", "`bench resume` measures the rest"
+        yield Note("warning", text, hint, _RUN)
+    elif state not in ("complete", "invalid"):  # the cells say which are INVALID
+        yield Note("warning", f"the state of this run is {plain(state)}", rank=_RUN)
 
 
 def _work(summary: Summary) -> Iterator[Note]:
     if not same_work(summary):
-        yield Note(
-            "warning", "the backends were not given the same requests: their numbers cannot be compared"
-        )
+        text = "the backends were not given the same requests: their numbers cannot be compared"
+        yield Note("warning", text, rank=_RUN)
 
 
 def _tracks(summary: Summary) -> Iterator[Note]:
@@ -137,16 +180,23 @@ def _divisions(summary: Summary) -> Iterator[Note]:
 
 def _validity(summary: Summary) -> Iterator[Note]:
     """One note per rule and its verdict, however many cells it is about; the report has their numbers."""
-    where: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
+    where: dict[tuple[Doubt, IssueCode], list[tuple[str, Reason]]] = {}
     for cell in summary.cells:
         for reason in cell.validity.reasons:
-            key = (reason.verdict, reason.code, plain(reason.hint))
-            where.setdefault(key, []).append((place(cell), reason_text(reason)))
-    for (title, _, hint), cases in where.items():
-        places, texts = [place for place, _ in cases], {text for _, text in cases}
-        others = " (others similar)" if len(texts) > 1 else ""
-        named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
-        yield Note("warning", f"{title} {listing(named)}: {cases[0][1]}{others}", hint)
+            where.setdefault((reason.verdict, reason.code), []).append((place(cell), reason))
+    for (title, code), cases in where.items():
+        reasons = [reason for _, reason in cases]
+        others = " (others similar)" if len(set(map(reason_text, reasons))) > 1 else ""
+        places = [place for place, _ in cases]
+        text = f"{title} {_places_words(places)}: {reason_text(reasons[0])}{others}"
+        rank = _INVALID if title == "INVALID" else _SUSPECT
+        at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
+        short = plain(f"{title} {at}: {code}, {reasons[0].measured}; limit {reasons[0].limit}{others}")
+        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), short)
+
+
+def _places_words(places: list[str]) -> str:
+    return listing(places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"])
 
 
 def _errors(summary: Summary) -> Iterator[Note]:
@@ -165,21 +215,26 @@ def _bursts(summary: Summary) -> Iterator[Note]:
         if synchrony and synchrony.in_bursts and cell.load.start_declared == "together":
             where.setdefault(f"{synchrony.burst:g}", []).append(place(cell))
     for burst, places in where.items():
-        named = places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"]
-        yield Note("note", f'bursts of {burst}, as declared (start = "together"): {listing(named)}')
+        text = f'bursts of {burst}, as declared (start = "together"): {_places_words(places)}'
+        yield Note("note", text)
 
 
 def _first_look(summary: Summary) -> Iterator[Note]:
-    """Once for the run: what it takes to be enough, where that is less than by default."""
+    """Once for the run, where a cell was declared to be enough with less than the default, and had less."""
     samples = [cell.sample for cell in summary.cells if cell.sample]
-    declared = {(sample.min_answers, sample.min_seconds) for sample in samples}
-    for answers, seconds in sorted(declared):
-        if answers < MIN_ANSWERS or seconds < MIN_SECONDS:
-            yield Note(
-                "note",
-                f"a first look: {answers} answers in {seconds:g} s are declared to be enough for a cell; "
-                f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
-            )
+    few = [
+        sample
+        for sample in samples
+        if (sample.min_answers < MIN_ANSWERS and sample.answers < MIN_ANSWERS)
+        or (sample.min_seconds < MIN_SECONDS and sample.seconds < MIN_SECONDS)
+    ]
+    if few:
+        answers, seconds = min(one.answers for one in few), min(one.seconds for one in few)
+        yield Note(
+            "note",
+            f"a first look: cells of {counted(answers, 'answer')} and {seconds:.3g} s at the least; "
+            f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
+        )
 
 
 def _stamps(summary: Summary) -> Iterator[Note]:

@@ -1,16 +1,19 @@
-"""What a load point showed, in sentences. Knows no output format."""
+"""What a load point showed, in sentences made from the conclusion. Knows no output format."""
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import Summary
-from harness.report.conclusion import Order, Place, Speedup, doubt, order, orders
-from harness.report.measures import Measure
+from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.report.conclusion import doubts, doubts_by_count, order, orders
+from harness.report.conclusion import under_load as courses
+from harness.report.measures import Measure, measure
 from harness.report.text import counted, listing, number, plain
-from harness.report.view import Group, Row, groups, labels
+from harness.report.view import Group, Row
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
+NAMED = 2  # backends that a short claim names; of more it says how many
+MANY = 5  # backends: the table beneath is read with the claim, which only counts
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
-GROWS = 1.1  # throughput that grows by less with more users is at its limit
+IN_DOUBT = "in doubt"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -19,7 +22,47 @@ _WAITS = {
     "tpot_ms": "each further token",
     "e2e_ms": "whole answer",
     "output_tokens_per_s": "output tokens/s",
+    "output_chars_per_s": "output characters/s",
 }
+
+Claim = tuple[str, str]  # what it is about, such as `first token`; "" for a sentence that stands alone
+
+
+def load_words(point: LoadPoint) -> str:
+    """`8 users`: short enough for the head of a row."""
+    if point.kind == "concurrency":
+        return _users(point.value)
+    return f"{point.value:g} req/s" if point.kind == "rate" else f"{point.value:g}× pace"
+
+
+def claims(summary: Summary, group: Group) -> list[Claim]:
+    """Everything that was found at this load, most important first, its doubts last."""
+    found = list(_found(summary, group))
+    if lines := list(doubts(group)):
+        short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
+        found.append((IN_DOUBT, plain("; ".join(short), 600)))
+    return found
+
+
+def _found(summary: Summary, group: Group) -> Iterator[Claim]:
+    mine = by_metric(summary, group)
+    of = order(summary, group)
+    if not mine or len(of.places) > 2:
+        yield "", sentence(summary, group)
+        mine.pop(_waited(measure(of.metric)), None)
+    refused = {_waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
+               if len(one.pairs) == 1 and one.pairs[0].state == "not comparable"}  # fmt: skip
+    for name, text in mine.items():
+        yield name, plain(f"{text}: {refused[name]}" if name in refused else text)
+    if len(of.pairs) == 1 and (words := _needed(of.pairs[0])):
+        yield "undecided", words
+
+
+def _needed(pair: Speedup) -> str:
+    """What an undecided pair of the primary metric lacks."""
+    if pair.state != "undecided":
+        return ""
+    return pair.why.partition(": ")[2] if pair.times else pair.why
 
 
 def sentence(summary: Summary, group: Group) -> str:
@@ -27,13 +70,14 @@ def sentence(summary: Summary, group: Group) -> str:
     of = order(summary, group)
     if of.best is not None and any(pair.times for pair in of.about(of.best.label)):
         return plain(" ".join(_best(of, of.best)), 900)
-    return plain(_why_nobody(of) + _measured(group, of.of), 600)
+    return plain(_why_nobody(of) + _measured(group, measure(of.metric)), 600)
 
 
 def _best(of: Order, best: Place) -> Iterator[str]:
-    extreme = "Highest" if of.of.metric.better == "higher" else "Lowest"
-    marked = " (in doubt)" if best.doubt else ""
-    yield f"{extreme} median {of.of.name}: {best.label}{marked}, {_value(best.median or 0.0, of.of)}."
+    about = measure(of.metric)
+    extreme = "Highest" if about.metric.better == "higher" else "Lowest"
+    marked = f" ({IN_DOUBT})" if best.doubt else ""
+    yield f"{extreme} median {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
     pairs = of.about(best.label)
     apart = [pair for pair in pairs if pair.state == "separated"]
     ahead = [pair for pair in apart if pair.ahead == best.label]
@@ -49,13 +93,9 @@ def _best(of: Order, best: Place) -> Iterator[str]:
         ("same", "The same as {} within noise."),
         ("not comparable", "Not comparable with {}."),
     ):
-        others = [_other(pair, best.label) for pair in pairs if pair.state == state]
+        others = [pair.other(best.label) for pair in pairs if pair.state == state]
         if others:
             yield text.format(listing(others))
-
-
-def _other(pair: Speedup, label: str) -> str:
-    return pair.behind if pair.ahead == label else pair.ahead
 
 
 def by_metric(summary: Summary, group: Group) -> dict[str, str]:
@@ -66,15 +106,14 @@ def by_metric(summary: Summary, group: Group) -> dict[str, str]:
     found = orders(summary, group)
     if not any(pair.times for one in found for pair in one.pairs):
         return {}
-    claims: dict[str, str] = {}
+    said_of: dict[str, str] = {}
     said = ""
     for one in found:
         left_out = next((pair.left_out for pair in one.pairs), "") if len(one.pairs) == 1 else ""
-        # The rank line of the primary metric has its own; only what differs from it is new.
-        more = f" ({left_out})" if left_out and one is not found[0] and left_out != said else ""
+        more = f" ({left_out})" if left_out and left_out != said else ""
         said = left_out or said
-        claims[_waited(one.of)] = plain(f"{_in_direction(one)}{more}")
-    return claims
+        said_of[_waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
+    return said_of
 
 
 def _waited(of: Measure) -> str:
@@ -85,30 +124,41 @@ def _waited(of: Measure) -> str:
 
 
 def _in_direction(of: Order) -> str:
+    about = measure(of.metric)
     if len(of.places) == 2 and len(of.pairs) == 1:
-        return pair_words(of.pairs[0], of.of)
+        return pair_words(of.pairs[0], about)
     best = of.best
     if best is None:
         return "no figure"
     pairs = of.about(best.label)
-    value = f"{best.label} {_value(best.median or 0.0, of.of)}"
-    if len(pairs) == len(of.places) - 1 and all(
-        pair.state == "separated" and pair.ahead == best.label for pair in pairs
-    ):
+    marked = f" ({IN_DOUBT})" if best.doubt and not all(place.doubt for place in of.places) else ""
+    value = f"{best.label}{marked} {_value(best.median or 0.0, about)}"
+    if not pairs:
+        return f"{value}, not compared with the others"
+    apart = [pair for pair in pairs if pair.state == "separated"]
+    behind = [pair.behind for pair in apart if pair.ahead == best.label]
+    if len(behind) == len(of.places) - 1:
         return f"{value}, better than all others"
-    close = [
-        _other(pair, best.label)
-        for pair in pairs
-        if pair.state in ("undecided", "same") or pair.behind == best.label
-    ]
-    if not close:
-        return value
-    names = listing(close) if len(close) < IN_WORDS else f"{len(close)} others"
-    return f"{value}, not separated from {names}"
+    parts = [f"better than {_few(behind, of)}"] if behind else []
+    ahead = [pair.ahead for pair in apart if pair.behind == best.label]
+    parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
+    for states, text in (
+        (("undecided", "same"), "not separated from"),
+        (("not comparable",), "not comparable with"),
+    ):
+        others = [pair.other(best.label) for pair in pairs if pair.state in states]
+        parts += [f"{text} {_few(others, of)}"] if others else []
+    return ", ".join([value, *parts])
+
+
+def _few(names: Sequence[str], of: Order) -> str:
+    if len(names) <= NAMED and len(of.places) < MANY:
+        return listing(names)
+    return str(len(names))
 
 
 def pair_words(pair: Speedup, of: Measure) -> str:
-    """`vllm 5.08× faster (4.91 to 5.25)`, `vllm 2.44× (0.96 to 6.2), undecided`, `same within noise`."""
+    """`vllm 5.08× faster (4.91 to 5.25)`, `vllm 2.44× (0.96 to 6.2), undecided`, `the same within noise`."""
     if pair.state == "separated":
         return f"{pair.ahead} {pair.span.replace(' ', f' {_more(of)} ', 1)}" if pair.times else pair.ahead
     if pair.state == "same":
@@ -129,7 +179,7 @@ def _why_nobody(of: Order) -> str:
     states = {pair.state for pair in of.pairs}
     if states == {"not comparable"}:
         reasons = dict.fromkeys(pair.why for pair in of.pairs)
-        return f"Not comparable in {of.of.name}: {'; '.join(reasons)}. "
+        return f"Not comparable in {measure(of.metric).name}: {'; '.join(reasons)}. "
     return ""
 
 
@@ -161,16 +211,18 @@ def under_load(summary: Summary) -> Iterator[str]:
 
     Nothing where fewer than two numbers of users have a figure.
     """
-    closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
-    for label in labels(summary):
-        rows = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
-        rates = [(users, rate.median) for users, row in rows if (rate := row.spread("output_tokens_per_s"))]
-        waits = [(users, wait.median) for users, row in rows if (wait := row.spread("ttft_ms.p50"))]
+    for course in courses(summary):
+        rates = _known(course.users, course.output_tokens_per_s)
+        waits = _known(course.users, course.first_token_ms)
         if len(rates) < 2:
             continue
-        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), _limit(rates)]
-        doubtful = " (figures in doubt: see the warnings)" if any(doubt(row) for _users, row in rows) else ""
-        yield plain(f"{label}: {'; '.join(parts)}{doubtful}.")
+        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), _limit(course, rates)]
+        doubtful = f" (figures {IN_DOUBT}: see the warnings)" if course.in_doubt else ""
+        yield plain(f"{course.label}: {'; '.join(parts)}{doubtful}.")
+
+
+def _known(users: Sequence[float], values: Sequence[float | None]) -> list[tuple[float, float]]:
+    return [(count, value) for count, value in zip(users, values, strict=True) if value is not None]
 
 
 def _rates(rates: Sequence[tuple[float, float]]) -> str:
@@ -180,18 +232,17 @@ def _rates(rates: Sequence[tuple[float, float]]) -> str:
 
 
 def _waits(waits: Sequence[tuple[float, float]]) -> str:
-    values = [value for _users, value in waits]
+    values = [value for _count, value in waits]
     if max(values) <= STEADY * min(values):
         return f"the first token stays at {number(values[-1])} ms"
     most = _users(waits[-1][0])
     return f"the first token goes from {number(values[0])} ms to {number(values[-1])} ms at {most}"
 
 
-def _limit(rates: Sequence[tuple[float, float]]) -> str:
+def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
     """Throughput that grew by little at the last step is at its limit there."""
-    (fewer, before), (_most, last) = rates[-2:]
-    if last < GROWS * before:
-        return f"the limit was reached: more than {_users(fewer)} brought less than 10 % more"
+    if course.limit_reached:
+        return f"the limit was reached: more than {_users(rates[-2][0])} brought less than 10 % more"
     return "the limit was not reached"
 
 
@@ -201,4 +252,4 @@ def _users(count: float) -> str:
 
 def doubts_line(lines: Sequence[str]) -> str:
     """One line of all doubts at a load; "" without any."""
-    return plain(f"in doubt: {'; '.join(lines)}", 600) if lines else ""
+    return plain(f"{IN_DOUBT}: {'; '.join(lines)}", 600) if lines else ""

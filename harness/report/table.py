@@ -1,64 +1,49 @@
 """The result table as text: for a terminal and as Markdown. Order of rows is the user's, never a ranking."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from harness.model import CellResult, Summary
 from harness.report import verdicts
 from harness.report.agreement import agreement_tables
-from harness.report.grid import Column, Entry, shown
+from harness.report.first_lines import first_lines, markdown_lines
+from harness.report.grid import GAP, Column, Entry, shown
 from harness.report.notes import (
     Note,
     banner,
-    no_verdict,
     notes,
     odd_tracks,
     simulated,
 )
 from harness.report.replicas import replica_tables
+from harness.report.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, wrap
 from harness.report.text import counted, markdown_escaped, markdown_row, plain
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
 
-GAP = 2
 LABEL_LIMIT = 40
-PAIRS = 3  # spelled out where there are no more at a load point; the report has all
-BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
-VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
 
 
 def terminal(summary: Summary, width: int, color: bool) -> str:
-    """At most `width` wide from 60 on: a table too wide is broken into blocks that repeat the names."""
-    return "\n".join(_lines(summary, width, _Paint(color))) + "\n"
+    """Everything, at most `width` wide from 60 on: a table too wide is broken into blocks."""
+    return "\n".join(_lines(summary, width, Paint(color))) + "\n"
 
 
-class _Paint:
-    def __init__(self, on: bool) -> None:
-        self._on = on
-
-    def __call__(self, text: str, code: str) -> str:
-        return f"\033[{code}m{text}\033[0m" if self._on and code and text.strip() else text
-
-
-def _lines(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
-    loud = [paint(line, LOUD) for line in _wrap(banner(summary), width)]
+def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
+    loud = [paint(line, LOUD) for line in wrap(banner(summary), width)]
     yield from loud
-    for line in _wrap(headline(summary, "± largest deviation"), width):
+    for line in wrap(headline(summary, "± largest deviation"), width):
         yield paint(line, BOLD)
+    yield ""
+    yield from first_lines(summary, width, paint)
     yield from _figures(summary, width, paint)
     for table in (*replica_tables(summary), *agreement_tables(summary)):
         yield from table.lines()
     yield ""
     yield from _legend(summary, width)
-    yield from _wrap(no_verdict(summary), width, subsequent_indent="  ")
-    yield from _verdicts(summary, width)
+    for line in verdicts.lines(summary):
+        yield from wrap(line, width, subsequent_indent="  ")
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
-
-
-def _wrap(text: str, width: int, **indents: str) -> list[str]:
-    """Names such as `mlx-lm` stay whole."""
-    return textwrap.wrap(text, width, break_on_hyphens=False, **indents)  # type: ignore[arg-type]
 
 
 def headline(summary: Summary, spread: str) -> str:
@@ -82,7 +67,7 @@ def _name(label: str, marks: dict[str, str]) -> str:
     return plain(label, LABEL_LIMIT) + marks[label]
 
 
-def _figures(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
+def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     """A table per load, or one with a row per load where there is one backend."""
     by_load, marked = groups(summary), marks(summary)
     if len(marked) == 1 and len(by_load) > 1:
@@ -97,7 +82,7 @@ def _figures(summary: Summary, width: int, paint: _Paint) -> Iterator[str]:
         yield from _blocks(names, group.rows, width, paint)
 
 
-def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: _Paint) -> Iterator[str]:
+def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: Paint) -> Iterator[str]:
     """`names`: the heading of the first column, then a name per row."""
     first = max(map(len, names))
     columns = [(column, [column.entry(row) for row in rows]) for column in shown(rows)]
@@ -119,7 +104,7 @@ def _texts(entries: Sequence[Entry]) -> list[str]:
 
 
 def _block(
-    names: Sequence[str], first: int, block: Sequence[tuple[Column, list[Entry], int]], paint: _Paint
+    names: Sequence[str], first: int, block: Sequence[tuple[Column, list[Entry], int]], paint: Paint
 ) -> Iterator[str]:
     heads = [
         "".join(head.rjust(size) for head, (_, _, size) in zip(line, block, strict=True))
@@ -144,7 +129,7 @@ def _block(
 def _legend(summary: Summary, width: int) -> Iterator[str]:
     marked = marks(summary)
     for label, cell in first_cells(summary).items():
-        yield from _wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
+        yield from wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
 
 
 def engine_words(cell: CellResult) -> str:
@@ -157,17 +142,11 @@ def _division(cell: CellResult) -> str:
     return f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
 
 
-def _verdicts(summary: Summary, width: int) -> Iterator[str]:
-    for line in verdicts.lines(summary, PAIRS):
-        inset = len(line) - len(line.lstrip()) + 2
-        yield from _wrap(line, width, subsequent_indent=" " * inset)
-
-
-def _wrapped(note: Note, width: int, paint: _Paint) -> Iterator[str]:
-    lines = _wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
+def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:
+    lines = wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
     yield paint(lines[0], YELLOW if note.kind == "warning" else "")
     yield from lines[1:]
-    yield from _wrap(f"hint: {note.hint}" if note.hint else "", width,
+    yield from wrap(f"hint: {note.hint}" if note.hint else "", width,
                              initial_indent="  ", subsequent_indent="        ")  # fmt: skip
 
 
@@ -182,6 +161,8 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"
     yield ""
     yield from loud
+    yield from markdown_lines(summary)
+    yield ""
     for group in groups(summary):
         columns = shown(group.rows)
         yield f"### {markdown_escaped(point_words(group.point))}"
@@ -204,9 +185,9 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     for label, cell in first_cells(summary).items():
         yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
     yield ""
-    yield from (f"- {markdown_escaped(line.strip())}" for line in verdicts.lines(summary, PAIRS))
-    yield markdown_escaped(no_verdict(summary))
-    yield ""
+    if lines := list(verdicts.lines(summary)):
+        yield from (f"- {markdown_escaped(line)}" for line in lines)
+        yield ""
     for note in notes(summary):
         hint = f" *Hint: {markdown_escaped(note.hint)}*" if note.hint else ""
         yield f"- **{note.kind}:** {markdown_escaped(note.text)}{hint}"

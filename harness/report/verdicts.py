@@ -5,17 +5,16 @@ from dataclasses import dataclass
 
 from harness.compare import capacity
 from harness.model import METRICS, LoadPoint, PairVerdict, Summary
-from harness.report.conclusion import doubts, speedup
+from harness.report.conclusion import speedup
 from harness.report.measures import measure
-from harness.report.sentences import by_metric, doubts_line
 from harness.report.stopping import stopping_lines
-from harness.report.text import counted, plain
-from harness.report.view import Group, groups, labels
+from harness.report.text import counted, listing, plain
 
 SIGNS = (
     "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
     "in brackets: pairs not implied by the ranking"
 )
+PAIRS = 3  # spelled out where there are no more at a load point; the report has all
 DECIDED = ("faster", "slower", "same")
 
 
@@ -62,12 +61,6 @@ def ranked(summary: Summary) -> dict[LoadPoint, list[str]]:
     return by_load
 
 
-def _within_weights(summary: Summary, load: LoadPoint) -> bool:
-    """Whether pairs of different weights are in no rank line."""
-    lines = [entry.weights for entry in summary.rankings if entry.load == load and entry.primary]
-    return any(weights and len(set(weights.values())) == 1 for weights in lines)
-
-
 def _says(entry: PairVerdict) -> bool:
     """Runs that failed are said as well."""
     return entry.verdict in DECIDED or any(entry.failed)
@@ -93,7 +86,7 @@ def _finding(entry: PairVerdict) -> Finding:
 
 def runs(summary: Summary) -> str:
     """`5 runs`, or how they range; `of one start` where the engines went on between them."""
-    compared = [finding for finding in summary.comparison if finding.tested] or summary.comparison
+    compared = [finding for finding in summary.comparison if finding.ratio] or summary.comparison
     counts = [count for finding in compared for count in finding.runs]
     if not counts:
         return ""
@@ -112,15 +105,12 @@ def tested(summary: Summary) -> bool:
     return any(finding.tested for finding in summary.comparison)
 
 
-def lines(summary: Summary, most_pairs: int) -> Iterator[str]:
-    """For a terminal: rank lines of the primary metric, its pairs where they are few, the rank lines of the
-    others, the noise."""
-    yield from capacity_lines(summary)
-    if tested(summary):
-        yield from _tested_lines(summary, most_pairs)
+def lines(summary: Summary) -> Iterator[str]:
+    """What stands below the tables: every pair of a few backends, what is unequal, why the run ended."""
+    for point in dict.fromkeys(one.load for one in summary.comparison):
+        yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
     yield from unequal_lines(summary)
     yield from stopping_lines(summary)
-    yield from noise_lines(summary)
 
 
 def unequal_lines(summary: Summary) -> Iterator[str]:
@@ -169,39 +159,22 @@ def noise_lines(summary: Summary) -> Iterator[str]:
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
 
 
-def _tested_lines(summary: Summary, most_pairs: int) -> Iterator[str]:
-    first = primary(summary)
-    yield f"verdicts: {measure(first).name}, {confidence(summary)} intervals over {runs(summary)}"
-    if any(one.ratio and one.method == "runs" for one in summary.comparison):
-        yield "  (speed-ups are of the geometric means of the repeats; the table has their medians)"
-    by_load, by_point = ranked(summary), {group.point: group for group in groups(summary)}
-    for point in dict.fromkeys(one.load for one in summary.comparison):
-        told = list(by_load.get(point, []))
-        pairs = [finding for finding in findings(summary, point) if finding.metric == first]
-        if len(pairs) == 1:
-            told += [sentence(pair) for pair in pairs if pair.word not in ("faster", "slower")]
-        elif len(pairs) <= most_pairs:
-            told += map(sentence, pairs)
-        elif _within_weights(summary, point):
-            told.append("pairs of different weights: in the report")
-        told += _by_metric(summary, by_point[point])
-        for label, line in zip([point.label, *[""] * len(told)], told, strict=False):
-            yield f"  {label:<5} {line}"
-    if len(labels(summary)) == 2:
-        return  # the lines of each metric say it all
-    for metric in metrics(summary)[1:]:
-        by_line: dict[str, list[str]] = {}
-        for point, line in rank_lines(summary, metric):
-            by_line.setdefault(line, []).append(point.label)
-        for line, points in by_line.items():
-            yield f"  {measure(metric).name} {' '.join(points)}: {line}"
+def refusals_in_short(summary: Summary) -> str:
+    """Conditions by which some pairs get no verdict; "" without any."""
+    compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
+    found = [
+        one.text.partition(": ")[0]
+        for one in summary.unequal
+        if one.matters and (not one.metrics or not compared or compared & set(one.metrics))
+    ]
+    return plain(f"unequal, so that some pairs get no verdict: {listing(found)}") if found else ""
 
 
-def _by_metric(summary: Summary, group: Group) -> Iterator[str]:
-    """What each metric says at this load, and which of the figures are in doubt."""
-    yield from (f"{name}: {claim}" for name, claim in by_metric(summary, group).items())
-    if line := doubts_line(list(doubts(group))):
-        yield line
+def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:
+    """Each pair in the primary metric, where there are few; of one the first lines say it all."""
+    pairs = [finding for finding in findings(summary, point) if finding.primary and finding.times]
+    if 1 < len(pairs) <= PAIRS:
+        yield from map(sentence, pairs)
 
 
 def sentence(finding: Finding) -> str:

@@ -44,4 +44,6 @@ def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: Manifest
         text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
         if finding.matters:
             manifest.warn(notices.NOT_AS_DECLARED.warning(text, finding.then))
-        ui.note(f"{'warning' if finding.matters else 'note'}: {text}")
+            ui.note(f"warning: {text}")
+        else:
+            ui.detail(f"note: {text}")

@@ -24,7 +24,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.measure_cell import CellMeasurement, engine_version, measure
 from harness.run.provision import provide
 from harness.run.search import probes
-from harness.run.status_lines import cell_line
+from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
 from harness.run.stored import Stored
 from harness.run.workloads import Workloads, make_workloads, token_counter
@@ -165,7 +165,7 @@ class Run(Stored):
         if launch == "attach" and label not in self.told:
             self.told.add(label)
             for line in engine.facts["known"]:
-                self.ui.note(f"note: {label}: {line}")
+                self.ui.detail(f"note: {label}: {line}")
 
     def _life(self, block: Block) -> str:
         """Name of one life of an engine."""
@@ -181,7 +181,9 @@ class Run(Stored):
             self._probe(block, engine, workloads)
         for cell in self._wanted(block):
             self._between_repeats(cell, engine)
-            self.ui.stage(f"{cell.name}: preparing" + (f" ({self.progress})" if self.progress else ""))
+            self.ui.stage(
+                f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else "")
+            )
             began_s = time.monotonic()
             workload = workloads.of(cell)
             if trouble := too_long(workload.requested, engine.facts.get("values")):
@@ -199,6 +201,9 @@ class Run(Stored):
                 return
             if self.interrupted:
                 return
+
+    def _words(self, cell: Cell) -> str:
+        return cell_words(self.prepared.labels[cell.backend], cell.load, cell.repeat)
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
         """Where the engine goes on and a reset was asked for, before its first cell of each later repeat."""
@@ -219,7 +224,7 @@ class Run(Stored):
             done = measure(self.prepared, cell, workload, engine, window)
         records, facts = done.result.records, done.facts
         if done.result.interrupted and not was_sent(records):
-            self.ui.note(f"{cell.name}: interrupted, not measured")
+            self.ui.note(f"{self._words(cell)}: interrupted, not measured")
             raise KeyboardInterrupt  # a resumed run measures it
         point = f"{cell.load.label}-r{cell.repeat}"
         with self.interrupts.window() as late:  # a cell that is stored is also in the summary

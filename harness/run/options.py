@@ -82,5 +82,8 @@ class Ui(Protocol):
     def note(self, text: str) -> None:
         """A line that stays."""
 
+    def detail(self, text: str) -> None:
+        """A line about the internals of an engine: for those who ask for them (-v), and the report."""
+
     def load(self, cell: Cell, progress: Progress) -> None:
         """A few times a second while a cell is measured."""

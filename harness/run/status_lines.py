@@ -1,6 +1,13 @@
 """Lines that stay on the screen while a run goes on."""
 
-from harness.model import CellResult
+from harness.model import CellResult, LoadPoint
+
+
+def cell_words(label: str, load: LoadPoint, repeat: int) -> str:
+    """`vllm, 8 in flight, repeat 1`: repeats are counted from one."""
+    value = f"{load.value:g}"
+    at = {"concurrency": f"{value} in flight", "rate": f"{value} requests/s"}
+    return f"{label}, {at.get(load.kind, f'replayed {value} times as fast')}, repeat {repeat + 1}"
 
 
 def cell_line(cell: CellResult) -> str:
@@ -11,7 +18,8 @@ def cell_line(cell: CellResult) -> str:
 
     rate = cell.output_tokens_per_s
     speed = "n/a" if rate is None else f"{rate:.1f}"
+    words = cell_words(cell.label, cell.point, cell.repeat)
     return (
-        f"{cell.cell}: {cell.requests.ok}/{cell.requests.planned} ok, TTFT p50 {ms(cell.ttft_ms.p50)}, "
+        f"{words}: {cell.requests.ok}/{cell.requests.planned} ok, TTFT p50 {ms(cell.ttft_ms.p50)}, "
         f"TPOT p50 {ms(cell.tpot_ms.p50)}, {speed} tok/s, {cell.validity.verdict}"
     )

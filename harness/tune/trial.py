@@ -44,6 +44,9 @@ class OneLine:
     def note(self, text: str) -> None:
         """A trial's own words stay in its run folder."""
 
+    def detail(self, text: str) -> None:
+        """Stays in the run folder as well."""
+
     def load(self, cell: Cell, progress: Progress) -> None:
         self._ui.load(cell, progress)
 

@@ -31,7 +31,7 @@ def here(here):
 
 def test_answers_are_asked_twice_stored_and_compared(here):
     run = ("run", "--scenario", "fixed-length", "--backends", "quick,lossy", "--agreement", "--repeats", "1")
-    done = bench(*run, *REPORTED, code=4)  # lost answers make the cell of `lossy` INVALID
+    done = bench(*run, *REPORTED, "-v", code=4)  # lost answers make the cell of `lossy` INVALID
     found = summary()["agreement"]
     assert found["questions"] == 58
     assert list(found["backends"]) == ["quick", "lossy"]

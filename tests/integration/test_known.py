@@ -20,7 +20,7 @@ def attached(tmp_path_factory):
         command = ["run", "--scenario", "fixed-length", "--backends", f"sglang-router={server.url}"]
         command += ["--requests", "8", "--concurrency", "2", "--output-tokens", "4", "--repeats", "1"]
         done = subprocess.run(
-            [sys.executable, "-m", "harness", *command, "--no-probe", "--no-agreement"],
+            [sys.executable, "-m", "harness", *command, "--no-probe", "--no-agreement", "-v"],
             cwd=here,
             capture_output=True,
             text=True,

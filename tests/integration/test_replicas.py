@@ -28,7 +28,7 @@ SLOW_MS, QUICK_MS = 240, 60
 
 def measure(backends, *more, requests=80, concurrency=4, code=MEASURED):
     load = ("--requests", str(requests), "--concurrency", str(concurrency))
-    return bench("run", *SIZE, *WARM, *load, "--backends", backends, *more, code=code)
+    return bench("run", *SIZE, *WARM, *load, "--backends", backends, "-v", *more, code=code)
 
 
 def ledger(server):

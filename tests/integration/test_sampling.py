@@ -288,7 +288,7 @@ def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(her
     gauges = '[metrics.gauges]\nrunning = "vllm:num_requests_running"\n'
     file.write_text(file.read_text().replace('"/metrics"', '"/no-metrics-here"') + gauges)
     small = ("--requests", "20", "--concurrency", "4", "--output-tokens", "8", "--repeats", "1")
-    done = bench("run", "--scenario", "fixed-length", "--backends", "deaf", *small, "--no-report")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "deaf", *small, "--no-report", "-v")
     found = summary()
     (cell,) = found["cells"]
     assert cell["requests"]["ok"] == 20

@@ -35,7 +35,7 @@ def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
     planned = bench(*SMALL, "--backends", "calm,slow", "--dry-run").stdout
     assert "3 to 10 repeats, until every pair is decided" in planned
     assert "at most 20 cells" in planned
-    done = bench(*SMALL, "--backends", "calm,slow", limit_s=200)
+    done = bench(*SMALL, "--backends", "calm,slow", "-v", limit_s=200)
     result = summary()
     assert repeats(result, "calm") == repeats(result, "slow") == [0, 1, 2]
     assert [one["verdict"] for one in result["comparison"] if one["primary"]] == ["faster"]
@@ -44,7 +44,7 @@ def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
     assert (stopping["looks"], stopping["alpha_per_look"]) == ([3, 4, 5, 7, 10], 0.01)
     assert "after 3 repeats: decided 1 of 1 pairs" in done.stderr
     assert "stopped after 3 repeats: no pair is left that more repeats could decide" in done.stdout
-    assert "99 % intervals over 3 runs" in done.stdout
+    assert "99 % intervals of the geometric mean over 3 runs" in done.stdout
     assert result["verdict_rules"]["unit"] == "starts"
     kept = RunFolder(run_folder()).read_json("summary.json")["comparison"]
     bench("report", str(run_folder()))
@@ -57,7 +57,7 @@ def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
 def test_only_the_undecided_go_on_to_the_last_repeat(engines):
     """Whether four repeats show `calm` and `twin` to be the same, or may, is the machine's to say."""
     most = ("--max-repeats", "4", "--set", 'verdict.metrics=["ttft_ms.p50"]')
-    done = bench(*SMALL, *most, "--backends", "calm,twin,slow", limit_s=300)
+    done = bench(*SMALL, *most, "--backends", "calm,twin,slow", "-v", limit_s=300)
     result = summary()
     words = {(one["a"], one["b"]): one["verdict"] for one in result["comparison"]}
     assert words["calm", "slow"] == words["twin", "slow"] == "faster"
@@ -80,7 +80,7 @@ def test_only_the_undecided_go_on_to_the_last_repeat(engines):
 
 
 def test_a_budget_that_has_no_room_for_three_repeats_is_told_after_the_first(engines):
-    done = bench(*SMALL, "--budget", "3s", "--backends", "calm,slow", limit_s=100)
+    done = bench(*SMALL, "--budget", "3s", "--backends", "calm,slow", "-v", limit_s=100)
     result = summary()
     assert repeats(result, "calm") == repeats(result, "slow") == [0]
     assert (result["stopping"]["repeats"], result["stopping"]["reason"]) == (0, "budget")
@@ -115,7 +115,7 @@ def test_an_interrupted_run_goes_on_by_the_same_rule(engines):
 
 def test_repeats_of_one_start_are_called_so(engines):
     kept = ("--repeats", "2", "--between-repeats", "reset")
-    done = bench(*SMALL, *kept, "--backends", "calm", limit_s=100)
+    done = bench(*SMALL, *kept, "--backends", "calm", "-v", limit_s=100)
     result = summary()
     assert repeats(result, "calm") == [0, 1]
     assert len(list((run_folder() / "logs").glob("calm*"))) == 1

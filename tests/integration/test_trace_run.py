@@ -82,7 +82,7 @@ def test_bad_lines_are_counted_and_told(here):
     ]
     write_mooncake(Path("trace.jsonl"), bad)
     done = bench(
-        *("run", "--backends", "calm", "--trace", "trace.jsonl", "--requests", "20", "--no-report"),
+        *("run", "--backends", "calm", "--trace", "trace.jsonl", "--requests", "20", "--no-report", "-v"),
         *("--set", "prompts.max_output_tokens=2", "--concurrency", "20"),
     )
     assert "3 of 153 lines" in done.stdout

@@ -99,7 +99,7 @@ def test_a_file_tuned_elsewhere_is_told(config):
     tunable("dial", "[400, 200]")
     Path("mine.toml").write_text(as_toml(Tuned("dial", {"ttft_ms": 200}, ORIGIN)))
     quick = ("--no-probe", "--no-report")
-    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "3", *WORK, *quick)
+    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "3", *WORK, *quick, "-v")
     assert "tuned-elsewhere: dial@tuned was tuned" in " ".join(done.stdout.split())
     assert not config.exists()
 

@@ -1,6 +1,7 @@
 """Verdicts as `bench run` reaches them on its own, on scripted servers of known speed."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
     order, _, last = result["ranking"][PRIMARY].partition(" > ")
     assert last == "slow"
     assert set(order.split()) & {"calm", "twin", "≈", "?"} >= {"calm", "twin"}
-    assert result["ranking"][PRIMARY] in done.stdout
+    assert re.search(r"Better than (?:.+ and )?slow by 1\.\d+×", " ".join(done.stdout.split()))
     for one in result["comparison"]:
         if {one["a"], one["b"]} != {"calm", "twin"} and one["metric"] == PRIMARY:
             low, _, high = one["ratio"]
@@ -93,10 +94,8 @@ def test_a_rate_that_the_load_set_is_no_verdict(here):
     assert words["output_tokens_per_s"]["verdict"] == "not comparable"
     assert words["tpot_ms.p50"]["verdict"] == "faster"
     assert "output_tokens_per_s" not in result["ranking"]
-    assert (
-        "quick and patient: not comparable, both served all that was sent: the load set the rate"
-        in done.stdout
-    )
+    said = " ".join(done.stdout.split())
+    assert "not comparable: both served all that was sent: the load set the rate" in said
 
 
 def test_an_engine_that_fails_is_not_faster_and_a_gate_names_it(here):
@@ -109,6 +108,6 @@ def test_an_engine_that_fails_is_not_faster_and_a_gate_names_it(here):
     primary = next(one for one in result["comparison"] if one["primary"])
     assert (primary["verdict"], primary["failed"]) == ("not comparable", [0, 3])
     assert result["ranking"][PRIMARY] == "sound ∦ frail (3 of 3 failed)"
-    assert "frail (3 of 3 failed)" in done.stdout
+    assert "Not comparable in TTFT p50: frail: 3 of 3" in " ".join(done.stdout.split())
     gate = bench("compare", str(run_folder()), code=1).stdout
     assert "missing: frail c4: INVALID failed-requests 3 of 3" in gate

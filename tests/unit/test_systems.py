@@ -97,7 +97,7 @@ def test_it_is_told_before_anything_is_started():
         "simulate",
         "--dry-run",
     )
-    lines, shown = known(load_backend("mii")), bench(*arguments)
+    lines, shown = known(load_backend("mii")), " ".join(bench(*arguments, "-v").split())
     assert all(f"known of it: {line}" in shown for line in lines)
     assert json.loads(bench(*arguments, "--json"))["backends"]["mii"]["known"] == lines
 

@@ -137,13 +137,14 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
     assert "secret" not in error
 
 
-def test_two_servers_are_measured_by_turns_at_equal_loads():
+def test_two_servers_are_measured_alternately_at_equal_loads():
     arguments = argparse.Namespace(
         model_name=None,
         api_key_env=None,
         out=options.RESULTS,
         json=True,
         no_report=True,
+        verbose=True,
         metrics_port=("127.0.0.1", 9),
     )
     seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)

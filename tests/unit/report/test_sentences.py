@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.report.conclusion import order, orders, speedup
+from harness.model import as_json
+from harness.report.conclusion import conclude, doubt, order, orders, speedup
+from harness.report.screen import screen
 from harness.report.sentences import by_metric, sentence, under_load
-from harness.report.table import terminal
+from harness.report.table import markdown, terminal
 from harness.report.view import groups
 from tests.factories.summaries import cell, summary, verdict
 
@@ -119,9 +121,10 @@ def test_each_metric_names_the_one_that_is_ahead():
 
 
 @st.composite
-def summaries(draw):
+def summaries(draw, most=5, validities=("VALID",)):
     """Backends in any order with any medians, and any verdict for each pair: also against the medians."""
-    labels = [f"engine-{letter}" for letter in "abcde"[: draw(st.integers(2, 5))]]
+    letters = "abcde"[: draw(st.integers(2, most))]
+    labels = [f"engine-{letter}" for letter in letters]
     medians = draw(st.lists(st.floats(0.1, 1e5), min_size=len(labels), max_size=len(labels)))
     pairs = []
     for a, b in combinations(labels, 2):
@@ -131,10 +134,11 @@ def summaries(draw):
             if word in ("faster", "slower") and (middle < 1) != ((word == "faster") == (better == "lower")):
                 low, middle, high = 1 / high, 1 / middle, 1 / low
             pairs.append(pair(a, b, word, (low, middle, high), metric, better))
-    cells = [
-        cell(label, p50=value, output_tokens_per_s=1000 / value)
-        for label, value in zip(labels, medians, strict=True)
-    ]
+    cells = []
+    for label, value in zip(labels, medians, strict=True):
+        word = draw(st.sampled_from(validities))
+        found = {"validity": verdict(word, "contended", "50%", "10%", "")} if word != "VALID" else {}
+        cells.append(cell(label, p50=value, output_tokens_per_s=1000 / value, **found))
     return summary(*cells, comparison=pairs, verdict_rules=RULES)
 
 
@@ -162,6 +166,57 @@ def test_no_sentence_contradicts_the_table_or_a_verdict(made):
     for earlier, later in zip(of.groups, of.groups[1:], strict=False):
         assert max(medians[label] for label in earlier) <= min(medians[label] for label in later)
         assert {_word(made, a, b) for a in earlier for b in later} == {"faster"}
+
+
+RENDERERS = {
+    "screen": lambda made: screen(made, 80, color=False),
+    "narrow screen": lambda made: screen(made, 60, color=False),
+    "everything": lambda made: terminal(made, 100, color=False),
+    "markdown": lambda made: markdown(made).replace("\\", ""),
+}
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+@given(made=summaries(validities=("VALID", "SUSPECT", "INVALID")))
+def test_no_page_contradicts_the_table_or_a_verdict(name, made):
+    text = " ".join(RENDERERS[name](made).split())
+    medians = {
+        row.label: spread.median for row in groups(made)[0].rows if (spread := row.spread("ttft_ms.p50"))
+    }
+    for best in re.findall(r"Lowest median TTFT p50: (engine-.)", text):
+        assert medians[best] == min(medians.values())
+    for ahead, factor, low in re.findall(r"(engine-.) ([\d.e+]+)× (?:faster|more) \(([\d.e-]+) to", text):
+        assert float(factor) >= 1
+        assert float(low) <= float(factor)
+        assert any(
+            ahead == (entry.a if entry.verdict == "faster" else entry.b)
+            for entry in made.comparison
+            if entry.verdict in ("faster", "slower")
+        )
+    for ahead, behind, factor in re.findall(r"(engine-.) is faster than (engine-.), ([\d.e+]+)×", text):
+        assert _word(made, ahead, behind) == "faster"
+        assert float(factor) >= 1
+    assert not re.search("leads|fastest|winner", text)
+    doubted = "".join(re.findall(r"in doubt:? (?:engine-.(?:, | and |: [^;]*(?:; )?)?)+", text))
+    for row in groups(made)[0].rows:
+        if doubt(row):
+            assert row.label in doubted
+
+
+@given(made=summaries(validities=("VALID", "SUSPECT", "INVALID")))
+def test_the_document_says_what_the_verdicts_say(made):
+    found = conclude(made)
+    assert as_json(found)["orders"][0]["metric"] == "ttft_ms.p50"
+    doubtful = {row.label for row in groups(made)[0].rows if doubt(row)}
+    for one in found.orders:
+        assert {place.label for place in one.places if place.doubt} == doubtful
+        for pair in one.pairs:
+            assert pair.state != "separated" or _word(made, pair.ahead, pair.behind, one.metric) == "faster"
+            assert pair.times.estimate >= 1
+            assert set(pair.in_doubt) == doubtful & {pair.ahead, pair.behind}
+    assert found.next_steps
+    waiting = [entry for entry in made.comparison if entry.primary and entry.verdict == "not enough runs"]
+    assert found.undecided == len(waiting)
 
 
 @given(summaries())
@@ -221,6 +276,6 @@ def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
     assert list(under_load(_loaded(rates, waits))) == [f"vllm: {says}."]
 
 
-def test_one_backend_has_a_row_per_load():
+def test_one_backend_has_a_row_per_load_in_the_whole_table():
     lines = terminal(_loaded((19.0, 80.0, 155.0), (100.0, 101.0, 104.0)), 100, color=False).splitlines()
     assert sum(line.startswith("closed loop, concurrency") and line.endswith("VALID") for line in lines) == 3

@@ -1,0 +1,118 @@
+"""What a run shows, as data: the one source of every claim, whatever it is printed with."""
+
+from typing import Annotated, Literal
+
+from harness.model.comparison import Interval, Unequal
+from harness.model.load import LoadPoint
+from harness.model.record import Record, doc
+from harness.model.summary import Summary
+
+PairState = Literal["separated", "same", "undecided", "not comparable"]
+
+
+class Speedup(Record, frozen=True, kw_only=True):
+    """How many times better `ahead` is than `behind`, whichever way the metric is better."""
+
+    ahead: Annotated[
+        str, doc("Label of the better backend: by the verdict, or by the estimate where nothing was decided.")
+    ]
+    behind: Annotated[str, doc("Label of the other backend.")]
+    state: Annotated[PairState, doc("separated: `ahead` is better. undecided: more repeats are needed.")]
+    times: Annotated[
+        Interval | None,
+        doc("Low, estimate, high, of the geometric means of the repeats; null: no interval was found."),
+    ]
+    why: Annotated[str, doc("Figures and reason, for people.")]
+    left_out: Annotated[str, doc("Repeats that are no evidence for this metric; empty: none.")] = ""
+    in_doubt: Annotated[tuple[str, ...], doc("Those of both with repeats that are not VALID.")] = ()
+
+    @property
+    def factor(self) -> str:
+        """`2.44×`, or "" where no interval was found."""
+        return f"{self.times.estimate:.3g}×" if self.times else ""
+
+    @property
+    def span(self) -> str:
+        """`2.44× (0.96 to 6.2)`, or "" where no interval was found."""
+        return f"{self.factor} ({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
+
+    def other(self, label: str) -> str:
+        """The backend of the two that is not this one."""
+        return self.behind if self.ahead == label else self.ahead
+
+
+class Place(Record, frozen=True, kw_only=True):
+    """A backend at one load in one metric."""
+
+    label: Annotated[str, doc("Backend as the run names it.")]
+    median: Annotated[float | None, doc("Over the repeats that are not INVALID, in the metric's unit.")]
+    repeats: Annotated[int, doc("With a figure.")]
+    doubt: Annotated[str, doc("Which of its repeats are not VALID, and by which rules; empty: all are.")]
+
+
+class Order(Record, frozen=True, kw_only=True):
+    """One metric at one load."""
+
+    load: Annotated[LoadPoint, doc("Where all were measured.")]
+    metric: Annotated[str, doc("Dotted path in a cell.")]
+    places: Annotated[tuple[Place, ...], doc("By their medians, best first; without a figure last.")]
+    groups: Annotated[
+        tuple[tuple[str, ...], ...],
+        doc("Labels, best first: every member of a group is separated from every member of the next."),
+    ]
+    pairs: Annotated[tuple[Speedup, ...], doc("Every pair that was compared.")]
+
+    @property
+    def best(self) -> Place | None:
+        """The place with the best median; None where no backend has a figure."""
+        return self.places[0] if self.places and self.places[0].median is not None else None
+
+    def about(self, label: str) -> tuple[Speedup, ...]:
+        """The pairs that this backend is in."""
+        return tuple(pair for pair in self.pairs if label in (pair.ahead, pair.behind))
+
+
+class UnderLoad(Record, frozen=True, kw_only=True):
+    """One backend against the number of users; the lists are in the order of `users`."""
+
+    label: Annotated[str, doc("Backend as the run names it.")]
+    users: Annotated[tuple[int | float, ...], doc("Requests in flight, ascending.")]
+    output_tokens_per_s: Annotated[tuple[float | None, ...], doc("Median of the repeats.")]
+    first_token_ms: Annotated[tuple[float | None, ...], doc("Median TTFT, median of the repeats.")]
+    limit_reached: Annotated[
+        bool | None, doc("The last step brought less than 10 % more; null: fewer than two loads are known.")
+    ]
+    in_doubt: Annotated[bool, doc("Some of these repeats are not VALID.")]
+
+
+class NextStep(Record, frozen=True, kw_only=True):
+    """What to run next."""
+
+    why: Annotated[str, doc("What this run leaves open.")]
+    do: Annotated[str, doc("The command, or what to add to the command of this run.")]
+
+
+class Conclusion(Record, frozen=True, kw_only=True):
+    """What a run shows and what it leaves open."""
+
+    orders: Annotated[tuple[Order, ...], doc("Per load and metric; at each load the primary metric first.")]
+    under_load: Annotated[tuple[UnderLoad, ...], doc("Per backend, over closed-loop loads.")]
+    undecided: Annotated[int, doc("Pairs of the primary metric that more repeats might decide.")]
+    unequal: Annotated[tuple[Unequal, ...], doc("Conditions that differ and refuse or weaken a verdict.")]
+    next_steps: Annotated[tuple[NextStep, ...], doc("Most important first.")]
+
+
+class ComparedConclusion(Record, frozen=True, kw_only=True):
+    """What a comparison of runs shows."""
+
+    sentence: Annotated[str, doc("What became slower, or that nothing did, or why that is not known.")]
+    orders: Annotated[
+        tuple[Order, ...],
+        doc("Per pair, load and metric, each of two backends; no doubts of single repeats."),
+    ]
+
+
+class Concluded(Summary, frozen=True, kw_only=True):
+    """summary.json and what it shows."""
+
+    conclusion: Annotated[Conclusion, doc("What the figures show, and what they leave open.")]

@@ -1,0 +1,25 @@
+"""Lines for a terminal: wrapped between words, coloured where it is wanted."""
+
+import textwrap
+
+BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
+VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
+
+
+class Paint:
+    def __init__(self, on: bool) -> None:
+        self._on = on
+
+    def __call__(self, text: str, code: str) -> str:
+        return f"\033[{code}m{text}\033[0m" if self._on and code and text.strip() else text
+
+
+def wrap(text: str, width: int, **indents: str) -> list[str]:
+    """Between words: names such as `mlx-lm` stay whole, and only what is longer than a line is cut."""
+    return textwrap.wrap(text, width, break_on_hyphens=False, **indents)  # type: ignore[arg-type]
+
+
+def hanging(head: str, text: str, width: int) -> list[str]:
+    """`text` right of `head`, each of its lines below the first."""
+    blank = " " * len(head)
+    return wrap(text, width, initial_indent=head, subsequent_indent=blank) or [head.rstrip()]

@@ -1,0 +1,57 @@
+"""`--help` fits a terminal of 80 columns, and a mistyped word gets the nearest ones."""
+
+import shlex
+
+import pytest
+
+from harness.cli.main import ADDRESSED, COMMANDS, main
+from harness.cli.output import printed_command
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_no_line_of_a_help_is_wider_than_the_terminal(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([*([command] if command else []), "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert any(line.startswith("usage:") for line in lines)
+
+
+def test_examples_keep_their_lines_and_paragraphs_are_filled(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([ADDRESSED, "--help"])
+    out = capsys.readouterr().out
+    assert "\n  bench http://127.0.0.1:8000\n" in out
+    assert "mlx-\n" not in out
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "hint"),
+    [
+        (["rnu"], "unknown command 'rnu'", "did you mean `run`?"),
+        (["run", "--conccurency", "1"], "unknown option '--conccurency'", "did you mean `--concurrency`?"),
+        (["list", "sceanrios"], "argument WHAT: 'sceanrios' is not", "did you mean `scenarios`?"),
+        (["run", "--launch", "simlate"], "argument --launch: 'simlate' is not", "did you mean `simulate`?"),
+        (["run", "--launch", "zzz"], "argument --launch: 'zzz' is not", "`bench run --help` lists them"),
+        (["run", "--scenario", "first-look"], "arguments are required: --backends", "`bench run --help`"),
+        (["run", "--backends", "vllm"], "--scenario is required", "`bench list scenarios`"),
+    ],
+)
+def test_a_mistake_is_one_line_and_what_to_do(given, error, hint, capsys):
+    assert main(given) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert error in first
+    assert hint in second
+
+
+def test_a_command_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(monkeypatch):
+    words = ["bench", "run", "--scenario", "first-look", "--backends", "vllm=http://127.0.0.1:8000", "a b"]
+    monkeypatch.setenv("COLUMNS", "60")
+    assert printed_command("the same as: ", words) == f"the same as: {shlex.join(words)}"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    printed = printed_command("the same as: ", words)
+    assert max(map(len, printed.splitlines())) <= 60
+    assert len(printed.splitlines()) > 1
+    assert shlex.split(printed.replace("\\\n", "").removeprefix("the same as:")) == words
