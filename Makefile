@@ -48,7 +48,12 @@ cluster: $(VENV)/ready ## load from two nodes of a Ray cluster in network and ti
 	$(BIN)/python -m pip install --quiet --editable '.[ray]' 'ray[client]'
 	$(if $(filter 0,$(shell id -u)),,sudo -E) $(BIN)/python -m pytest tests/cluster
 
-browser: $(VENV)/ready ## the report in headless Chromium
+AXE := build/axe/node_modules/axe-core/package.json
+
+$(AXE):
+	npm install --prefix build/axe --no-save --no-audit --no-fund --ignore-scripts --silent axe-core@4.14.1
+
+browser: $(VENV)/ready $(AXE) ## the report in headless Chromium, and what axe-core finds in it; needs npm
 	$(BIN)/python -m pytest tests/browser
 
 trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli import options
+from harness.cli import options, runs_page
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="smallest difference that counts (default: 2 within a run, 5 between runs)",
     )
     options.add_runs_folder(parser)
+    runs_page.add_html(parser)
     form = parser.add_mutually_exclusive_group()
     options.add_json(form)
     options.add_markdown(form, "a pull request")
@@ -81,6 +82,8 @@ def main(arguments: argparse.Namespace) -> int:
             where=str(arguments.runs[0]),
             hint="name a second run, or one with several backends",
         )
+    if arguments.html:
+        runs_page.write(arguments.html, runs, document)
     if arguments.json:
         found = as_json(baseline.concluded(document))
         print(json.dumps({**as_json(document), "conclusion": found}, indent=1))

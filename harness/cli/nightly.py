@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     from dataclasses import replace
     from datetime import UTC, datetime
 
-    from harness.nightly import load_suite, page, spend
+    from harness.nightly import drawn, load_suite, page, spend
 
     suite = load_suite(arguments.suite)
     if arguments.budget is not None:
@@ -62,6 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
     text = page(replace(night, behind=tuple(_behind(suite))))
     print(text, end="")
     _keep(text, arguments.out, f"{began}-{suite.suite.name}.md")
+    _keep(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
     _append(arguments.page, text)
     return night.exit_code
 

@@ -1,11 +1,11 @@
-"""`bench report`: everything that can be derived from a run folder, derived again."""
+"""`bench report`: everything that can be derived from a run folder, derived again; or one page of several."""
 
 import argparse
 import json
 from typing import TYPE_CHECKING
 
-from harness.cli import options, prices
-from harness.errors import ExitCode
+from harness.cli import options, prices, runs_page
+from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
     from harness.model import Prices
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=TOOLS,
         help="print what this tool would report from the same records, and why it differs; write nothing",
     )
+    runs_page.add_html(parser)
     options.add_runs_folder(parser)
     options.add_verbose(parser)
     options.add_json(parser, "print summary.json and its conclusion instead of the table")
@@ -32,6 +33,8 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import page_width
     from harness.store import open_run
 
+    if arguments.html:
+        return _several(arguments)
     width = page_width()
     for name in arguments.runs:
         folder = open_run(name, arguments.out)
@@ -39,6 +42,25 @@ def main(arguments: argparse.Namespace) -> int:
             _as_peer(folder, arguments.tool, width, as_json=arguments.json)
         else:
             _rebuild(folder, arguments, prices.given(arguments))
+    return ExitCode.OK
+
+
+def _several(arguments: argparse.Namespace) -> int:
+    """One page; the folders of the runs stay as they are. The first run is the baseline."""
+    from harness.cli.runs import opened
+    from harness.compare.baseline import compare_runs
+    from harness.report.baseline import conclusion
+
+    if len(arguments.runs) < 2:
+        raise SpecError(
+            "one run has its own page",
+            where="--html",
+            hint="leave --html out, or name the runs to draw together",
+        )
+    runs = opened(arguments.runs, arguments.out)
+    document = compare_runs(runs)
+    runs_page.write(arguments.html, runs, document)
+    print(f"{conclusion(document)}\n\nreport: {arguments.html}")
     return ExitCode.OK
 
 

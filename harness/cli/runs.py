@@ -49,7 +49,7 @@ def _as_computed(name: str, folder: RunFolder, checked: Verified) -> Run:
         text = f"{folder.path}: {len(checked.differences)} values differ from its summary.json"
         why = f"it was measured by {checked.made_by}; those of this version are compared"
         print(inert(f"note: {text}: {why}"), file=sys.stderr)
-    return Run(name, checked.manifest, checked.summary.cells, folder_samples(folder))
+    return Run(name, checked.manifest, checked.summary.cells, folder_samples(folder), checked.summary)
 
 
 def _as_stored(name: str, folder: RunFolder, checked: Verified) -> Run:
@@ -59,4 +59,5 @@ def _as_stored(name: str, folder: RunFolder, checked: Verified) -> Run:
         samples = folder_samples(folder)
     except SpecError:
         samples = {}
-    return Run(name, folder.read_manifest(), folder.read_summary().cells, samples)
+    summary = folder.read_summary()
+    return Run(name, folder.read_manifest(), summary.cells, samples, summary)

@@ -29,6 +29,7 @@ from harness.model import (
     MissingFigure,
     PairVerdict,
     RunComparison,
+    Summary,
 )
 from harness.spec.strict import nearest
 
@@ -39,6 +40,7 @@ class Run:
     manifest: Manifest
     cells: Sequence[CellResult]  # of its summary.json
     samples: Mapping[str, Samples]  # by the name of the cell; empty where the records were not copied along
+    summary: Summary | None = None  # whole, of a run that was opened to be drawn
 
     @property
     def labels(self) -> list[str]:

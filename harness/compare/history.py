@@ -101,6 +101,25 @@ class Drift:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Runs `start` to `stop` (exclusive) of a series lie about `value`, their geometric mean."""
+
+    start: int
+    stop: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From one level of a series to the next. `ratio` above 1 is worse, whatever the metric."""
+
+    series: Series
+    ratio: float
+    since: HistoryEntry  # the first run of the new level
+    before: HistoryEntry  # the last run of the old one
+
+
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
     """Every metric of every backend and load, machines and workloads apart, runs by time."""
     by_figure: dict[tuple[object, ...], list[HistoryEntry]] = {}
@@ -122,9 +141,31 @@ def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> lis
     return [drift for figure in series(history) if (drift := _drift(figure, floor)) is not None]
 
 
+def stretches(series: Series) -> list[Stretch]:
+    """In order. One of less than LEAST_NIGHTS runs is never a level of its own."""
+    sign = _sign(series)
+    return [Stretch(level.start, level.stop, math.exp(sign * level.mean)) for level in _levels(series)]
+
+
+def changes(series: Series) -> list[Change]:
+    """Where one level ends and the next begins, better or worse."""
+    return [
+        Change(series, math.exp(two.mean - one.mean), series.entries[two.start], series.entries[one.stop - 1])
+        for one, two in pairwise(_levels(series))
+    ]
+
+
+def _levels(series: Series) -> list[Level]:
+    """Of the logarithm, turned so that more is worse."""
+    return levels(np.log(np.array(series.values)) * _sign(series), least=LEAST_NIGHTS)
+
+
+def _sign(series: Series) -> int:
+    return 1 if VERDICT_METRICS[series.metric] == "lower" else -1
+
+
 def _drift(series: Series, floor: float) -> Drift | None:
-    worse = np.log(np.array(series.values)) * (1 if VERDICT_METRICS[series.metric] == "lower" else -1)
-    steps = levels(worse, least=LEAST_NIGHTS)
+    steps = _levels(series)
     last = steps[-1]
     best = min(steps, key=lambda level: level.mean)
     away = last.mean - best.mean

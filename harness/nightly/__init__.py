@@ -3,8 +3,8 @@
 measured within a budget, kept as a history, judged by levels and not by one night.
 """
 
-from harness.nightly.page import page
+from harness.nightly.page import drawn, page
 from harness.nightly.run_suite import Night, Step, spend
 from harness.nightly.suite import Entry, Suite, load_suite, suites
 
-__all__ = ["Entry", "Night", "Step", "Suite", "load_suite", "page", "spend", "suites"]
+__all__ = ["Entry", "Night", "Step", "Suite", "drawn", "load_suite", "page", "spend", "suites"]

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.compare.history import series
+from harness.compare.history import Series, series
 from harness.model import Summary
 from harness.nightly.run_suite import Night, Step
-from harness.report import trends
+from harness.report import trends, verdicts
 from harness.report.first_lines import markdown_lines
 from harness.report.text import counted, markdown_escaped, plain
 from harness.store import RunFolder
@@ -15,6 +15,22 @@ from harness.store.history import history_path, read_history
 
 def page(night: Night) -> str:
     return "\n".join(_lines(night)) + "\n"
+
+
+def drawn(night: Night) -> str:
+    """The same night as one HTML file, with the course of each figure as a chart."""
+    from harness.report import page_of_courses
+
+    about = night.suite.suite
+    said = [
+        *_drift_lines(night),
+        *(f"missing: {scenario}: {figure.words}" for scenario, figure in night.missing),
+    ]
+    said += [f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps]
+    primary = {verdicts.primary(_summary(step.folder)) for step in night.steps if step.folder is not None}
+    return page_of_courses(
+        f"Nightly: {about.name}", [about.purpose, verdict(night)], said, _courses(night), primary
+    )
 
 
 def _lines(night: Night) -> Iterator[str]:
@@ -84,17 +100,18 @@ def _conclusion(step: Step) -> Iterator[str]:
         yield from lines
 
 
-def _trends(night: Night) -> Iterator[str]:
+def _courses(night: Night) -> list[Series]:
     """Of what was measured tonight, over all nights."""
     folders = [step.folder for step in night.steps if step.folder is not None]
     if not folders:
-        return
+        return []
     tonight = {folder.name for folder in folders}
-    courses = [
-        figure
-        for figure in series(read_history(history_path(folders[0].parent)))
-        if figure.entries[-1].run in tonight
-    ]
+    history = read_history(history_path(folders[0].parent))
+    return [figure for figure in series(history) if figure.entries[-1].run in tonight]
+
+
+def _trends(night: Night) -> Iterator[str]:
+    courses = _courses(night)
     if courses:
         yield ""
         yield f"<details><summary>Course of {counted(len(courses), 'figure')}</summary>"

@@ -1,9 +1,16 @@
 """Tables, pictures and a page from a run folder alone: no engine, no network, the same bytes every time."""
 
 import os
+from collections.abc import Sequence, Set
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from harness.store import RunFolder
+
+if TYPE_CHECKING:
+    from harness.compare.baseline import Run
+    from harness.compare.history import Series
+    from harness.model import RunComparison
 
 
 def build(folder: RunFolder) -> list[Path]:
@@ -11,7 +18,30 @@ def build(folder: RunFolder) -> list[Path]:
 
     A missing or broken cell becomes a warning in all of it. Raises SpecError without a readable summary.json.
     """
-    os.environ["MPLBACKEND"] = "agg"  # matplotlib does not load where this names one that it does not know
+    _without_display()
     from harness.report.files import build_all  # matplotlib takes half a second that the table does not need
 
     return build_all(folder)
+
+
+def page_of_several(runs: "Sequence[Run]", document: "RunComparison") -> str:
+    """HTML of all these runs on common axes. Raises SpecError where nothing of them can be compared."""
+    _without_display()
+    from harness.report.html.several import page
+
+    return page(runs, document)
+
+
+def page_of_courses(
+    title: str, said: "Sequence[str]", lines: "Sequence[str]", series: "Sequence[Series]", primary: "Set[str]"
+) -> str:
+    """HTML with the course of each figure over its runs. `primary`: metrics whose charts are open."""
+    _without_display()
+    from harness.report.html.several import page_of_courses as made
+
+    return made(title, said, lines, series, primary)
+
+
+def _without_display() -> None:
+    """Matplotlib does not load where this variable names a display that it does not know."""
+    os.environ["MPLBACKEND"] = "agg"

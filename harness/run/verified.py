@@ -144,8 +144,8 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
     planned = [cell.cell for block in plan.blocks for cell in block.cells]
     expected = set(planned)
     if manifest.state != "complete":
-        last = max((place for place, cell in enumerate(planned, 1) if cell in there), default=0)
-        expected = {cell for cell in planned[:last] if not folder.times_set_aside(cell)}
+        done = max((place for place, cell in enumerate(planned, 1) if cell in there), default=0)
+        expected = {cell for cell in planned[:done] if not folder.times_set_aside(cell)}
     failed = {(one.backend, one.repeat) for one in manifest.failures}
     last: dict[tuple[str, object], int] = {}
     for block in plan.blocks:

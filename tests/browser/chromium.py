@@ -23,6 +23,14 @@ FLAGS = (
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
+# For `evaluate`: how far down the parts reach that a selector finds.
+BOTTOM = (
+    "(selector => Math.max(...[...document.querySelectorAll(selector)]"
+    ".map(e => e.getBoundingClientRect().bottom)))"
+)
+OPEN_ALL = "document.querySelectorAll('details').forEach(part => part.open = true)"
+
+
 class Page:
     """One tab of one browser. `events` holds everything the tab said, in order."""
 
@@ -89,7 +97,8 @@ class Page:
         return [event["params"] for event in self.events if event.get("method") == method]
 
     def evaluate(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Its value, or what it promises."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 

@@ -23,7 +23,6 @@ from harness.nightly.page import page as night_page
 from harness.nightly.run_suite import Night, Step
 from harness.nightly.suite import About, Entry, Suite
 from harness.report import build
-from tests.browser.chromium import Page
 from tests.factories.progress import CELL, progress
 from tests.factories.progress import run as going
 from tests.factories.runs import TWO, Engine, Shape, make_run
@@ -58,12 +57,6 @@ WIDTHS = (
     "[...document.querySelectorAll('table')]"
     ".map(table => new Set([...table.rows].map(row => row.cells.length)).size)"
 )
-
-
-@pytest.fixture(scope="module")
-def page():
-    with Page() as opened:
-        yield opened
 
 
 def hostile_run(root, text):

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.report import build
-from tests.browser.chromium import Page
+from tests.browser.chromium import BOTTOM
 from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
 
 EVIL = "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -13,12 +13,6 @@ VISIBLE = (
     "[...document.querySelectorAll({selector!r})]"
     ".filter(e => e.getClientRects().length && e.checkVisibility()).length"
 )
-
-
-@pytest.fixture(scope="module")
-def page():
-    with Page() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +53,7 @@ def test_it_loads_alone_and_without_complaint(page, report, width, dark):
     page.open(report)
     assert requests(page) == [report.as_uri()]
     assert complaints(page) == []
-    # One beside the result, and one metric of each family, distributions at each load.
+    # One next to the result, and one metric of each family, distributions at each load.
     assert visible(page, ".plot svg") == 5
     # Wide tables and pictures scroll in their own boxes, never the page or its links.
     assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -167,24 +161,29 @@ def test_the_front_is_of_the_backends_that_are_shown(page, report):
 def test_the_first_screen_has_the_result_and_its_chart(page, report):
     page.look(1280)
     page.open(report)
-    ends = page.evaluate(
-        "[...document.querySelectorAll('.first, .first svg')]"
-        ".map(part => part.getBoundingClientRect().bottom)"
-    )
-    assert len(ends) == 2
-    assert max(ends) < 1024  # eight backends on the smallest screen of a desk
-    sentences = texts(page, ".first p:not(.rank):not(.small)")
-    assert len(sentences) == 2  # one for each load
+    assert page.evaluate(f"{BOTTOM}('.standing, .first figure')") < 900
+    assert len(texts(page, ".standing")) == 2  # one for each load
+    rows = "[...document.querySelectorAll('.standing')].map(table => table.rows.length)"
+    assert page.evaluate(rows) == [len(EIGHT)] * 2
 
 
 def test_cells_are_folded_behind_backends_and_loads(page, report):
     page.look(1280)
     page.open(report)
-    shown = {part: visible(page, f"#{part} table") for part in ("validity", "statistics")}
-    assert shown == {"validity": 1, "statistics": 0}
+    assert visible(page, "#more table") == 0
+    for part in ("validity", "statistics"):
+        page.evaluate(f"document.getElementById({part!r}).parentElement.open = true")
+    assert visible(page, "#validity table") == 1
     page.evaluate("document.querySelector('#statistics > details').open = true")
     assert visible(page, "#statistics table") == 2  # latencies and rates
     assert visible(page, "#validity tbody tr") == 2 * len(EIGHT)
+
+
+def test_a_link_to_a_folded_part_opens_it(page, report):
+    page.look(1280)
+    page.open(f"{report.as_uri()}#conditions")
+    assert visible(page, "#conditions") == 1
+    assert visible(page, "#validity") == 0
 
 
 def test_the_metric_of_a_family_can_be_chosen(page, report):

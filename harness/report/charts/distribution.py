@@ -23,18 +23,23 @@ TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every 
 def distributions(
     groups: Sequence[Group], samples: Mapping[str, Samples], order: Sequence[str]
 ) -> Iterator[Chart]:
+    """Of each metric a chart per load. They share their axes, so that loads can be compared by eye."""
     for name in DISTRIBUTED:
-        for group in groups:
-            yield from _chart(METRICS[name], group, samples, order)
+        found = [(group, _by_label(group, samples, name)) for group in groups]
+        measured = [(group, by_label) for group, by_label in found if by_label]
+        if measured:
+            everything = [
+                np.concatenate(repeats) for _, by_label in measured for repeats in by_label.values()
+            ]
+            axis = _axis(f"{METRICS[name].title}, {METRICS[name].unit}", everything)
+            for group, by_label in measured:
+                yield _chart(METRICS[name], group, by_label, axis, order)
 
 
 def _chart(
-    metric: Metric, group: Group, samples: Mapping[str, Samples], order: Sequence[str]
-) -> Iterator[Chart]:
-    """Nothing where nothing valid was measured. Repeats are drawn beside their pool where there is room."""
-    by_label = {row.label: values for row in group.rows if (values := _values(row, samples, metric.name))}
-    if not by_label:
-        return
+    metric: Metric, group: Group, by_label: Mapping[str, list[Floats]], axis: Axis, order: Sequence[str]
+) -> Chart:
+    """Single repeats are drawn next to their pool where there is room."""
     charts = DISTRIBUTED[metric.name]
     pooled = {label: np.sort(np.concatenate(values)) for label, values in by_label.items()}
     lines = []
@@ -45,18 +50,23 @@ def _chart(
                 Line(label, index, _curve(np.sort(latencies), thin=True), "repeat") for latencies in repeats
             ]
         lines.append(Line(label, index, _curve(pooled[label])))
-    yield Chart(
+    return Chart(
         name=f"{charts.stem}-cdf-{group.point.label}",
         family="distribution",
         option=metric.short,
         title=f"Distribution of {metric.short}, {point_words(group.point)}",
         description=_description(pooled),
-        x=_axis(f"{metric.title}, {metric.unit}", pooled.values()),
+        x=axis,
         y=linear(f"share of {'requests' if metric.per_request else 'gaps'}, %", 0, 100),
         lines=tuple(lines),
         reading="y",
         paper=charts.distribution == "papers",
     )
+
+
+def _by_label(group: Group, samples: Mapping[str, Samples], metric: str) -> dict[str, list[Floats]]:
+    """Of each backend with a valid value, an array per repeat."""
+    return {row.label: values for row in group.rows if (values := _values(row, samples, metric))}
 
 
 def _values(row: Row, samples: Mapping[str, Samples], metric: str) -> list[Floats]:

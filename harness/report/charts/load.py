@@ -1,5 +1,6 @@
 """Each figure against the load; at a single load point the backends one below the other."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -92,11 +93,13 @@ def _lines(
 
 
 def _rows(points: Series, best: Series, of: Measure, order: Sequence[str]) -> tuple[Axis, Axis, list[Line]]:
-    """Rows for every backend, those without a value too: an empty row says so."""
+    """Rows for every backend, the best first. One without a value has an empty row at the end."""
     lines = []
-    for label, by_load in points.items():
-        (value,) = by_load.values()
-        place = float(order.index(label))
+    known = {label: value for label, by_load in points.items() for value in by_load.values()}
+    sign = 1 if of.metric.better == "lower" else -1
+    ranked = sorted(order, key=lambda label: sign * known[label].middle if label in known else math.inf)
+    for label, value in known.items():
+        place = float(ranked.index(label))
         point = Point(value.middle, place, label, value.text(of), value.low, value.high)
         lines.append(Line(label, order.index(label), (point,)))
     ideal = [value for by_load in best.values() for value in by_load.values()]
@@ -105,7 +108,7 @@ def _rows(points: Series, best: Series, of: Measure, order: Sequence[str]) -> tu
         ends = (Point(ideal[0].middle, -0.6), Point(ideal[0].middle, len(order) - 0.4))
         lines.append(Line("ideal", None, ends, "ideal"))
         title += " (dotted: ideal)"
-    return _values_axis(of, points, title), rows([plain(label, 30) for label in order]), lines
+    return _values_axis(of, points, title), rows([plain(label, 30) for label in ranked]), lines
 
 
 def _values_axis(of: Measure, points: Series, title: str | None = None) -> Axis:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["main", "repeat", "ideal", "front"]
+Role = Literal["main", "repeat", "ideal", "front", "change"]
 # How a reader finds a value: all that share an x, all that share a y, or the nearest point alone.
 Reading = Literal["x", "y", "near"]
 
@@ -36,6 +36,7 @@ class Point:
     low: float | None = None  # ends of its interval, along y; along x where the chart lies on its side
     high: float | None = None
     across: tuple[float, float] | None = None  # ends of the interval of x, where y has one of its own
+    mark: str = ""  # written next to the point: `c8`
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Throughput against latency and against the speed of each user, a point per load: what one costs.
 
+Each point is labelled with its load, or with its backend where there is one load.
+
 Points of loads that a server did not keep up with are left out: their figures are of the length of the run.
 """
 
@@ -38,6 +40,7 @@ class _Axes:
     y: str
     right: bool
     text: Callable[[LoadPoint, Value, Value], str]
+    by_load: bool  # several loads are drawn: a point is labelled with its load, else with its backend
 
 
 def trade_offs(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
@@ -49,14 +52,14 @@ def trade_offs(groups: Sequence[Group], values: Values, order: Sequence[str]) ->
             yield from _per_user(kind, steady, values, rates, order)
             for latency in LATENCIES:
                 waits = series(steady, values, latency)
-                yield from _chart(_against(latency, kind), waits, rates, order)
+                yield from _chart(_against(latency, kind, by_load=len(points) > 1), waits, rates, order)
 
 
 def _steady(row: Row) -> bool:
     return all(state_of(cell) in STEADY for cell in row.usable)
 
 
-def _against(latency: Measure, kind: str) -> _Axes:
+def _against(latency: Measure, kind: str, *, by_load: bool) -> _Axes:
     return _Axes(
         f"pareto-{latency.path.replace('_ms.', '-')}-{kind}",
         latency.name,
@@ -65,6 +68,7 @@ def _against(latency: Measure, kind: str) -> _Axes:
         RATE.title,
         False,
         lambda point, x, y: f"{point.label}: {y.text(RATE)} at {latency.name} {x.text(latency)}",
+        by_load,
     )
 
 
@@ -92,6 +96,7 @@ def _per_user(
         title,
         True,
         lambda point, x, y: f"{point.label}: {_span(y)} {title} at {_span(x)} per user",
+        len(groups) > 1,
     )
     yield from _chart(axes, speeds, shared, order)
 
@@ -155,7 +160,8 @@ def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str])
         x, y = xs[label][point], ys[label][point]
         across = None if x.low is None or x.high is None else (x.low, x.high)
         text, key = axes.text(point, x, y), f"{label} {point.label}"
-        points.append(Point(x.middle, y.middle, key, text, y.low, y.high, across))
+        mark = point.label if axes.by_load else plain(label, 20)
+        points.append(Point(x.middle, y.middle, key, text, y.low, y.high, across, mark))
     return Line(label, order.index(label), tuple(points)) if points else None
 
 

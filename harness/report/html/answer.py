@@ -1,150 +1,135 @@
-"""The first section: rank, a sentence per load and a chart; then every figure, and what to keep in mind."""
+"""The first screen: who is ahead at each load, how sure that is, what is wrong, and what to run next."""
 
 from collections.abc import Iterator, Sequence
 
-from harness.report import claims, notes
-from harness.report.conclusion import doubts
-from harness.report.conditions import machine, model
-from harness.report.grid import Column, Entry, shown
-from harness.report.html import figures, verdicts
+from harness.model import Order, Summary
+from harness.report import notes
+from harness.report.conclusion import doubts, order, orders
+from harness.report.html import figures
+from harness.report.html.next_steps import next_steps
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, items, join, section, table, tag
-from harness.report.html.verdict_evidence import evidence
+from harness.report.html.standing import standing
+from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.html.trust import wrong
 from harness.report.measures import measure
-from harness.report.sentences import by_metric, doubts_line, sentence
-from harness.report.table import engine_words, marks
-from harness.report.text import NOT_KNOWN, counted, listing
-from harness.report.verdicts import SIGNS, confidence, noise_lines, primary
-from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.sentences import by_metric, doubts_line, sentence, under_load
+from harness.report.text import counted, listing
+from harness.report.verdicts import capacity_lines, confidence, primary
+from harness.report.view import Group, groups, point_words
+
+MOST_DOUBTS = 3  # in a line
+OPEN_LOADS = 2  # more are folded: the table of load against metric has them all
 
 
 def answer(source: Source) -> Html:
-    summary = source.summary
-    load_groups = groups(summary)
-    undecided = notes.no_verdict(summary)
+    load_groups = groups(source.summary)
+    undecided = notes.no_verdict(source.summary)
     return section(
         "answer",
         "Results",
-        tag("p", _compared(source)),
-        *_matrix(source, load_groups),
-        tag("div", tag("div", *_loads(source, load_groups)), *_chart(source), class_="first"),
+        tag("div", tag("div", *_said(source, load_groups)), *_chart(source), class_="first lead"),
         *([tag("p", tag("strong", undecided))] if undecided else []),
-        tag("h3", "Every figure"),
-        *(_table(source, group) for group in load_groups),
-        *verdicts.tables(source),
-        *verdicts.other_ranks(source),
-        *evidence(source),
-        *(tag("p", line) for line in noise_lines(summary)),
-        *_claims(source),
-        _engines(source),
-        tag("h3", "Keep in mind"),
-        items(map(_note, notes.notes(summary))),
+        *matrix(source, source.summary, load_groups),
+        tag("div", *wrong(source), *next_steps(source), class_="first"),
     )
 
 
-def _loads(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
-    """Of each load its rank line, where anything was decided, and a sentence."""
-    ranked = verdicts.ranks(source.summary)
-    for group in load_groups:
-        load = tag("small", point_words(group.point).capitalize())
-        first, *others = ranked.get(group.point) or [""]
-        yield tag("p", load, first, class_="rank")
-        yield from (tag("p", line, class_="rank") for line in others)
-        yield tag("p", sentence(source.summary, group))
-        if line := doubts_line(list(doubts(group))):
-            yield tag("p", line, class_="suspect small")
-    if ranked:
-        yield tag("p", f"{SIGNS}.", class_="muted small")
+def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
+    summary = source.summary
+    if not load_groups:
+        yield tag("p", "No cell of this run was finished: there is nothing to compare.")
+        return
+    for line in capacity_lines(summary):
+        yield tag("p", tag("strong", line))
+    if len(source.labels) == 1:
+        yield from (tag("p", tag("strong", line)) for line in under_load(summary))
+    parts = [join(_load(source, group)) for group in load_groups]
+    shown = parts if len(parts) <= OPEN_LOADS else [parts[-1]]
+    yield from shown
+    if len(parts) > len(shown):
+        others = [group.point.label for group in load_groups[:-1]]
+        yield details(f"At the other loads: {listing(others)}", *parts[:-1])
 
 
-def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
-    """Load against metric: who is ahead, by how much, and whether that is decided."""
-    claims_of = {group.point: by_metric(source.summary, group) for group in load_groups}
-    names = list(dict.fromkeys(name for mine in claims_of.values() for name in mine))
+def _load(source: Source, group: Group) -> Iterator[Html]:
+    """The backends by their median where there are several, a sentence, and which figures are in doubt."""
+    if len(group.rows) > 1:
+        yield from standing(source, group, order(source.summary, group))
+    yield tag("p", sentence(source.summary, group))
+    yield from in_doubt(group)
+
+
+def in_doubt(group: Group) -> Iterator[Html]:
+    """Which figures are, and why; folded where they are many, since each is marked where it stands."""
+    found = list(doubts(group))
+    if len(found) > MOST_DOUBTS:
+        yield details(f"In doubt: {len(found)} of {counted(len(group.rows), 'backend')}", items(found))
+    elif found:
+        yield tag("p", doubts_line(found), class_="doubt small")
+
+
+def matrix(source: Source, summary: Summary, load_groups: Sequence[Group]) -> Iterator[Html]:
+    """Load against metric: who is ahead, by how much, and whether that is decided.
+
+    `source` has the colours, `summary` what was compared: of several runs it is about a part of them.
+    """
+    claims = {group.point: by_metric(summary, group) for group in load_groups}
+    names = list(dict.fromkeys(name for mine in claims.values() for name in mine))
     if not names:
         return
-    rows = (
-        [_load_in_doubt(group), *(mine.get(name, "") for name in names)]
-        for group in load_groups
-        if (mine := claims_of[group.point])
-    )
-    caption = f"Who is ahead, with {confidence(source.summary)} intervals"
-    yield table(caption, ["load", *names], rows)
+    known = {group.point: orders(summary, group) for group in load_groups}
+    columns = {
+        one.metric: name
+        for point, mine in claims.items()
+        for one, name in zip(known[point] if mine else (), mine, strict=True)
+    }
+    rows = []
+    for group in load_groups:
+        cells = {columns[one.metric]: _state(one) for one in known[group.point] if one.metric in columns}
+        for name, text in claims[group.point].items():
+            of = next(one for one in known[group.point] if columns[one.metric] == name)
+            cells[name] = _claim(source, of, text)
+        rows.append([_load_in_doubt(group), *(cells.get(name, "") for name in names)])
+    caption = f"Who is ahead, with {confidence(summary)} intervals (colour: separated from all others)"
+    yield table(caption, ["load", *names], rows, class_="claims-by-load")
+
+
+def _state(of: Order) -> str:
+    """Where no pair has an interval: `undecided`."""
+    return listing(list(dict.fromkeys(pair.state for pair in of.pairs)))
+
+
+def _claim(source: Source, of: Order, text: str) -> Html:
+    """In the colour of the backend that is separated from all others, if one is."""
+    if len(of.groups) > 1 and len(of.groups[0]) == 1:
+        return tag("span", text, class_=f"ahead k{source.index(of.groups[0][0]) % 8}")
+    return tag("span", text)
 
 
 def _load_in_doubt(group: Group) -> Html:
-    """A load whose figures are not all VALID is marked; the line below its rank says which and why."""
+    """A load whose figures are not all VALID is marked; the line below its sentence says which and why."""
     in_doubt = any(doubts(group))
     mark = [tag("small", "figures in doubt", class_="range suspect")] if in_doubt else []
     return join([point_words(group.point), *mark])
 
 
 def _chart(source: Source) -> Iterator[Html]:
-    """What the ranking is about, against the load."""
-    drawn = [chart for chart in source.charts if chart.family == "load"]
+    """Throughput against the latency that decides; without several points, that latency against the load."""
     wanted = measure(primary(source.summary)).name
-    chart = next((drawing for drawing in drawn if drawing.option == wanted), next(iter(drawn), None))
-    if chart:
-        yield figures.figure(chart)
+    for family in ("trade-off", "load"):
+        drawn = [chart for chart in source.charts if chart.family == family]
+        chart = next((one for one in drawn if one.option in (wanted, "TTFT p50")), None)
+        if chart:
+            yield figures.figure(chart, files=False)
+            return
 
 
-def _claims(source: Source) -> Iterator[Html]:
-    entries = source.summary.claims
-    if entries:
-        yield tag("p", tag("a", claims.counts(entries), href="#claims"))
-
-
-def _compared(source: Source) -> str:
-    summary = source.summary
-    names = labels(summary)
-    if not names:
-        return "No cell of this run was finished: there is nothing to compare."
-    work = "requests"
-    if len(names) > 1:
-        work = "the same requests" if notes.same_work(summary) else "requests that were not the same"
-    where = ", ".join(filter(None, (model(summary), machine(source.host))))
-    points = counted(len(groups(summary)), "load point")
-    return (
-        f"{listing(names)} {'was' if len(names) == 1 else 'were'} given {work} of the scenario "
-        f"{summary.scenario}{f' ({where})' if where else ''} at {points}, "
-        f"{repeats_words(summary)} each."
-    )
-
-
-def _table(source: Source, group: Group) -> Html:
-    columns = shown(group.rows)
-    tags = marks(source.summary)
-    rows = (
-        [join([source.name(row.label), tags[row.label]]), *(_entry(column.entry(row)) for column in columns)]
-        for row in group.rows
-    )
-    pooled = (
-        " (median of the repeats, their range below where they differ; speed-ups and charts with intervals "
-        "are of their geometric mean)"
-        if repeats(source.summary) > 1
-        else ""
-    )
-    caption = f"{point_words(group.point).capitalize()}{pooled}"
-    owners = [source.index(row.label) for row in group.rows]
-    return table(caption, ["backend", *map(_head, columns)], rows, owners, "numbers")
-
-
-def _head(column: Column) -> str:
-    return f"{column.title}, {column.unit}" if column.unit else column.title
-
-
-def _entry(entry: Entry) -> Html:
-    kind = entry.verdict.lower() or ("unknown" if entry.text == NOT_KNOWN else None)
-    value = tag("span", entry.text, class_=kind)
-    return join([value, tag("small", entry.range, class_="range")]) if entry.range else value
-
-
-def _engines(source: Source) -> Html:
-    cells = first_cells(source.summary)
-    return items(join([source.name(label), f": {engine_words(cell)}"]) for label, cell in cells.items())
-
-
-def _note(note: notes.Note) -> Html:
+def note_item(note: notes.Note) -> Html:
     loud = [tag("strong", "Warning: ")] if note.kind == "warning" else []
     hint = [tag("span", f"Hint: {note.hint}", class_="hint")] if note.hint else []
     return join([*loud, note.text, *hint])
+
+
+def kept_in_mind(source: Source) -> Html | None:
+    found = notes.notes(source.summary)
+    return section("notes", "Keep in mind", items(map(note_item, found))) if found else None

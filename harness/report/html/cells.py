@@ -48,7 +48,7 @@ def validity(source: Source) -> Html:
     return section(
         "validity",
         "Can the numbers be trusted?",
-        tag("p", tag("strong", _counted(cells)), " ", VERDICTS_EXPLAINED),
+        tag("p", tag("strong", counted_cells(cells)), " ", VERDICTS_EXPLAINED),
         _verdicts(source),
         folded(len(cells), every),
         _errors(source),
@@ -82,7 +82,7 @@ def _listed(cells: Sequence[CellResult]) -> str:
     return listing([f"{counts[word]} {word}" for word in VERDICTS if counts[word]])
 
 
-def _counted(cells: Sequence[CellResult]) -> str:
+def counted_cells(cells: Sequence[CellResult]) -> str:
     return f"{counted(len(cells), 'cell')}: {_listed(cells)}." if cells else "No cell was measured."
 
 

@@ -96,7 +96,9 @@ def _peers_of(source: Source, group: Group) -> list[Html]:
                 owners.append(str(source.index(row.label)))
     if not rows:
         return []
-    made = table(point_words(group.point).capitalize(), ["", "here", *TOOLS], rows, owners, "numbers")
+    made = table(
+        point_words(group.point).capitalize(), ["backend and figure", "here", *TOOLS], rows, owners, "numbers"
+    )
     return [details(point_words(group.point).capitalize(), made)]
 
 
@@ -122,7 +124,7 @@ def probe(source: Source) -> Html | None:
         for label, probed in source.probes.items()
     }
     rows = ([topic, *(_probed(finding.get(topic)) for finding in by_label.values())] for topic in topics)
-    made = table("What each backend does", ["", *by_label], rows, class_="facts")
+    made = table("What each backend does", ["topic", *by_label], rows, class_="facts")
     odd = [
         _odd(label, finding)
         for label, findings in by_label.items()

@@ -71,14 +71,15 @@ def _family(name: str, members: Sequence[Chart]) -> Html:
     )
 
 
-def figure(chart: Chart) -> Html:
+def figure(chart: Chart, *, files: bool = True) -> Html:
+    """`files`: with the links to its pictures, where it has some."""
     notes: list[str] = [f"Bars: {chart.bars}. "] if chart.bars else []
     return tag(
         "figure",
         tag("figcaption", tag("b", chart.title)),
         tag("div", draw(chart), class_="plot", tabindex="0", role="group", aria_label=chart.title),
         tag("output", class_="read", aria_live="polite"),
-        tag("p", *notes, *(_files(chart.name) if chart.paper else []), class_="muted small"),
+        tag("p", *notes, *(_files(chart.name) if chart.paper and files else []), class_="muted small"),
         data_option=chart.option,
     )
 

@@ -1,6 +1,22 @@
 // Hides a backend everywhere and fits the charts to the others, chooses the metric of a family of charts, reads values. The page is complete without it.
 for (const part of document.querySelectorAll(".scripted")) part.hidden = false;
 
+// A part that is wider than its box says so until its right end is seen.
+for (const box of document.querySelectorAll(".scroll, .picture")) {
+  const mark = () => box.toggleAttribute("data-more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  box.addEventListener("scroll", mark);
+  new ResizeObserver(mark).observe(box);
+}
+
+// An address within a folded part opens it.
+const reveal = () => {
+  for (let part = document.getElementById(location.hash.slice(1)); part; part = part.parentElement) {
+    if (part.matches("details")) part.open = true;
+  }
+};
+addEventListener("hashchange", reveal);
+reveal();
+
 const off = new Set();
 const refits = [];
 document.getElementById("show")?.addEventListener("change", ({ target }) => {
@@ -50,7 +66,7 @@ const same = (pixel) => pixel;
 const fitting = (svg, [left, top, right, bottom]) => {
   const axes = JSON.parse(svg.dataset.axes);
   const span = { x: [left, right], y: [bottom, top] };
-  const made = [...svg.querySelectorAll(".line, .bars, .repeat, .ideal, .front, .mark, .grid, .ticks")].map((part) =>
+  const made = [...svg.querySelectorAll(".line, .bars, .repeat, .ideal, .front, .mark, .at, .grid, .ticks")].map((part) =>
     [part, { d: part.getAttribute("d"), at: part.getAttribute("transform"), inner: [...part.children] }]);
   const asMade = new Map(made);
   const now = { x: same, y: same };
@@ -73,7 +89,7 @@ const fitting = (svg, [left, top, right, bottom]) => {
     group.replaceChildren(...ticks.flatMap((value) => {
       const text = pattern.cloneNode();
       text.textContent = String(Number(value.toPrecision(10)));
-      const half = axis === "x" ? text.textContent.length * 3.05 + 3 : 0;
+      const half = axis === "x" ? text.textContent.length * 3.6 + 3 : 0;
       if (axis === "x" && value !== ticks[0] && pixel(value) - half <= end) return [];
       end = pixel(value) + half;
       text.setAttribute(axis, axis === "x" ? pixel(value) : pixel(value) + 4);

@@ -3,36 +3,45 @@
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 
 from harness.report.charts.axes import RULES
 from harness.report.conditions import machine, model
-from harness.report.html import answer, cells, evidence, figures, limits, setting, workload
+from harness.report.html import answer, cells, evidence, figures, limits, results, setting, verdicts, workload
 from harness.report.html import machine as used
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, tag
+from harness.report.html.tags import Html, fold, section, tag
 from harness.report.notes import banner
-from harness.report.text import listing
+from harness.report.text import counted, listing
 from harness.report.view import labels
 
-SECTIONS: Mapping[str, tuple[str, Callable[[Source], Html | None]]] = {
-    "answer": ("Results", answer.answer),
+NAMED = 4  # backends of a title; more are counted
+Part = Callable[[Source], Html | None]
+
+# By identifier. The first screen comes before them all.
+OPEN: Mapping[str, tuple[str, Part]] = {
     "charts": ("Charts", figures.charts),
+    "figures": ("Figures", results.results),
     "timelines": ("Timelines", figures.timelines),
-    "limits": ("Limits", limits.limits),
-    "machine": ("Machine", used.machine),
-    "validity": ("Validity", cells.validity),
-    "conditions": ("Conditions", setting.conditions),
-    "differences": ("Differences", setting.unequal),
-    "agreement": ("Agreement", evidence.agreement),
-    "probe": ("Probe", evidence.probe),
-    "claims": ("Claims", evidence.claims),
-    "peers": ("Other tools", evidence.peers),
-    "workload": ("Workload", workload.workload),
-    "statistics": ("Statistics", cells.statistics),
-    "answers": ("Answers", cells.answers),
-    "files": ("Files", setting.files),
+}
+# The title, and what a reader finds behind it.
+FOLDED: Mapping[str, tuple[str, str, Part]] = {
+    "notes": ("Warnings and notes", "all of them, with hints", answer.kept_in_mind),
+    "verdicts": ("Verdicts", "every pair, its interval and the runs behind it", verdicts.pairs),
+    "limits": ("Limits", "of the scenario: up to which load they were kept", limits.limits),
+    "validity": ("Validity", "of every cell, and why", cells.validity),
+    "machine": ("Machine", "what limited each cell, what it used and cost", used.machine),
+    "differences": ("Differences", "what makes the backends unequal", setting.unequal),
+    "agreement": ("Agreement", "whether the backends give the same answers", evidence.agreement),
+    "statistics": ("Statistics", "every percentile of every cell", cells.statistics),
+    "answers": ("Answers", "what the models said", cells.answers),
+    "claims": ("Claims", "what others have published", evidence.claims),
+    "peers": ("Other tools", "the same records as they would report them", evidence.peers),
+    "workload": ("Workload", "what was asked of the backends", workload.workload),
+    "probe": ("Probe", "whether each server does what its definition declares", evidence.probe),
+    "conditions": ("Conditions", "command, machine, every setting", setting.conditions),
+    "files": ("Files", "raw records and tables", setting.files),
 }
 
 
@@ -40,35 +49,49 @@ def page(source: Source) -> str:
     loud = banner(source.summary)
     warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     names = labels(source.summary)
-    made = {key: part for key, (_, make) in SECTIONS.items() if (part := make(source)) is not None}
-    links = (tag("a", SECTIONS[key][0], href=f"#{key}") for key in made)
+    shown = {key: part for key, (_, make) in OPEN.items() if (part := make(source)) is not None}
+    links = [tag("a", OPEN[key][0], href=f"#{key}") for key in shown]
+    legend = figures.legend(source, names) if len(names) > 1 else Html("")
+    more = section("more", "Everything else", *_folds(source))
     body = tag(
         "body",
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
         tag("header", tag("h1", _title(source)), tag("p", _subtitle(source), class_="muted"), warned),
-        tag("nav", *links, aria_label="Sections"),
-        figures.legend(source, names) if len(names) > 1 else Html(""),
-        tag("main", *made.values()),
+        tag("nav", *links, tag("a", "Everything else", href="#more"), aria_label="Sections"),
+        tag("main", answer.answer(source), legend, *shown.values(), more),
         tag("footer", warned),
-        tag("script", _script()),
+        tag("script", script()),
     )
-    return f"<!DOCTYPE html>\n{tag('html', _head(source), body, lang='en')}\n"
+    return document(_title(source), body)
+
+
+def _folds(source: Source) -> Iterator[Html]:
+    for title, about, make in FOLDED.values():
+        if (part := make(source)) is not None:
+            yield fold(title, about, part)
+
+
+def document(title: str, body: Html) -> str:
+    """The whole file, with the policy that forbids every request and every script but our own."""
+    return f"<!DOCTYPE html>\n{tag('html', _head(title), body, lang='en')}\n"
 
 
 def _title(source: Source) -> str:
-    return f"{source.summary.scenario}: {listing(labels(source.summary)) or 'nothing measured'}"
+    names = labels(source.summary)
+    said = listing(names) if len(names) <= NAMED else counted(len(names), "backend")
+    return f"{source.summary.scenario}: {said or 'nothing measured'}"
 
 
 def _subtitle(source: Source) -> str:
     summary, manifest = source.summary, source.manifest
-    known = (model(summary), machine(source.host), manifest.created_utc if manifest else None,
-             f"run {summary.run}", summary.state)  # fmt: skip
+    created = f"{manifest.created_utc[:16].replace('T', ' ')} UTC" if manifest else None
+    state = None if summary.state == "complete" else summary.state
+    known = (model(summary), machine(source.host), created, f"run {summary.run}", state)
     return " · ".join(filter(None, known))
 
 
-def _head(source: Source) -> Html:
-    """The policy forbids every request and every script but our own, should markup ever slip in."""
-    digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
+def _head(title: str) -> Html:
+    digest = base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'"
@@ -79,12 +102,13 @@ def _head(source: Source) -> Html:
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", _title(source)),
+        tag("title", title),
         tag("style", _part("page.css")),
     )
 
 
-def _script() -> Html:
+def script() -> Html:
+    """Of the page, with the numbers by which it draws axes."""
     return Html(f"const axisRules = {json.dumps(RULES)};\n{_part('page.js')}")
 
 

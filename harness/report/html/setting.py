@@ -20,7 +20,7 @@ def unequal(source: Source) -> Html:
     started = {label: entry for label, entry in backends.items() if entry.get("engine")}
     rows = differences(started)
     if rows:
-        head, body = ["", *started], ([key, *values] for key, values in rows)
+        head, body = ["setting", *started], ([key, *values] for key, values in rows)
         shown = table("What is not the same for every backend", head, body, class_="facts")
     else:
         alone = len(started) < 2

@@ -4,13 +4,17 @@ import json
 from collections.abc import Iterator, Sequence
 
 from harness.report.charts import Axis, Chart, Line, Point
+from harness.report.html.point_labels import LETTER, Box, Label, placed
 from harness.report.html.tags import Html, join, tag
 from harness.report.text import plain
 
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 12.0, 10.0, 40.0
-NAMES_LEFT = 132.0  # of a chart on its side
-LETTER = 6.1  # mean width of a character of a tick
+TITLE_ROOM = 24.0  # of the title of the upright axis, with the gaps on both its sides
+NAMES_MOST, NAMES_GAP = (
+    190.0,
+    14.0,
+)  # of a chart on its side: room for its names, and what is free around them
 MARK_EVERY = 22  # points of a curve that is made of many
 
 # Of the size of a mark in the pictures for papers, in the same order.
@@ -42,15 +46,24 @@ def sample(index: int) -> Html:
 class _Drawing:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
-        self.left = NAMES_LEFT if chart.sideways else LEFT
+        longest = max((len(text) for _, text in chart.y.ticks), default=0)
+        names, figures = NAMES_GAP + LETTER * longest, TITLE_ROOM + LETTER * longest
+        self.left = min(NAMES_MOST, names) if chart.sideways else max(LEFT, figures)
         self.height = TOP + BOTTOM + ROW * len(chart.y.ticks) if chart.sideways else HEIGHT
         self.bottom = self.height - BOTTOM
+        self.labels = self._labels()
 
     def x(self, value: float) -> float:
         return self.left + self.chart.x.place(value) * (WIDTH - RIGHT - self.left)
 
     def y(self, value: float) -> float:
         return self.bottom - self.chart.y.place(value) * (self.bottom - TOP)
+
+    def _labels(self) -> dict[Point, Label]:
+        marked = [point for line in self.chart.lines for point in line.points if point.mark]
+        area = Box(self.left, TOP, WIDTH - RIGHT, self.bottom)
+        places = placed([(self.x(point.x), self.y(point.y), point.mark) for point in marked], area)
+        return dict(zip(marked, places, strict=True))
 
     def html(self) -> Html:
         chart = self.chart
@@ -80,7 +93,7 @@ class _Drawing:
         yield tag("path", d="".join(down), class_="grid x")
 
     def _y_ticks(self) -> Iterator[Html]:
-        room = self.left - 8
+        room = self.left - NAMES_GAP + LETTER
         for value, text in self.chart.y.ticks:
             shown = plain(text, int(room / LETTER))
             yield tag("text", shown, x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
@@ -90,7 +103,8 @@ class _Drawing:
             yield tag("text", text, x=_n(self.x(value)), y=_n(self.bottom + 15), text_anchor="middle")
 
     def _titles(self) -> Html:
-        middle = (self.left + WIDTH - RIGHT) / 2
+        half = LETTER * len(self.chart.x.title) / 2
+        middle = max(half, min((self.left + WIDTH - RIGHT) / 2, WIDTH - half))
         below = tag("text", self.chart.x.title, x=_n(middle), y=_n(self.height - 6), text_anchor="middle")
         if not self.chart.y.title:
             return below
@@ -119,7 +133,15 @@ class _Drawing:
                 transform=f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})")
             for point in _marked(line.points, index)
         ]  # fmt: skip
+        drawn += [self._label(point) for point in line.points if point.mark]
         return tag("g", *drawn, data_name=line.label, data_points=self._readable(line.points), **look)
+
+    def _label(self, point: Point) -> Html:
+        label = self.labels[point]
+        return tag(
+            "text", label.text, x=_n(label.dx), y=_n(label.dy), text_anchor=label.anchor, class_="at",
+            transform=f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})",
+        )  # fmt: skip
 
     def _bar(self, point: Point) -> str:
         along = None if point.low is None or point.high is None else (point.low, point.high)

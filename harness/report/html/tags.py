@@ -40,6 +40,12 @@ def section(identifier: str, title: str, *children: str) -> Html:
     return tag("section", heading, *children, id=identifier, aria_labelledby=f"{identifier}-title")
 
 
+def fold(title: str, about: str, part: str) -> Html:
+    """A section behind its title, with what it is about; a link to its identifier opens it."""
+    summary = tag("summary", title, tag("span", f" {about}", class_="muted about"))
+    return tag("details", summary, part, class_="part")
+
+
 def details(title: str, *children: str) -> Html:
     return tag("details", tag("summary", title), *children)
 
@@ -69,4 +75,4 @@ def table(
         class_=class_,
     )
     # A wide table scrolls by itself; the keyboard reaches it by tabindex.
-    return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return tag("div", made, class_="scroll", tabindex="0", role="group", aria_label=caption)

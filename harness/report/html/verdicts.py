@@ -1,38 +1,44 @@
-"""The rank line of each load, and each pair's verdict with its interval."""
+"""Each pair's verdict with its interval, the rank lines, and what stands behind them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import LoadPoint, Summary
+from harness.model import LoadPoint
 from harness.report import verdicts
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, details, join, table, tag
+from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.html.verdict_evidence import evidence
 from harness.report.measures import measure
 from harness.report.stopping import stopping_lines
-from harness.report.verdicts import Finding
+from harness.report.verdicts import SIGNS, Finding
 from harness.report.view import groups, point_words
 
 PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and the pairs are folded
 
 
-def ranks(summary: Summary) -> dict[LoadPoint, list[str]]:
-    """Of the primary metric; nothing where nothing could be decided."""
-    return verdicts.ranked(summary) if verdicts.decided(summary) else {}
+def pairs(source: Source) -> Html | None:
+    """None where no pair was compared."""
+    if not source.summary.comparison:
+        return None
+    noise = (tag("p", line) for line in verdicts.noise_lines(source.summary))
+    parts = (*_tables(source), *_ranks(source), *noise, *evidence(source))
+    return section("verdicts", "Which pairs are separated?", *parts)
 
 
-def other_ranks(source: Source) -> Iterator[Html]:
+def _ranks(source: Source) -> Iterator[Html]:
+    """The rank lines of every metric; nothing where nothing could be decided."""
     summary = source.summary
-    first = verdicts.primary(summary)
-    others = [
+    if not verdicts.decided(summary):
+        return
+    lines = [
         f"{measure(metric).name}, {point_words(point)}: {line}"
         for metric in verdicts.metrics(summary)
-        if metric != first and verdicts.decided(summary)
         for point, line in verdicts.rank_lines(summary, metric)
     ]
-    if others:
-        yield details("Ranked by other figures", tag("ul", *(tag("li", line) for line in others)))
+    if lines:
+        yield details("Rank lines", items(lines), tag("p", f"{SIGNS}.", class_="muted small"))
 
 
-def tables(source: Source) -> Iterator[Html]:
+def _tables(source: Source) -> Iterator[Html]:
     yield from (tag("p", line, class_="muted small") for line in stopping_lines(source.summary))
     points = [group.point for group in groups(source.summary)]
     findings = {point: verdicts.findings(source.summary, point) for point in points}
@@ -103,7 +109,7 @@ def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Ht
     rows = ([source.name(row), *(of(column, entry(row, column)) for column in labels)] for row in labels)
     name = measure(verdicts.primary(source.summary)).name
     caption = f"{name}, {point_words(point)}: the row's backend against the column's"
-    head = ["", *(of(column, column) for column in labels)]
+    head = ["backend", *(of(column, column) for column in labels)]
     return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")
 
 

@@ -35,9 +35,11 @@ def _timelines(
     recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
 ) -> Iterator[Drawing]:
+    """All over one axis: what takes longer is longer."""
     measured = [cell for cell in summary.cells if cell.cell in samples]
-    for cell in timeline.chosen(measured):
-        records, telemetry = recorded(cell.cell)
-        drawing = timeline.draw(cell, records, caption, telemetry)
+    stored = [(cell, *recorded(cell.cell)) for cell in timeline.chosen(measured)]
+    until_s = max((timeline.ended_s(records) for _cell, records, _telemetry in stored), default=0.0)
+    for cell, records, telemetry in stored:
+        drawing = timeline.draw(cell, records, caption, telemetry, until_s)
         if drawing is not None:
             yield drawing

@@ -54,6 +54,9 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
         markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=plain(line.label, 40),
         transform=aside,
     )  # fmt: skip
+    for point in line.points:
+        if point.mark:
+            axes.annotate(point.mark, (point.x, point.y), (5, 4), textcoords="offset points", fontsize=8)
     if chart.sideways:
         for point in line.points:
             place = (point.x, point.y)

@@ -25,14 +25,20 @@ NO_TELEMETRY = Telemetry()
 
 
 def draw(
-    cell: CellResult, records: Records, caption: Caption, telemetry: Telemetry = NO_TELEMETRY
+    cell: CellResult,
+    records: Records,
+    caption: Caption,
+    telemetry: Telemetry = NO_TELEMETRY,
+    until_s: float = 0.0,
 ) -> Drawing | None:
-    """None where nothing was sent. Without samples there are the requests and their tokens alone."""
-    requests = records.requests
-    sent = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
+    """None where nothing was sent. Without samples there are the requests and their tokens alone.
+
+    The axis goes to `until_s` where the cell ends before it, so that several timelines share one axis.
+    """
+    sent = _sent(records)
     if not len(sent):
         return None
-    bars = sent[np.argsort(sent["intended_ns"], kind="stable")][:REQUESTS]
+    bars = _shown(sent)
     end_s = float(bars["end_ns"].max()) / 1e9
     below = list(panels(cell, telemetry, end_s))
     with canvas(FRAME_INCHES + LANES_INCHES + PANEL_INCHES * (1 + len(below))) as figure:
@@ -47,12 +53,28 @@ def draw(
         lanes.grid(False, axis="y")
         last = (tokens, *rest)[-1]
         last.set_xlabel("seconds from the start of the cell")
-        last.set_xlim(0, end_s)
+        last.set_xlim(0, max(end_s, until_s))
         legend(figure, [patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{cut}"
         picture = Picture(f"timeline-{cell.cell}", title, _description(bars, end_s, below), cell.label)
         return finish(figure, picture, caption)
+
+
+def ended_s(records: Records) -> float:
+    """When the last request that is drawn ended; 0 where nothing was sent."""
+    bars = _shown(_sent(records))
+    return float(bars["end_ns"].max()) / 1e9 if len(bars) else 0.0
+
+
+def _sent(records: Records) -> NDArray[np.void]:
+    requests = records.requests
+    sent: NDArray[np.void] = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
+    return sent
+
+
+def _shown(sent: NDArray[np.void]) -> NDArray[np.void]:
+    return sent[np.argsort(sent["intended_ns"], kind="stable")][:REQUESTS]
 
 
 def _rows(figure: Figure, more: int) -> list[Axes]:

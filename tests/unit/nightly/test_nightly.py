@@ -5,16 +5,19 @@ import argparse
 import pytest
 
 from harness.cli.run import add_arguments
+from harness.compare.history import entries
 from harness.compare.missing import Missing
 from harness.errors import SpecError
 from harness.model import HistoryEntry, Manifest
-from harness.nightly import Night, Step, load_suite, page, suites
+from harness.nightly import Night, Step, drawn, load_suite, page, suites
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
 from harness.plan import LoadPoint
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
+from harness.store.history import append_history, history_path
 from tests.factories import documents, summaries
+from tests.factories.runs import TWO, Shape, make_run
 
 WHOLE = """
 [suite]
@@ -169,3 +172,25 @@ def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
     assert made.exit_code == 1
     assert "missing: shared-prefix: vllm c8: INVALID engine-died 1 of 1" in page(made).replace("\\", "")
     assert verdict(made).endswith("Measured in earlier nights and missing now: 1.")
+
+
+def test_the_night_is_drawn_with_the_course_of_its_figures(tmp_path):
+    """Four nights of one run; the page is that of the last."""
+    made = None
+    for number in range(4):
+        root = tmp_path / "results" / f"night{number}"
+        root.mkdir(parents=True)
+        folder = make_run(root, Shape(TWO[:1], concurrency=(2,), repeats=3, requests=8))
+        manifest = documents.changed(folder.read_manifest(), created_utc=f"2026-11-{20 + number}T03:00:00")
+        named = documents.changed(folder.read_summary(), run=f"night-{number}")
+        append_history(history_path(root.parent), entries(manifest, named))
+        made = folder
+    last = made.path.rename(tmp_path / "results" / "night-3")
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    steps = (Step(entry, "measured", "", 0, 60.0, last),)
+    text = drawn(Night(load_suite(str(tmp_path / "mine.toml")), steps, (), 4, interrupted=False))
+    assert "Nightly: mine" in text
+    assert "No figure has been at a worse level" in text
+    assert text.count('data-option="TTFT p50"') == 1
+    for day in range(20, 24):
+        assert f"11-{day}" in text

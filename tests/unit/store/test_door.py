@@ -32,6 +32,7 @@ OTHER_FILES = {
     "cli/export.py": "a file that the user names",
     "cli/init.py": "new definitions in the working directory",
     "cli/nightly.py": "a page that the user names",
+    "cli/runs_page.py": "a page that the user names",
     "cli/streams.py": "/dev/null",
     "model/schema.py": "schemas of the checkout",
     "nightly/run_suite.py": "starts bench itself",

@@ -1,0 +1,32 @@
+"""The page of several runs, as `bench report --html` and `bench compare --html` write it."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import SetupError
+
+if TYPE_CHECKING:
+    from harness.compare.baseline import Run
+    from harness.model import RunComparison
+
+
+def add_html(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write one page about all the runs: their verdicts, charts on common axes, and their course",
+    )
+
+
+def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
+    """Raises SpecError where nothing of the runs can be compared; then nothing is written."""
+    from harness.report import page_of_several
+
+    text = page_of_several(runs, document)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SetupError(f"cannot be written: {error}", where=str(path)) from error

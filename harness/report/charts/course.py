@@ -1,0 +1,121 @@
+"""One figure over many runs: a point per run, the levels that it had, and where one level became another."""
+
+from collections.abc import Sequence
+
+from harness.compare.history import Change, Series, changes, stretches
+from harness.model import HistoryEntry
+from harness.report.charts.axes import linear
+from harness.report.charts.model import Axis, Chart, Line, Point
+from harness.report.measures import Measure, measure
+from harness.report.text import number, plain
+from harness.report.view import point_words
+
+LEAST = 2  # runs: one alone is no course
+LEAST_ROOM = 0.05  # above and below the values, as a share of the largest: noise is not to fill the chart
+
+
+def course(series: Series, index: int = 0) -> Chart | None:
+    """None of a single run. `index`: the colour.
+
+    A point is labelled with the engine's version where that is new.
+    """
+    if len(series.entries) < LEAST:
+        return None
+    of = measure(series.metric)
+    points = tuple(_point(series, place, of) for place in range(len(series.entries)))
+    ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
+    y = _around(of.title, ends)
+    levels = stretches(series)
+    flat = (
+        Line(
+            "level",
+            None,
+            tuple(Point(x, level.value * of.scale) for x in _ends(level.start, level.stop)),
+            "ideal",
+        )
+        for level in levels
+    )
+    steps = (
+        Line("change", None, (Point(level.start - 0.5, y.low), Point(level.start - 0.5, y.high)), "change")
+        for level in levels[1:]
+    )
+    return Chart(
+        name=f"course-{plain(series.label)}-{series.load.label}-{series.metric}",
+        family="course",
+        option=of.name,
+        title=f"{plain(series.label, 40)}, {of.name}, {point_words(series.load)}",
+        description=_description(series, of),
+        x=_runs(series),
+        y=y,
+        lines=(Line(series.label, index, points), *flat, *steps),
+        reading="x",
+        bars="95 % interval over the repeats of a run"
+        if any(point.low is not None for point in points)
+        else "",
+    )
+
+
+def change_words(change: Change) -> str:
+    """`12 % worse since 2026-11-20 (run …d2c1a5, engine 0.32.0; before it 0.31.0)`."""
+    worse = change.ratio > 1
+    size = 100 * ((change.ratio if worse else 1 / change.ratio) - 1)
+    since, before = change.since, change.before
+    versions = f"engine {since.engine_version}"
+    if before.engine_version != since.engine_version:
+        versions += f"; before it {before.engine_version}"
+    name = f"{change.series.label} {change.series.load.label} {measure(change.series.metric).name}"
+    way = "worse" if worse else "better"
+    return plain(f"{name}: {size:.1f} % {way} since {_day(since)} (run {since.run}, {versions})")
+
+
+def _around(title: str, values: Sequence[float]) -> Axis:
+    """Not from zero: a change of a tenth is what such a chart is for."""
+    low, high = min(values), max(values)
+    room = max(0.15 * (high - low), LEAST_ROOM * high)
+    return linear(title, max(0.0, low - room), high + room)
+
+
+def _ends(start: int, stop: int) -> tuple[float, float]:
+    return start - 0.4, stop - 0.6
+
+
+def _point(series: Series, place: int, of: Measure) -> Point:
+    entry = series.entries[place]
+    low, middle, high = (
+        None if end is None else end * of.scale for end in entry.metrics[series.metric].interval
+    )
+    assert middle is not None  # an entry of a series has its figure
+    before = series.entries[place - 1].engine_version if place else None
+    version = entry.engine_version or "version not known"
+    span = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
+    text = f"{number(middle)}{span} {of.unit}".strip()
+    mark = plain(version, 16) if not place or before != entry.engine_version else ""
+    return Point(
+        float(place),
+        middle,
+        f"{_day(entry)}, run {entry.run[-6:]}",
+        f"{text}, {version}",
+        low,
+        high,
+        None,
+        mark,
+    )
+
+
+def _day(entry: HistoryEntry) -> str:
+    return entry.created_utc[:10]
+
+
+def _runs(series: Series) -> Axis:
+    count = len(series.entries)
+    ticks = tuple((float(place), _day(entry)[5:]) for place, entry in enumerate(series.entries))
+    return Axis("runs, by month and day", -0.6, count - 0.4, ticks)
+
+
+def _description(series: Series, of: Measure) -> str:
+    values = ", ".join(
+        f"{number(value * of.scale)} on {_day(entry)}"
+        for value, entry in zip(series.values, series.entries, strict=True)
+    )
+    found = "; ".join(map(change_words, changes(series)))
+    return f"{of.title} of {len(series.entries)} runs: {values}. {found or 'No change of level was found'}."

@@ -1,0 +1,53 @@
+"""The course of figures over runs: a chart each, with what changed; the primary metric is open."""
+
+from collections.abc import Sequence, Set
+
+from harness.compare.history import LEAST_NIGHTS, Series, changes
+from harness.report.charts.course import change_words, course
+from harness.report.html.figures import figure
+from harness.report.html.tags import Html, details, items, join, section, tag
+from harness.report.text import counted
+
+MOST_OPEN = 6  # charts of the primary metric; with more they are folded as well
+EXPLAINED = (
+    "One point per run, labelled with the version of the engine where that changes. A dotted line is a "
+    f"level; a level needs {LEAST_NIGHTS} runs, so that one odd run is no change."
+)
+
+
+def courses(series: Sequence[Series], primary: Set[str]) -> Html | None:
+    """`primary`: the metrics that decide. None where no figure has several runs."""
+    drawn = [(one, figure(chart)) for one in series if (chart := course(one)) is not None]
+    if not drawn:
+        return None
+    first = [made for one, made in drawn if one.metric in primary][:MOST_OPEN]
+    others = [made for _one, made in drawn if made not in first]
+    return section(
+        "courses",
+        "Over the runs",
+        tag("p", EXPLAINED, class_="muted"),
+        _changed([one for one, _made in drawn]),
+        tag("div", *first, class_="figures"),
+        *([details(f"Other figures: {counted(len(others), 'chart')}", _grid(others))] if others else []),
+    )
+
+
+def _grid(made: Sequence[Html]) -> Html:
+    return tag("div", *made, class_="figures")
+
+
+def _changed(series: Sequence[Series]) -> Html:
+    """Every change of level, worst first; where none was found, how many runs it would take."""
+    found = sorted((change for one in series for change in changes(one)), key=lambda change: -change.ratio)
+    if found:
+        return items(
+            tag("span", change_words(change), class_="slower" if change.ratio > 1 else "faster")
+            for change in found
+        )
+    most = max(len(one.entries) for one in series)
+    few = (
+        ""
+        if most >= 2 * LEAST_NIGHTS
+        else f": the longest series has {most} runs, and two levels need {2 * LEAST_NIGHTS}"
+    )
+    return tag("p", join(["No change of level was found", few, "."]))

@@ -1,0 +1,63 @@
+"""Where the label of each point of a chart stands, so that labels hide neither each other nor a mark."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+LETTER, HEIGHT = 7.2, 12.0  # of a character on a phone, where text is largest, in the units of the drawing
+MARK = 5.0  # from the middle of a mark to its edge
+# From the point to where its text begins, and which end of the text that is; the first that is free is taken.
+PLACES = (
+    (7, -4, "start"),
+    (-7, -4, "end"),
+    (7, 12, "start"),
+    (-7, 12, "end"),
+    (0, -9, "middle"),
+    (0, 18, "middle"),
+)
+
+
+class Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: "Box") -> float:
+        """Area that both cover."""
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return wide * high if wide > 0 and high > 0 else 0.0
+
+    @property
+    def area(self) -> float:
+        return (self.right - self.left) * (self.bottom - self.top)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    text: str
+    dx: float
+    dy: float
+    anchor: str
+
+
+def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[Label]:
+    """One label per point, which is x, y and text; where every place is taken, the one that hides least."""
+    taken = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in points]
+    for x, y, text in points:
+        boxes = [(_box(x + dx, y + dy, anchor, text), dx, dy, anchor) for dx, dy, anchor in PLACES]
+        box, dx, dy, anchor = min(boxes, key=lambda place: _hidden(place[0], taken, area))
+        taken.append(box)
+        yield Label(text, dx, dy, anchor)
+
+
+def _box(x: float, y: float, anchor: str, text: str) -> Box:
+    wide = LETTER * len(text)
+    left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+    return Box(left, y - HEIGHT, left + wide, y)
+
+
+def _hidden(box: Box, taken: Sequence[Box], area: Box) -> float:
+    """What this place would hide or lose at the edge, in the square of the units of the drawing."""
+    return sum(map(box.overlap, taken)) + box.area - box.overlap(area)

@@ -1,0 +1,182 @@
+"""The page of several runs: whether one is slower than another, all of them on one axis, and their course."""
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
+
+from harness.compare.baseline import Run
+from harness.compare.history import Series, entries, series
+from harness.model import ComparedPair, RunComparison, Summary
+from harness.report import baseline, notes
+from harness.report.charts import charts
+from harness.report.conclusion import order
+from harness.report.conditions import machine, model
+from harness.report.html import figures
+from harness.report.html.answer import in_doubt, matrix
+from harness.report.html.course import courses
+from harness.report.html.page import document as whole_page
+from harness.report.html.page import script
+from harness.report.html.source import Source
+from harness.report.html.standing import standing
+from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
+from harness.report.sentences import sentence
+from harness.report.several import Several, several
+from harness.report.text import counted, plain
+from harness.report.verdicts import primary
+from harness.report.view import Group, groups
+
+OPEN_LOADS = 2  # standings; the table of load against metric has them all
+
+
+def page(runs: Sequence[Run], document: RunComparison) -> str:
+    """Raises SpecError where nothing of the runs can be compared."""
+    found = several(runs, document)
+    drawn = [replace(chart, paper=False) for chart in charts(found.whole, {})]  # no pictures lie next to it
+    source = Source(found.whole, None, {}, drawn, (), {}, {}, ())
+    loud = notes.banner(found.whole)
+    warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
+    title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
+    history = [entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)]
+    over_time = courses(series(history), {primary(found.whole)}) or Html("")
+    body = tag(
+        "body",
+        tag("a", "Skip to the answer", href="#answer", class_="skip"),
+        tag("header", tag("h1", title), tag("p", _subtitle(runs, found), class_="muted"), warned),
+        tag(
+            "main", _answer(source, found, document), over_time, _charts(source), _more(runs, found, document)
+        ),
+        tag("footer", warned),
+        tag("script", script()),
+    )
+    return whole_page(title, body)
+
+
+def page_of_courses(
+    title: str, said: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
+) -> str:
+    """What `said` says, the `lines` as a list, and a chart of every series; of several runs or of no run."""
+    over_time = courses(history, primary_of) or tag("p", "No figure has more than one run yet.")
+    body = tag(
+        "body",
+        tag("header", tag("h1", plain(title))),
+        tag(
+            "main",
+            *(tag("p", plain(text, 400)) for text in said),
+            items(plain(one, 400) for one in lines),
+            over_time,
+        ),
+        tag("script", script()),
+    )
+    return whole_page(title, body)
+
+
+def _subtitle(runs: Sequence[Run], found: Several) -> str:
+    machines = dict.fromkeys(machine(run.manifest.host) for run in runs)
+    return " · ".join(filter(None, (model(found.whole), *machines)))
+
+
+def _answer(source: Source, found: Several, document: RunComparison) -> Html:
+    said = [part for summary in found.families.values() for part in _said(source, summary)]
+    trade_offs = [chart for chart in source.charts if chart.family == "trade-off"]
+    drawn = next((chart for chart in trade_offs if chart.option == "TTFT p50"), None)
+    return section(
+        "answer",
+        "Results",
+        tag("p", tag("strong", baseline.conclusion(document)), f" {_against(found, document)}"),
+        tag("div", tag("div", *said), *([figures.figure(drawn)] if drawn else []), class_="first lead"),
+        *(part for summary in found.families.values() for part in matrix(source, summary, groups(summary))),
+        *_left_out(found, document),
+    )
+
+
+def _against(found: Several, document: RunComparison) -> str:
+    rules = found.whole.verdict_rules
+    name = found.names.get(document.baseline or "", "")
+    floor = f"{100 * rules.floor:.3g} %"
+    return f"Each run is compared with that of {name}; changes of less than {floor} do not count."
+
+
+def _said(source: Source, summary: Summary) -> Iterator[Html]:
+    parts = [join(_load(source, summary, group)) for group in groups(summary)]
+    shown = parts[-OPEN_LOADS:]
+    yield from shown
+    if len(parts) > len(shown):
+        yield details(f"At {counted(len(parts) - len(shown), 'lower load')}", *parts[:-OPEN_LOADS])
+
+
+def _load(source: Source, summary: Summary, group: Group) -> Iterator[Html]:
+    yield from standing(source, group, order(summary, group))
+    yield tag("p", sentence(summary, group))
+    yield from in_doubt(group)
+
+
+def _left_out(found: Several, document: RunComparison) -> Iterator[Html]:
+    """Pairs that are refused, with the reason, and what a later run lacks."""
+    lines = [
+        f"{baseline.pair_words(pair)}: refused, {plain(pair.refused or 'no load point in common')}"
+        for pair in found.refused
+    ]
+    lines += baseline.missing_lines(document)
+    if lines:
+        yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")
+
+
+def _charts(source: Source) -> Html:
+    """The charts of one run, with a line per run."""
+    return figures.charts(source) or Html("")
+
+
+def _more(runs: Sequence[Run], found: Several, document: RunComparison) -> Html:
+    rows = [
+        [
+            found.names[run.name],
+            run.name,
+            run.manifest.created_utc,
+            _versions(run),
+            machine(run.manifest.host),
+        ]
+        for run in runs
+    ]
+    listed = table("Runs", ["name here", "folder", "measured", "engines", "machine"], rows)
+    return section(
+        "more",
+        "Everything else",
+        fold("Runs", "folders, versions and machines", section("runs", "The runs", listed)),
+        fold("Verdicts", "every figure with its change and interval", _verdicts(document)),
+        fold("Differences", "between the conditions of the runs", _differences(document.pairs)),
+    )
+
+
+def _versions(run: Run) -> str:
+    versions = {cell.label: cell.engine_version for cell in run.cells}
+    return ", ".join(f"{label} {version or 'version not reported'}" for label, version in versions.items())
+
+
+def _verdicts(document: RunComparison) -> Html:
+    made = [
+        table(
+            f"{baseline.pair_words(pair)}, {point.label}",
+            baseline.heads(pair),
+            map(baseline.finding_row, findings),
+        )
+        for pair in document.pairs
+        for point, findings in baseline.by_load(pair)
+    ]
+    return section("verdicts", "Every figure", *made)
+
+
+def _differences(pairs: Sequence[ComparedPair]) -> Html:
+    rows = [
+        [
+            baseline.pair_words(pair),
+            one.what,
+            one.baseline,
+            one.new,
+            "forbids a comparison" if one.matters else "",
+        ]
+        for pair in pairs
+        for one in pair.differences
+    ]
+    if not rows:
+        return section("differences", "What differs", tag("p", "Nothing recorded differs."))
+    head = ["pair", "condition", "baseline", "new", "effect"]
+    return section("differences", "What differs", table("Conditions that differ", head, rows, class_="facts"))

@@ -1,0 +1,148 @@
+"""What fits where: the first screen, the height of the page, no cut column, no text over another."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.browser.chromium import BOTTOM, OPEN_ALL
+
+SCREEN = (1280, 900)
+MOST_HEIGHT = 6000
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+# Whatever reaches beyond the window, or beyond a box that scrolls and does not say so.
+CUT = """
+(() => {
+  const found = [];
+  const scrolls = (e) => /auto|scroll|hidden/.test(getComputedStyle(e).overflowX);
+  const boxes = [...document.querySelectorAll('*')].filter(scrolls);
+  for (const box of boxes) {
+    if (!box.checkVisibility() || box.scrollWidth <= box.clientWidth + 1 || box.tagName === 'svg') continue;
+    const sign = getComputedStyle(box, '::before');
+    if (!box.hasAttribute('data-more') || !sign.content.includes('more to the right')) {
+      found.push(['no sign', box.className || box.tagName, box.textContent.slice(0, 60)]);
+    }
+  }
+  for (const part of document.querySelectorAll('body *')) {
+    if (!part.checkVisibility() || part.closest('svg')) continue;
+    if (boxes.some(box => box !== part && box.contains(part))) continue;
+    const { right, width } = part.getBoundingClientRect();
+    const name = [part.tagName, part.textContent.slice(0, 60)];
+    if (width && right > innerWidth + 0.5) found.push(['beyond the window', ...name]);
+  }
+  return JSON.stringify(found);
+})()
+"""
+# Pairs of texts of one chart that cover each other.
+OVERLAPS = """
+(() => {
+  const found = [];
+  for (const svg of document.querySelectorAll('.plot svg')) {
+    if (!svg.checkVisibility()) continue;
+    const texts = [...svg.querySelectorAll('text')].filter(e => e.checkVisibility());
+    const boxes = texts.map(e => e.getBoundingClientRect());
+    texts.forEach((one, i) => texts.slice(i + 1).forEach((other, j) => {
+      const [a, b] = [boxes[i], boxes[i + 1 + j]];
+      const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+      const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      const pair = [svg.ariaLabel.slice(0, 60), one.textContent, other.textContent];
+      if (wide > 1 && high > 3) found.push([...pair, Math.round(wide), Math.round(high)]);
+    }));
+  }
+  return JSON.stringify(found);
+})()
+"""
+
+
+@pytest.fixture(params=["two_engines", "nine_engines", "several_runs"])
+def any_report(request):
+    return request.getfixturevalue(request.param)
+
+
+def opened(page, report, width, **how):
+    page.look(width, **how)
+    page.open(report)
+    page.evaluate(SETTLED)
+
+
+def height(page):
+    return page.evaluate("document.documentElement.scrollHeight")
+
+
+@pytest.mark.parametrize("report", ["two_engines", "nine_engines"])
+def test_the_open_page_is_short(page, report, request):
+    opened(page, request.getfixturevalue(report), SCREEN[0])
+    assert height(page) < MOST_HEIGHT
+
+
+def test_the_first_screen_answers(page, two_engines):
+    """Who is faster at eight users, how sure that is, what is wrong and what to run next."""
+    opened(page, two_engines, SCREEN[0])
+    assert page.evaluate(f"{BOTTOM}('#answer')") < SCREEN[1]
+    said = page.evaluate("document.getElementById('answer').innerText")
+    assert "Lowest median TTFT p50: vllm, 191 ms. Better than llamacpp by 5.34× (1.16 to 24.6)." in said
+    assert "12 cells: 7 VALID and 5 SUSPECT" in said
+    assert "--no-agreement --repeats 5" in said
+
+
+def test_points_are_labelled_with_their_load(page, two_engines):
+    opened(page, two_engines, SCREEN[0])
+    labels = page.evaluate("[...document.querySelectorAll('.first .at')].map(e => e.textContent).join(' ')")
+    assert sorted(labels.split()) == ["c4", "c8", "c8"]  # llama.cpp at c4 did not keep up with the load
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_cut_without_a_sign(page, any_report, width):
+    opened(page, any_report, width)
+    assert json.loads(page.evaluate(CUT)) == []
+    page.evaluate(OPEN_ALL)
+    page.evaluate(SETTLED)
+    assert json.loads(page.evaluate(CUT)) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("report", ["two_engines", "nine_engines"])
+def test_no_open_table_scrolls_on_a_desk(page, report, request):
+    opened(page, request.getfixturevalue(report), SCREEN[0])
+    marked = (
+        "[...document.querySelectorAll('[data-more]')].filter(e => e.checkVisibility())"
+        ".map(e => e.getAttribute('aria-label'))"
+    )
+    assert page.evaluate(marked) == []
+
+
+def test_the_sign_goes_where_the_end_is_seen(page, nine_engines):
+    opened(page, nine_engines, 390)
+    box = "document.querySelector('#figures .scroll')"
+    assert page.evaluate(f"{box}.hasAttribute('data-more')")
+    page.evaluate(f"{box}.scrollLeft = 1e6")
+    page.evaluate(SETTLED)
+    assert not page.evaluate(f"{box}.hasAttribute('data-more')")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_text_of_a_chart_covers_another(page, any_report, width):
+    opened(page, any_report, width)
+    assert json.loads(page.evaluate(OVERLAPS)) == []
+
+
+def test_the_links_take_one_line_on_a_phone(page, nine_engines):
+    opened(page, nine_engines, 390)
+    assert page.evaluate("document.querySelector('nav').getBoundingClientRect().height") < 45
+
+
+def test_timelines_share_their_axis(two_engines):
+    """Next to each other, a second is as wide in the one as in the other."""
+    ends = [
+        _ticks(path.read_text("utf-8"))
+        for path in sorted((two_engines.parent / "plots").glob("timeline-*.svg"))
+    ]
+    assert len(ends) == 2
+    assert ends[0] == ends[1]
+
+
+def _ticks(svg):
+    """Where every tick of the time axis stands, in order."""
+    root = ElementTree.fromstring(svg)
+    groups = [one for one in root.iter() if (one.get("id") or "").startswith("xtick_")]
+    return [use.get("x") for group in groups for use in group.iter() if use.tag.endswith("}use")]

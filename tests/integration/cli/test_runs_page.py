@@ -1,0 +1,55 @@
+"""`bench report RUN RUN --html` and `bench compare --html`: one page of several run folders."""
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from tests.factories.runs import TWO, Shape, make_run
+
+SMALL = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=12)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """The same run on two days."""
+    return [str(_dated(tmp_path / day, day).path) for day in ("2026-11-20", "2026-11-27")]
+
+
+def _dated(root, day, shape=SMALL):
+    folder = make_run(root, shape)
+    folder.write_json(
+        "manifest.json", {**folder.read_json("manifest.json"), "created_utc": f"{day}T08:00:00"}
+    )
+    return folder
+
+
+@pytest.mark.parametrize("command", ["report", "compare"])
+def test_the_page_has_every_run_on_one_axis(runs, tmp_path, capsys, command):
+    page = tmp_path / "page.html"
+    assert main([command, *runs, "--html", str(page)]) == ExitCode.OK
+    text = page.read_text(encoding="utf-8")
+    assert "shared-prefix: 2 runs compared" in text
+    assert text.count("llamacpp, 2026-11-20") > 3
+    assert "llamacpp, 2026-11-27" in text
+    assert "Nothing is slower" in text
+    assert "Nothing is slower" in capsys.readouterr().out
+
+
+def test_what_cannot_be_compared_is_refused_with_the_reason(runs, tmp_path, capsys):
+    other = _dated(tmp_path / "other", "2026-11-28", Shape(TWO[:1], concurrency=(4,), repeats=3, requests=12))
+    page = tmp_path / "page.html"
+    assert main(["report", runs[0], str(other.path), "--html", str(page)]) == ExitCode.USAGE
+    assert "these runs cannot be compared: no load point in common" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert not page.exists()
+
+
+def test_one_run_has_its_own_page(runs, tmp_path, capsys):
+    assert main(["report", runs[0], "--html", str(tmp_path / "page.html")]) == ExitCode.USAGE
+    assert "one run has its own page" in capsys.readouterr().err
+
+
+def test_a_place_that_cannot_be_written_is_one_error(runs, tmp_path, capsys):
+    assert main(["report", *runs, "--html", str(tmp_path / "none" / "page.html")]) == ExitCode.SETUP
+    assert "cannot be written" in capsys.readouterr().err

@@ -1,0 +1,32 @@
+"""Where the labels of the points of a chart stand."""
+
+from harness.report.html.point_labels import LETTER, Box, placed
+
+AREA = Box(0, 0, 400, 200)
+
+
+def boxes(points):
+    found = []
+    for (x, y, text), label in zip(points, placed(points, AREA), strict=True):
+        wide = LETTER * len(text)
+        left = x + label.dx - {"start": 0, "middle": wide / 2, "end": wide}[label.anchor]
+        found.append(Box(left, y + label.dy - 12, left + wide, y + label.dy))
+    return found
+
+
+def test_every_point_has_its_label_and_none_covers_another():
+    points = [(100.0 + 9 * place, 100.0, f"c{place}") for place in range(3)]
+    made = boxes(points)
+    assert len(made) == 3
+    assert all(one.overlap(other) == 0 for one in made for other in made if one is not other)
+
+
+def test_a_label_stays_inside_the_chart():
+    (box,) = boxes([(398.0, 3.0, "llamacpp")])
+    assert box.right <= AREA.right
+    assert box.top >= AREA.top
+
+
+def test_boxes_that_touch_do_not_overlap():
+    assert Box(0, 0, 10, 10).overlap(Box(10, 0, 20, 10)) == 0
+    assert Box(0, 0, 10, 10).overlap(Box(5, 5, 20, 20)) == 25
