@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,12 +62,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.runs import opened
     from harness.compare.baseline import compare_runs, not_allowed, refused
     from harness.model import as_json
     from harness.report import baseline
+    from harness.run.loaded import comparable, load_run
+    from harness.untrusted import inert
 
-    runs = opened(arguments.runs, arguments.out, unverified=arguments.unverified)
+    loaded = []
+    for name in arguments.runs:
+        run = load_run(name, arguments.out, unverified=arguments.unverified)
+        for note in run.notes:
+            print(inert(f"{'note' if run.verified else 'warning'}: {note}"), file=sys.stderr)
+        loaded.append(run)
+    runs = comparable(loaded)
     floor = None if arguments.floor is None else arguments.floor / 100
     document = compare_runs(
         runs,

@@ -90,6 +90,7 @@ ALLOWED = {
         "workload",
     },
     "tune": {"host", "engines", "errors", "load", "model", "plan", "run", "sampling", "spec", "store"},
+    "api": {"compare", "errors", "model", "report", "run", "store"},
     "cli": {
         "claims",
         "client",

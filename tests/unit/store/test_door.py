@@ -46,7 +46,19 @@ OTHER_FILES = {
     "workload/prompts/workload.py": "an unnamed temporary file",
     "workload/traces/read.py": "a trace that the user names",
 }
-ROOMS = ("claims", "cli", "compare", "comparability", "metrics", "model", "nightly", "report", "run", "store")
+ROOMS = (
+    "api",
+    "claims",
+    "cli",
+    "compare",
+    "comparability",
+    "metrics",
+    "model",
+    "nightly",
+    "report",
+    "run",
+    "store",
+)
 ROOMS += ("summary.py", "tune", "validity", "workload")
 
 
