@@ -56,6 +56,7 @@ def of_view(folder: "RunFolder", view: str) -> pd.DataFrame:
     import duckdb
 
     from harness.errors import SpecError
+    from harness.store import parquet
     from harness.store.database import database
 
     with database([folder], [view]) as (connected, faults):
@@ -65,7 +66,8 @@ def of_view(folder: "RunFolder", view: str) -> pd.DataFrame:
             described = connected.execute(f"describe {view}").fetchall()
             raw = connected.execute(f"select * from {view}").df()
         except duckdb.Error as error:
-            raise SpecError(f"{view} cannot be read: {error}", where=str(folder.path)) from None
+            what = f"{view} cannot be read: {parquet.first_line(error)}"
+            raise SpecError(what, where=str(folder.path)) from None
     return _frame({name: (kind.lower(), raw[name]) for name, kind, *_rest in described})
 
 

@@ -15,10 +15,11 @@ from harness.errors import ExitCode, SetupError, SpecError, StorageError
 if TYPE_CHECKING:
     from harness.store import RunFolder
 
-EPILOG = """cells      one row per cell, with the figures of summary.json
-verdicts   one row per pair of backends, load and metric
-requests   one row per request; times in ns since the cell's clock started
-events     one row per SSE event; times in ns since the cell's clock started
+EPILOG = """Rows:
+  cells      one row per cell, with the figures of summary.json
+  verdicts   one row per pair of backends, load and metric
+  requests   one row per request; times in ns since the cell's clock started
+  events     one row per SSE event; times in ns since the cell's clock started
 
 The columns are those of `bench query`. Null is empty in CSV, and a text that
 begins like a formula (= + - @ tab) gets an apostrophe before it; jsonl and

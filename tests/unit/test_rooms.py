@@ -249,6 +249,7 @@ def test_files_stay_small():
         ["doctor", "--help"],
         ["probe", "--help"],
         ["query", "--help"],
+        ["export", "--help"],
         ["cluster", "--help"],
     ],
 )
