@@ -33,6 +33,8 @@ class BenchError(Exception):
         self.where = None if where is None else _shown(where)
         self.hint = None if hint is None else _shown(hint)
         super().__init__(f"{self.where}: {self.what}" if self.where else self.what)
+        if self.hint:
+            self.add_note(f"hint: {self.hint}")  # for who sees it as Python shows errors
 
 
 def _shown(text: str) -> str:

@@ -62,12 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.runs import opened
     from harness.compare.baseline import compare_runs, not_allowed, refused
     from harness.model import as_json
     from harness.report import baseline
 
-    runs = opened(arguments.runs, arguments.out, unverified=arguments.unverified)
+    runs = runs_page.opened(arguments.runs, arguments.out, unverified=arguments.unverified)
     floor = None if arguments.floor is None else arguments.floor / 100
     document = compare_runs(
         runs,

@@ -1,4 +1,4 @@
-"""`bench export`: rows of runs as CSV or JSON lines, requests also as OpenTelemetry spans."""
+"""`bench export`: rows of runs as CSV, JSON lines or Parquet, requests also as OpenTelemetry spans."""
 
 import argparse
 import json
@@ -6,22 +6,33 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from harness.cli import options
 from harness.cli.query import Row, json_row, selected, write_csv
 from harness.errors import ExitCode, SetupError, SpecError, StorageError
 
-EPILOG = """cells: one row per cell, with the figures of summary.json; requests and events: one row each,
-times in ns since the cell's clock started. The columns are those of `bench query`; null is empty in CSV,
-and a text that begins like a formula (= + - @ tab) gets an apostrophe before it: jsonl has it as it is.
-otlp: each request as an OpenTelemetry span, without texts of prompts and answers; one message of OTLP's
-JSON encoding per line, or sent to a collector: --to http://127.0.0.1:4318/v1/traces
+if TYPE_CHECKING:
+    from harness.store import RunFolder
 
-Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be written, or the collector
-refused"""
+EPILOG = """Rows:
+  cells      one row per cell, with the figures of summary.json
+  verdicts   one row per pair of backends, load and metric
+  requests   one row per request; times in ns since the cell's clock started
+  events     one row per SSE event; times in ns since the cell's clock started
 
-_WHAT = ("cells", "requests", "events")
+The columns are those of `bench query`. Null is empty in CSV, and a text that
+begins like a formula (= + - @ tab) gets an apostrophe before it; jsonl and
+parquet have it as it is. parquet needs --to FILE.
+
+otlp: each request as an OpenTelemetry span, without texts of prompts and
+answers. One message of OTLP's JSON encoding per line, or sent to a collector:
+--to http://127.0.0.1:4318/v1/traces
+
+Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be
+written, or the collector refused"""
+
+WHAT = ("cells", "verdicts", "requests", "events")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,10 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs(parser)
     options.add_runs_folder(parser)
     parser.add_argument(
-        "--what", choices=_WHAT, help="rows to export (default: cells; of otlp always requests)"
+        "--what", choices=WHAT, help="rows to export (default: cells; of otlp always requests)"
     )
     parser.add_argument(
-        "--format", choices=tuple(_FORMATS), default="csv", help="format of the rows (default: csv)"
+        "--format",
+        choices=("csv", "jsonl", "parquet", "otlp"),
+        default="csv",
+        help="format of the rows (default: csv)",
     )
     parser.add_argument(
         "--to",
@@ -45,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     import duckdb
 
-    from harness.report import otlp
     from harness.store import open_run
-    from harness.store.database import database
 
     as_spans = arguments.format == "otlp"
     what = arguments.what or ("requests" if as_spans else "cells")
@@ -55,20 +67,54 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError("otlp has spans of requests alone", where=f"--what {what}")
     opened = [open_run(name, arguments.out) for name in arguments.runs]
     folders = list({folder.path.resolve(): folder for folder in opened}.values())
+    try:
+        if arguments.format == "parquet":
+            _write_parquet(folders, what, arguments.to)
+        else:
+            _write_rows(folders, what, arguments)
+    except duckdb.Error as error:
+        raise SpecError(str(error).strip(), where=what) from None
+    return ExitCode.OK
+
+
+def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.Namespace) -> None:
+    from harness.report import otlp
+    from harness.store.database import database
+
+    as_spans = arguments.format == "otlp"
     with database(folders) as (connected, faults):
         if faults:
             raise faults[0]
-        try:
-            # No order by: rows come as they were written, however many, and are not held.
-            names, rows = selected(connected, otlp.QUERY if as_spans else f"select * from {what}")
-            if as_spans and arguments.to.startswith(("http://", "https://")):
-                _send(otlp.messages(names, rows), arguments.to)
-            else:
-                with _opened(arguments.to) as stream:
-                    _FORMATS[arguments.format](names, rows, stream)
-        except duckdb.Error as error:
-            raise SpecError(str(error).strip(), where=what) from None
-    return ExitCode.OK
+        # No order by: rows come as they were written, however many, and are not held.
+        names, rows = selected(connected, otlp.QUERY if as_spans else f"select * from {what}")
+        if as_spans and arguments.to.startswith(("http://", "https://")):
+            _send(otlp.messages(names, rows), arguments.to)
+            return
+        with _opened(arguments.to) as stream:
+            _WRITERS[arguments.format](names, rows, stream)
+
+
+def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
+    """A file that is there already is replaced when the new one is whole."""
+    from harness.host import paths
+    from harness.store import parquet
+    from harness.store.confined import Confined
+    from harness.store.database import database
+
+    if to == "-":
+        raise SpecError("parquet is binary and needs a file", where="--to -", hint="--to cells.parquet")
+    path = Path(to)
+    if paths.entry(path) not in ("file", None):
+        raise SpecError("is no file that can be replaced", where=f"--to {to}")
+    try:
+        with Confined(path.parent).replacing(path.name) as file:
+            place = parquet.by_descriptor(file.fileno())
+            with database(folders, writes=[place]) as (connected, faults):
+                if faults:
+                    raise faults[0]
+                parquet.export(connected, what, place)
+    except StorageError as error:
+        raise StorageError(error.what, where=to) from None
 
 
 @contextmanager
@@ -104,7 +150,7 @@ def _write_spans(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> N
     stream.writelines(json.dumps(message) + "\n" for message in messages(names, rows))
 
 
-_FORMATS: dict[str, Callable[[Sequence[str], Iterator[Row], TextIO], None]] = {
+_WRITERS: dict[str, Callable[[Sequence[str], Iterator[Row], TextIO], None]] = {
     "csv": write_csv,
     "jsonl": _write_jsonl,
     "otlp": _write_spans,

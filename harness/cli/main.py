@@ -29,7 +29,10 @@ COMMANDS = {
     "history": ("harness.cli.history", "track runs over time and find regressions"),
     "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
     "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
-    "export": ("harness.cli.export", "write cells, requests or events of runs as CSV or JSON lines"),
+    "export": (
+        "harness.cli.export",
+        "write cells, verdicts or records of runs as CSV, JSON lines or Parquet",
+    ),
     "publish": ("harness.cli.publish", "log runs in MLflow or W&B"),
     "verify": ("harness.cli.verify", "check a run's files for damage"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),

@@ -18,10 +18,15 @@ def add_runs(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
 
 
-def add_runs_folder(parser: argparse._ActionsContainer, flag: str = "--out", holds: str = "runs") -> None:
+def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> None:
     parser.add_argument(
-        flag, type=Path, default=RESULTS, metavar="DIR", help=f"folder of {holds} (default: ./{RESULTS})"
+        "--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder of {holds} (default: ./{RESULTS})"
     )
+
+
+def add_former_results_flag(parser: argparse._ActionsContainer) -> None:
+    """What `--out` was called in `query` and `tune` before 0.2: still taken, and shown nowhere."""
+    parser.add_argument("--results", dest="out", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def add_json(parser: argparse._ActionsContainer, what: str = "print JSON") -> None:

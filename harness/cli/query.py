@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
     from harness.store import RunFolder
 
-EPILOG = """Views, each with the columns `run` and `cell`:
-  cells      one row per cell, with the figures of summary.json; times in ms
+EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
+  cells      one row per cell: scenario, model, weights, hardware, load, and
+             the figures of summary.json; times in ms
+  verdicts   one row per pair of backends, load and metric; the verdict is
+             about `a`, a ratio is a / b
   requests   one row per request; times in ns since the cell's clock started
   events     one row per SSE event; times in ns since the cell's clock started
   telemetry  one row per sample of a series
-Unknown is null. In CSV a text that begins like a formula (= + - @ tab) gets an apostrophe before it; JSON
-has it as it is. `bench query "describe requests"` lists the columns of a view.
+
+Unknown is null. In CSV a text that begins like a formula (= + - @ tab) gets an
+apostrophe before it; JSON has it as it is. `bench query "describe requests"`
+lists the columns of a view.
 
 Exit codes: 0 success; 2 an error in the SQL, or no run to read."""
 
@@ -42,7 +47,8 @@ Row = Sequence[Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("sql", metavar="SQL", help='one SELECT in DuckDB\'s SQL: "select * from cells"')
-    options.add_runs_folder(parser, "--results")
+    options.add_runs_folder(parser)
+    options.add_former_results_flag(parser)
     parser.add_argument(
         "--run", action="append", metavar="RUN", help="only this run (repeatable; default: all in DIR)"
     )
@@ -63,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
                 raise fault
             print(f"warning: run left out: {fault}", file=sys.stderr)
         if len(faults) == len(folders):
-            raise SpecError("no run can be read", where=str(arguments.results))
+            raise SpecError("no run can be read", where=str(arguments.out))
         try:
             names, rows = selected(connected, arguments.sql)
             (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
@@ -80,14 +86,14 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
     from harness.store import open_run, stored_runs
 
     if arguments.run:
-        opened = [open_run(name, arguments.results) for name in arguments.run]
+        opened = [open_run(name, arguments.out) for name in arguments.run]
         return list({folder.path.resolve(): folder for folder in opened}.values())
-    folders = stored_runs(arguments.results)
+    folders = stored_runs(arguments.out)
     if not folders:
         raise SpecError(
             "no runs here",
-            where=str(arguments.results),
-            hint="give the folder of the runs with --results",
+            where=str(arguments.out),
+            hint="give the folder of the runs with --out",
         )
     return folders
 

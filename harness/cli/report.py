@@ -47,7 +47,6 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _several(arguments: argparse.Namespace) -> int:
     """One page; the folders of the runs stay as they are. The first run is the baseline."""
-    from harness.cli.runs import opened
     from harness.compare.baseline import compare_runs
     from harness.report.baseline import conclusion
 
@@ -57,7 +56,7 @@ def _several(arguments: argparse.Namespace) -> int:
             where="--html",
             hint="leave --html out, or name the runs to draw together",
         )
-    runs = opened(arguments.runs, arguments.out)
+    runs = runs_page.opened(arguments.runs, arguments.out)
     document = compare_runs(runs)
     runs_page.write(arguments.html, runs, document)
     print(f"{conclusion(document)}\n\nreport: {arguments.html}")

@@ -1,6 +1,7 @@
 """The page of several runs, as `bench report --html` and `bench compare --html` write it."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,20 @@ def add_html(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write one page about all the runs: their verdicts, charts on common axes, and their course",
     )
+
+
+def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
+    """What must be known of their figures is printed on stderr. Raises as `load_run`."""
+    from harness.run.loaded import comparable, load_run
+    from harness.untrusted import inert
+
+    loaded = []
+    for name in names:
+        run = load_run(name, results, unverified=unverified)
+        for note in run.notes:
+            print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
+        loaded.append(run)
+    return comparable(loaded)
 
 
 def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:

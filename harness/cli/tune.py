@@ -16,7 +16,7 @@ EPILOG = """Searches the keys in [engine.tunable] of the definition, one after t
 longer ones for the better half. No trial starts after the budget is spent. Then
 the best values are compared with the default over several runs, and stored only if the verdict is "faster".
 
-Use them with `bench run --backends NAME,NAME@tuned`; a file written with --out is NAME@FILE.toml."""
+Use them with `bench run --backends NAME,NAME@tuned`; a file written with --to is NAME@FILE.toml."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_profile(parser)
     options.add_seed(parser)
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="file for the tuned variant (default: saved as NAME@tuned)"
+        "--to", type=Path, metavar="FILE", help="file for the tuned variant (default: saved as NAME@tuned)"
     )
-    options.add_runs_folder(parser, "--results", "the trials")
+    options.add_runs_folder(parser, "the trials")
+    options.add_former_results_flag(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -61,8 +62,14 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.run.options import RunOptions
     from harness.tune import Settings, tune
 
-    if arguments.out is not None and arguments.out.suffix != ".toml":
-        raise SpecError("must end in .toml", where=f"--out {arguments.out}")
+    if arguments.to is not None and arguments.to.suffix != ".toml":
+        raise SpecError("must end in .toml", where=f"--to {arguments.to}")
+    if arguments.out.suffix == ".toml":  # what --to was called before 0.2
+        raise SpecError(
+            "is the folder of the trials",
+            where=f"--out {arguments.out}",
+            hint="--to names the variant's file",
+        )
     wanted = RunOptions(
         scenario=arguments.scenario,
         backends=arguments.backend,
@@ -74,7 +81,7 @@ def main(arguments: argparse.Namespace) -> int:
         engine_values=options.engine_values(arguments.engine_set),
         profile=arguments.profile,
         seed=arguments.seed,
-        out=arguments.results,
+        out=arguments.out,
         command=("bench", *sys.argv[1:]),
     )
     ui = progress_display()
@@ -86,7 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
                 load=arguments.load,
                 metric=arguments.metric,
                 repeats=arguments.repeats,
-                out=arguments.out,
+                out=arguments.to,
             ),
             ui,
         )
@@ -109,7 +116,7 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
     values = ", ".join(f"{key}={value}" for key, value in result.values.items())
     if result.stored is not None:
         name = backend.partition("@")[0]
-        chosen = result.stored if arguments.out else "tuned"
+        chosen = result.stored if arguments.to else "tuned"
         print(f"tuned {backend} is faster: {values}\n  {result.why}")
         print(f"stored in {result.stored}; use it as {name}@{chosen}")
     elif result.verdict is None:

@@ -31,6 +31,15 @@ class HostFacts(Record, frozen=True, kw_only=True):
     gpus: Annotated[tuple[str, ...] | None, doc("Names, through NVML; null: there is no driver.")] = None
     gpu_driver: Annotated[str | None, doc("Version of NVIDIA's.")] = None
 
+    @property
+    def hardware(self) -> str | None:
+        """What sets the speed: `2× NVIDIA H100`, or `AMD EPYC, 2 cores` without a GPU; None: not known."""
+        if self.gpus:
+            return ", ".join(f"{self.gpus.count(name)}× {name}" for name in dict.fromkeys(self.gpus))
+        cpus = self.cpus_usable or self.cpus
+        cores = f"{cpus} core{'s' if cpus != 1 else ''}" if cpus else None
+        return ", ".join(filter(None, (self.cpu or self.machine, cores))) or None
+
 
 class GitRevision(Record, frozen=True, kw_only=True):
     """Of the checkout that the harness runs from."""

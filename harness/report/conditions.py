@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.model import HostFacts, Summary
-from harness.report.text import counted, plain
+from harness.report.text import plain
 from harness.report.view import Json
 
 NOT_GIVEN = "not given"
@@ -19,13 +19,7 @@ ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the m
 
 def machine(host: HostFacts | None) -> str:
     """The part that sets the speed: the GPUs where there are any, else the CPU."""
-    if host is None:
-        return ""
-    if gpus := host.gpus:
-        return plain(", ".join(f"{gpus.count(name)}× {name}" for name in dict.fromkeys(gpus)))
-    cpus = host.cpus_usable or host.cpus
-    parts = [host.cpu or host.machine, counted(cpus, "core") if cpus else None]
-    return plain(", ".join(filter(None, parts)))
+    return plain(host.hardware or "") if host else ""
 
 
 def model(summary: Summary) -> str:

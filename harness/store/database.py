@@ -1,50 +1,35 @@
-"""Runs as tables for SQL: views `cells`, `requests`, `events` and `telemetry`, each with `run` and `cell`."""
+"""Runs as tables for SQL: `cells`, `verdicts`, `requests`, `events` and `telemetry`, each with its `run`."""
 
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from harness.errors import SpecError
-from harness.model import METRICS
-from harness.model.json_path import value_at
-from harness.store import columns, parquet, samples, seal
+from harness.store import columns, parquet, samples, seal, tables
 from harness.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-# Column of `cells`: its SQL type, and where its value stands in a cell of summary.json.
-_CELLS = {
-    "label": ("varchar", "label"),
-    "backend": ("varchar", "backend"),
-    "engine_version": ("varchar", "engine_version"),
-    "simulated": ("boolean", "simulated"),
-    "load_kind": ("varchar", "load.kind"),
-    "load_value": ("double", "load.value"),
-    "repeat": ("integer", "repeat"),
-    "started_unix_ns": ("bigint", "started_unix_ns"),
-    "validity": ("varchar", "validity.verdict"),
-    "requests_ok": ("bigint", "requests.ok"),
-    "requests_failed": ("bigint", "requests.failed"),
-    "window_s": ("double", "window_s"),
-    **{path.replace(".", "_"): ("double", path) for metric in METRICS.values() for path in metric.paths},
-    "limiter": ("varchar", "limiter.code"),
-}
 _MEMORY = "2GB"  # of a query
-_OF_RUN = {"run": "varchar", "cell": "varchar"}
+_OF_CELL = {"run": "varchar", "cell": "varchar"}
+_TABLES: Mapping[str, Mapping[str, str]] = {"cells": tables.CELLS, "verdicts": tables.VERDICTS}
+_ROWS_PER_INSERT = 100
 # Files written before 0.2 have no start_ns: as record.response_start has it.
 _WITH_START = """select r.* replace (coalesce(r.start_ns, case
     when c.load_kind = 'concurrency' then coalesce(r.sent_ns, r.intended_ns)
     when c.load_kind is not null then r.intended_ns end) as start_ns)"""
-_FILES = {
+_FILES: Mapping[str, Mapping[str, str]] = {
     "requests": columns.REQUEST_COLUMNS,
     "events": columns.EVENT_COLUMNS,
     "telemetry": samples.COLUMNS,
 }
+RECORDS = tuple(_FILES)  # the views that are made of the Parquet files of cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +43,37 @@ class _File:
 
 
 @contextmanager
-def database(folders: Sequence[RunFolder]) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
+def database(
+    folders: Sequence[RunFolder], views: Sequence[str] = RECORDS, writes: Sequence[str] = ()
+) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
     """Open while the block lasts, and what is wrong with the runs that it leaves out.
 
-    It reads the files of these runs and nothing else, and has no way to write.
+    It reads the files of these runs and nothing else. `views`: those of RECORDS that are there; no file of
+    another one is opened. `writes`: places of open files, the only ones that it can write.
     """
     kept: list[_File] = []
     faults: list[SpecError] = []
     with ExitStack() as stack, parquet.interruptible():
         _allow_descriptors()
-        found = [(folder, _opened(folder, stack, faults)) for folder in folders]
+        found: list[tuple[RunFolder, list[_File]]] = []
+        for folder in folders:
+            try:
+                found.append((folder, _opened(folder, views, stack)))
+            except SpecError as error:
+                faults.append(error)
         places = [file.place for _folder, files in found for file in files]
-        connected = stack.enter_context(parquet.connection(places, _MEMORY))
-        types = _OF_RUN | {name: kind for name, (kind, _place) in _CELLS.items()}
-        connected.execute(f"create table cells ({', '.join(f'{n} {kind}' for n, kind in types.items())})")
+        connected = stack.enter_context(parquet.connection([*places, *writes], _MEMORY))
+        for table, types in _TABLES.items():
+            listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
+            connected.execute(f"create table {table} ({listed})")
         connected.execute("create table files (place varchar, run varchar, cell varchar)")
         for folder, files in found:
             try:
-                _add(connected, folder, files)
+                _add(connected, folder, views, files)
                 kept += files
             except SpecError as error:
                 faults.append(error)
-        for view in _FILES:
+        for view in views:
             connected.execute(f"create view {view} as {_view(view, kept)}")
         yield connected, faults
 
@@ -90,51 +84,53 @@ def _allow_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _opened(folder: RunFolder, stack: ExitStack, faults: list[SpecError]) -> list[_File]:
-    """The records and the telemetry of its complete cells."""
-    files = []
+def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_File]:
+    """The files of its complete cells that these views are made of. SpecError where one is not as written."""
+    files, name = [], "cells"
     try:
         for cell in folder.cells():
-            for view in _FILES:
+            for view in views:
                 name = f"cells/{cell}/{view}.parquet"
+                seal.check(folder.files, name)
                 if view == "telemetry" and not folder.has(name):
                     continue
                 descriptor = stack.enter_context(folder.files.opened(name))
                 files.append(_File(folder.run_id, cell, view, parquet.by_descriptor(descriptor)))
-    except SpecError as error:
-        faults.append(error)
     except OSError as error:
-        faults.append(SpecError(f"cannot be read: {error}", where=str(folder.path)))
+        raise SpecError(f"cannot be read: {error.strerror}", where=f"{folder.path}/{name}") from None
     return files
 
 
-def _add(connected: "DuckDBPyConnection", folder: RunFolder, files: Sequence[_File]) -> None:
-    """Its cells. SpecError where a file cannot be opened; of a damaged page only a query knows."""
-    cells = _cells(folder)
+def _add(
+    connected: "DuckDBPyConnection", folder: RunFolder, views: Sequence[str], files: Sequence[_File]
+) -> None:
+    """Its cells and verdicts. SpecError where a file cannot be opened; only a query finds a damaged page."""
+    summary = folder.read_summary()
+    cells = list(tables.cell_rows(folder.run_id, summary, folder.read_manifest()))
     for file in files:
-        seal.check(folder.files, f"cells/{file.cell}/{file.view}.parquet")
         try:
             parquet.opened(connected, file.place).check_size()
         except (duckdb.Error, ValueError) as error:
             where = f"{folder.path}/cells/{file.cell}/{file.view}.parquet"
             raise SpecError(f"cannot be read: {parquet.first_line(error)}", where=where) from None
         connected.execute("insert into files values (?, ?, ?)", [file.place, file.run, file.cell])
-    for view in _FILES:
+    for view in views:
         try:
             connected.execute(f"select * from ({_view(view, files)}) limit 0")
         except duckdb.Error as error:
             raise SpecError(
                 f"{view} cannot be read: {parquet.first_line(error)}", where=str(folder.path)
             ) from None
-    for cell in cells:
-        connected.execute(f"insert into cells values ({', '.join('?' * len(cell))})", cell)
+    _insert(connected, "cells", cells)
+    _insert(connected, "verdicts", tables.verdict_rows(folder.run_id, summary.comparison))
 
 
-def _cells(folder: RunFolder) -> list[list[Any]]:
-    return [
-        [folder.run_id, cell.cell, *(value_at(cell, place) for _type, place in _CELLS.values())]
-        for cell in folder.read_summary().cells
-    ]
+def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.Row]) -> None:
+    left = iter(rows)
+    one = f"({', '.join('?' * len(_TABLES[table]))})"
+    while batch := list(islice(left, _ROWS_PER_INSERT)):
+        places = ", ".join([one] * len(batch))
+        connected.execute(f"insert into {table} values {places}", list(chain.from_iterable(batch)))
 
 
 def _view(view: str, files: Sequence[_File]) -> str:
@@ -146,7 +142,7 @@ def _view(view: str, files: Sequence[_File]) -> str:
 
 def _rows(view: str, places: Sequence[str]) -> str:
     """SQL. Columns that old files do not have are null, whatever the other files are."""
-    types = _OF_RUN | _FILES[view]
+    types = {**_OF_CELL, **_FILES[view]}
     empty = ", ".join(f"null::{kind} as {name}" for name, kind in types.items())
     if not places:
         return f"select {empty} where false"

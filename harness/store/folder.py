@@ -117,7 +117,8 @@ class RunFolder:
     def has(self, name: str) -> bool:
         return self.files.has(name)
 
-    def read_json(self, name: str) -> dict[str, object]:
+    def read_json(self, name: str, hint: str | None = None) -> dict[str, object]:
+        """`hint`: what to do where the file is missing. Raises SpecError for one that is not as written."""
         path = self.path / name
         try:
             data = self.files.read(name)
@@ -127,6 +128,7 @@ class RunFolder:
             raise SpecError(
                 f"has no {name}: not a run folder, or the run stopped before its first cell",
                 where=str(self.path),
+                hint=hint,
             ) from None
         except (OSError, ValueError) as error:
             raise SpecError(f"cannot be read: {error}", where=str(path)) from None
@@ -176,7 +178,7 @@ class RunFolder:
 
     def _read_as(self, name: str, kind: type[T], hint: str | None = None) -> T:
         """Of any origin: SpecError for one that is not of this type."""
-        document = migration.upgraded(self.read_json(name), kind)
+        document = migration.upgraded(self.read_json(name, hint), kind)
         try:
             return from_json(document, kind)
         except ValueError as error:

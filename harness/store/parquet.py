@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _INTEGERS = {1: "tinyint", 2: "smallint", 4: "integer", 8: "bigint"}  # by bytes
+_PANDAS_TYPES = {kind: f"Int{8 * size}" for size, kind in _INTEGERS.items()}
 _GROUP = 1_000_000  # rows: a row group as it is written, about as many as are read at a time
 _VECTOR = 2048  # rows: what DuckDB counts a chunk in
 _READ_MEMORY = "1GB"  # of DuckDB itself; what is read comes on top
@@ -144,7 +145,8 @@ def _place(file: IO[bytes]) -> str:
 def _part(connected: "DuckDBPyConnection", file: IO[bytes], columns: Mapping[str, Column]) -> None:
     connected.register("part", {name: column.values for name, column in columns.items()})
     wanted = ", ".join(f"{column.sql(name)} as {name}" for name, column in columns.items())
-    options = _options(_for_pandas(columns))
+    types = {name: column.pandas_type for name, column in columns.items() if column.pandas_type}
+    options = _options(_for_pandas(types))
     connected.execute(f"copy (select {wanted} from part) to {literal(_place(file))} ({options})")
     connected.unregister("part")
 
@@ -166,18 +168,34 @@ def _options(note: str) -> str:
     )
 
 
-def _for_pandas(columns: Mapping[str, Column]) -> str:
+def export(connected: "DuckDBPyConnection", view: str, place: str) -> None:
+    """All rows of a table or view into the open file at `place`. Raises OSError where the disk is full."""
+    import duckdb
+
+    described = connected.execute(f"describe {view}").fetchall()
+    types = {
+        name: _PANDAS_TYPES[kind.lower()] for name, kind, *_ in described if kind.lower() in _PANDAS_TYPES
+    }
+    try:
+        connected.execute(f"copy (select * from {view}) to {literal(place)} ({_options(_for_pandas(types))})")
+    except duckdb.Error as error:
+        known = _system_error(error)
+        if isinstance(known, OSError) and known.errno is not None:
+            raise known from None
+        raise
+
+
+def _for_pandas(types: Mapping[str, str]) -> str:
     """Without it, pandas.read_parquet makes floats of integers with nulls, and nanoseconds lose digits."""
     about = [
         {
             "name": name,
             "field_name": name,
-            "pandas_type": column.pandas_type.lower(),
-            "numpy_type": column.pandas_type,
+            "pandas_type": pandas_type.lower(),
+            "numpy_type": pandas_type,
             "metadata": None,
         }
-        for name, column in columns.items()
-        if column.pandas_type
+        for name, pandas_type in types.items()
     ]
     whole = {"index_columns": [], "column_indexes": [], "columns": about, "pandas_version": None}
     return json.dumps(whole)

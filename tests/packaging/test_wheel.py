@@ -1,6 +1,7 @@
 """What users install: the wheel built through the sdist, run from an empty directory."""
 
 import json
+import shutil
 import subprocess
 import sys
 import venv
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from harness import __version__
+
 CHECKOUT = Path(__file__).resolve().parents[2]
+PUBLISHED = "20261122T202156Z-shared-prefix-cd0015"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,11 @@ def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
         files = (path for path in (CHECKOUT / kind).rglob("*") if path.is_file())
         assert shipped == {path.relative_to(CHECKOUT / kind).as_posix() for path in files}
     tops = {name.split("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"harness"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"harness", "llm_servebench"}
+    assert {name for name in names if "llm_servebench/" in name} == {
+        "llm_servebench/__init__.py",
+        "llm_servebench/py.typed",
+    }
     assert "harness/engines/shims/llama_server.py" in names
     assert "harness/py.typed" in names
     assert "harness/agreement/questions.toml" in names
@@ -103,6 +111,24 @@ def test_it_measures_from_an_empty_directory(installed, tmp_path):
     assert json.loads(out)["cells"][0]["requests"]["ok"] == 6
     (run,) = (tmp_path / "results").iterdir()
     assert (run / "report.html").exists()
+
+
+def test_python_reads_a_run_from_an_empty_directory(installed, tmp_path):
+    """A published run, copied. Its types are seen by whoever checks their own program."""
+    shutil.copytree(CHECKOUT / "results" / "published" / PUBLISHED, tmp_path / "results" / PUBLISHED)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import llm_servebench as sb\n"
+        "run = sb.load(sb.runs()[-1])\n"
+        "print(sb.__version__, len(run.cells()), len(run.requests()), len(run.verdicts()))\n"
+        "try:\n    sb.load('nowhere')\nexcept sb.BenchError as error:\n    print(error)\n"
+    )
+    version, *counts = call([installed / "python", program], tmp_path).split(maxsplit=4)
+    assert version == __version__
+    assert all(int(count) > 0 for count in counts[:3])
+    assert counts[3] == "nowhere: no such run\n"
+    checked = [sys.executable, "-m", "mypy", "--strict", "--python-executable", installed / "python", program]
+    assert "no issues found" in call(checked, tmp_path)
 
 
 def test_the_base_install_stays_small(installed):

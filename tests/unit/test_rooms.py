@@ -90,6 +90,7 @@ ALLOWED = {
         "workload",
     },
     "tune": {"host", "engines", "errors", "load", "model", "plan", "run", "sampling", "spec", "store"},
+    "python": {"compare", "errors", "model", "report", "run", "store"},
     "cli": {
         "claims",
         "client",
@@ -248,6 +249,7 @@ def test_files_stay_small():
         ["doctor", "--help"],
         ["probe", "--help"],
         ["query", "--help"],
+        ["export", "--help"],
         ["cluster", "--help"],
     ],
 )

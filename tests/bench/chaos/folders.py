@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "claims": ["claims", "RUN"],
     "history": ["history", "RUN", "--out", "OUT"],
     "export": ["export", "RUN", "--what", "requests"],
-    "query": ["query", "select * from cells, requests limit 5", "--results", "OUT"],
+    "query": ["query", "select * from cells, requests limit 5", "--out", "OUT"],
     "list": ["list", "runs", "--out", "OUT"],
     "trace": ["run", "--trace", "RUN", "--backends", "vllm", "--launch", "simulate", "--dry-run"],
     "resume": ["resume", "RUN", "--no-report"],

@@ -32,7 +32,7 @@ READING = {
     "history": ["history", "{}"],
     "nightly": ["nightly", "{}"],
     "query-run": ["query", "select 1", "--run", "{}"],
-    "query-results": ["query", "select 1", "--results", "{}"],
+    "query-out": ["query", "select 1", "--out", "{}"],
     "validate": ["validate", "{}"],
     "scenario": ["run", "--scenario", "{}", "--backends", "truth", "--dry-run"],
     "scenario-file": ["run", "--scenario", "{}.toml", "--backends", "truth", "--dry-run"],

@@ -35,7 +35,7 @@ def query(capsys, *words):
 
 
 def rows(capsys, results, sql, *words):
-    code, out, err = query(capsys, sql, "--json", "--results", results, *words)
+    code, out, err = query(capsys, sql, "--json", "--out", results, *words)
     assert (code, err) == (ExitCode.OK, "")
     return json.loads(out)
 
@@ -80,7 +80,7 @@ def test_each_row_has_its_run_and_cell(capsys, results, view):
 
 def test_integers_are_exact_and_csv_has_a_header(capsys, results):
     sql = "select max(stamp_ns) as last, null as nothing, 'a,b' as word, 9007199254740993 as big from events"
-    code, out, _err = query(capsys, sql, "--csv", "--results", results)
+    code, out, _err = query(capsys, sql, "--csv", "--out", results)
     assert code == ExitCode.OK
     header, values = csv.reader(io.StringIO(out))
     assert header == ["last", "nothing", "word", "big"]
@@ -90,14 +90,14 @@ def test_integers_are_exact_and_csv_has_a_header(capsys, results):
 
 def test_a_table_fits_in_80_columns_and_says_what_it_leaves_out(capsys, results, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, err = query(capsys, "select * from requests limit 250", "--results", results)
+    code, out, err = query(capsys, "select * from requests limit 250", "--out", results)
     assert code == ExitCode.OK
     assert max(map(len, out.splitlines())) <= 80
     assert "50 more rows" in err
 
 
 def test_no_rows_are_said(capsys, results):
-    assert "(no rows)" in query(capsys, "select run from cells where false", "--results", results)[1]
+    assert "(no rows)" in query(capsys, "select run from cells where false", "--out", results)[1]
     assert rows(capsys, results, "select run from cells where false") == []
 
 
@@ -118,7 +118,7 @@ def test_no_rows_are_said(capsys, results):
 )
 @pytest.mark.parametrize("form", ["--json", "--csv", None])
 def test_what_cannot_be_asked_is_one_error(capsys, results, sql, form):
-    words = [sql, "--results", results, *([form] if form else [])]
+    words = [sql, "--out", results, *([form] if form else [])]
     code, out, err = query(capsys, *words)
     assert code == ExitCode.USAGE
     assert len([line for line in err.splitlines() if line.startswith("error: SQL: ")]) == 1
@@ -133,7 +133,7 @@ def test_a_query_changes_nothing(capsys, results):
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
     rows(capsys, results, "select count(*) from events e join requests r using (run, cell, seq)")
     some = next(results.glob("*/cells/*/events.parquet"))
-    assert query(capsys, f"copy cells to '{some}'", "--results", results)[0] == ExitCode.USAGE
+    assert query(capsys, f"copy cells to '{some}'", "--out", results)[0] == ExitCode.USAGE
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
@@ -148,7 +148,7 @@ def damage(results, what):
 def test_a_damaged_run_is_left_out_with_a_warning(capsys, results, what):
     damage(results, what)
     sql = "select distinct run from cells union select distinct run from requests"
-    code, out, err = query(capsys, sql, "--json", "--results", results)
+    code, out, err = query(capsys, sql, "--json", "--out", results)
     assert code == ExitCode.OK
     assert [one["run"] for one in json.loads(out)] == [RUN]
     assert err.startswith("warning: ")
@@ -159,13 +159,13 @@ def test_a_damaged_run_is_left_out_with_a_warning(capsys, results, what):
 @pytest.mark.parametrize("what", ["summary", "requests", "events"])
 def test_a_damaged_run_that_was_named_is_an_error(capsys, results, what):
     damage(results, what)
-    code, _out, err = query(capsys, "select 1", "--results", results, "--run", RUN, "--run", OTHER)
+    code, _out, err = query(capsys, "select 1", "--out", results, "--run", RUN, "--run", OTHER)
     assert code == ExitCode.USAGE
     assert OTHER in err
 
 
 def test_no_run_is_an_error(capsys, tmp_path):
-    code, _out, err = query(capsys, "select 1", "--results", tmp_path)
+    code, _out, err = query(capsys, "select 1", "--out", tmp_path)
     assert code == ExitCode.USAGE
     assert "no runs here" in err
 
@@ -173,7 +173,7 @@ def test_no_run_is_an_error(capsys, tmp_path):
 def test_only_damaged_runs_are_an_error(capsys, results):
     shutil.rmtree(results / RUN)
     damage(results, "summary")
-    code, _out, err = query(capsys, "select 1", "--results", results)
+    code, _out, err = query(capsys, "select 1", "--out", results)
     assert code == ExitCode.USAGE
     assert "no run can be read" in err
 

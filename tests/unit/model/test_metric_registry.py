@@ -12,7 +12,7 @@ from harness.model import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, f
 from harness.report.grid import COLUMNS
 from harness.report.measures import charted, measure
 from harness.spec.scenario.verdict import check_slo
-from harness.store import database
+from harness.store import tables
 from tests.factories.recorded import records
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ def test_a_metric_says_what_it_is_and_is_a_column_of_the_database(metric):
     assert metric.title[0].isupper()
     assert metric.about[0].isupper() or metric.about.startswith("(")
     assert metric.about.endswith(".")
-    columns = {place for _kind, place in database._CELLS.values()}
+    columns = {path for _kind, path in tables.PLACES.values()}
     assert set(metric.paths) <= columns
     assert not metric.ideal or METRICS[metric.ideal].family == metric.family
 

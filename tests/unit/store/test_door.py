@@ -47,7 +47,19 @@ OTHER_FILES = {
     "workload/prompts/workload.py": "an unnamed temporary file",
     "workload/traces/read.py": "a trace that the user names",
 }
-ROOMS = ("claims", "cli", "compare", "comparability", "metrics", "model", "nightly", "report", "run", "store")
+ROOMS = (
+    "python",
+    "claims",
+    "cli",
+    "compare",
+    "comparability",
+    "metrics",
+    "model",
+    "nightly",
+    "report",
+    "run",
+    "store",
+)
 ROOMS += ("summary.py", "tune", "validity", "workload")
 
 

@@ -1,0 +1,64 @@
+"""Runs of any time and machine against a baseline, as `bench compare` does it."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.python.run import Run, load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.model import RunComparison
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison:
+    """`document` is what `bench compare --json` prints, typed: pairs, differences, missing figures, gate."""
+
+    document: "RunComparison"
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Why pairs were not compared: conditions that differ in what matters. Empty where all were."""
+        return tuple(dict.fromkeys(pair.refused for pair in self.document.pairs if pair.refused))
+
+    def verdicts(self) -> "pd.DataFrame":
+        """One row per pair, load and metric: `a` is the new backend, `b` its baseline, each as RUN/LABEL.
+
+        Columns as those of `Run.verdicts`, and the values of both; times in seconds.
+        """
+        from harness.python import frames
+        from harness.store import tables
+
+        rows = []
+        for pair in self.document.pairs:
+            found = tables.verdict_rows(pair.a.run, pair.findings)
+            rows += [[*row, *one.values] for row, one in zip(found, pair.findings, strict=True)]
+        return frames.of_verdicts({**tables.VERDICTS, "value_a": "double", "value_b": "double"}, rows)
+
+    def __repr__(self) -> str:
+        names = ", ".join(run.name for run in self.document.runs)
+        return f"<Comparison of {names}: {len(self.document.pairs)} pairs>"
+
+
+def compare(
+    baseline: Run | str | os.PathLike[str],
+    *others: Run | str | os.PathLike[str],
+    force: bool = False,
+    floor: float | None = None,
+    allow_missing: Sequence[str] = (),
+) -> Comparison:
+    """Each backend of the other runs against the same backend of `baseline`; paths are loaded first.
+
+    A single run: its backends against the first of them. `force` compares where conditions differ in what
+    matters; `floor` is the smallest difference that counts, as a share (0.02 in a run, 0.05 between runs);
+    `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
+    """
+    from harness.compare.baseline import compare_runs
+    from harness.run.loaded import comparable
+
+    given = [one if isinstance(one, Run) else load(one) for one in (baseline, *others)]
+    made = comparable([run.loaded for run in given])
+    return Comparison(compare_runs(made, force=force, floor=floor, allow_missing=allow_missing))

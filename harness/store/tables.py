@@ -1,0 +1,103 @@
+"""summary.json as rows: one per cell, and one per pair of backends, load and metric.
+
+`bench query`, `bench export` and the DataFrames of llm_servebench all take their columns from here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from harness.model import METRICS, Interval, Manifest, PairVerdict, Summary
+from harness.model.json_path import value_at
+
+Row = list[Any]
+
+# Column of `cells` -> its SQL type, and the dotted path of its value in a cell of summary.json.
+PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "label": ("varchar", "label"),
+        "backend": ("varchar", "backend"),
+        "variant": ("varchar", "variant"),
+        "weights": ("varchar", "track"),
+        "quantisation": ("varchar", "quantisation"),
+        "engine_version": ("varchar", "engine_version"),
+        "launch": ("varchar", "launch"),
+        "simulated": ("boolean", "simulated"),
+        "load_kind": ("varchar", "load.kind"),
+        "load_value": ("double", "load.value"),
+        "repeat": ("integer", "repeat"),
+        "started_unix_ns": ("bigint", "started_unix_ns"),
+        "validity": ("varchar", "validity.verdict"),
+        "requests_ok": ("bigint", "requests.ok"),
+        "requests_failed": ("bigint", "requests.failed"),
+        "window_s": ("double", "window_s"),
+        **{path.replace(".", "_"): ("double", path) for metric in METRICS.values() for path in metric.paths},
+        "limiter": ("varchar", "limiter.code"),
+    }
+)
+
+# SQL type by column, in the order of the rows below.
+CELLS: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("run", "cell", "scenario", "model", "hardware"), "varchar"),
+        **{name: kind for name, (kind, _path) in PLACES.items()},
+    }
+)
+VERDICTS: Mapping[str, str] = MappingProxyType(
+    {
+        "run": "varchar",
+        "load_kind": "varchar",
+        "load_value": "double",
+        "metric": "varchar",
+        "is_primary": "boolean",
+        "better": "varchar",
+        "a": "varchar",
+        "b": "varchar",
+        "verdict": "varchar",
+        **dict.fromkeys(("ratio_low", "ratio", "ratio_high"), "double"),
+        **dict.fromkeys(("difference_low", "difference", "difference_high"), "double"),
+        **dict.fromkeys(("runs_a", "runs_b", "measured_a", "measured_b", "failed_a", "failed_b"), "bigint"),
+        "method": "varchar",
+        "paired": "boolean",
+        "smallest_detectable": "double",
+        "why": "varchar",
+    }
+)
+
+
+def cell_rows(run: str, summary: Summary, manifest: Manifest) -> Iterator[Row]:
+    """Rows of CELLS, in plan order. Times have the unit of their column's name; None is not known."""
+    model = summary.model.name if summary.model else None
+    hardware = manifest.host.hardware if manifest.host else None
+    for cell in summary.cells:
+        figures = (value_at(cell, path) for _kind, path in PLACES.values())
+        yield [run, cell.cell, summary.scenario, model, hardware, *figures]
+
+
+def verdict_rows(run: str, verdicts: Iterable[PairVerdict]) -> Iterator[Row]:
+    """Rows of VERDICTS. The verdict is about `a`; ratio is a / b, difference a - b in the metric's unit."""
+    for one in verdicts:
+        yield [
+            run,
+            one.load.kind,
+            one.load.value,
+            one.metric,
+            one.primary,
+            one.better,
+            one.a,
+            one.b,
+            one.verdict,
+            *_ends(one.ratio),
+            *_ends(one.difference),
+            *one.runs,
+            *one.measured,
+            *one.failed,
+            one.method,
+            one.paired,
+            one.smallest_detectable,
+            one.why,
+        ]
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, ...]:
+    return (None, None, None) if interval is None else tuple(interval)
