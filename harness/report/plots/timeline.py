@@ -69,7 +69,8 @@ def ended_s(records: Records) -> float:
 
 def _sent(records: Records) -> NDArray[np.void]:
     requests = records.requests
-    return requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
+    sent: NDArray[np.void] = requests[(requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
+    return sent
 
 
 def _shown(sent: NDArray[np.void]) -> NDArray[np.void]:
