@@ -7,9 +7,10 @@ from msgspec.structs import replace as changed
 
 from harness.compare.baseline import Run
 from harness.compare.history import Series, entries, series
-from harness.model import ComparedFigure, ComparedPair, LoadPoint, RunComparison, Summary
+from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
 from harness.report import baseline, notes
-from harness.report.charts import charts
+from harness.report.charts import Chart, charts
+from harness.report.charts.course import course
 from harness.report.conclusion import order, speedup
 from harness.report.conditions import machine, model
 from harness.report.html import figures
@@ -36,8 +37,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     loud = notes.banner(found.whole)
     warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
-    history = [entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)]
-    over_time = courses(series(history), {primary(found.whole)}) or Html("")
+    over_time = courses(series(_history(runs)), {primary(found.whole)}) or Html("")
     body = tag(
         "body",
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
@@ -94,11 +94,27 @@ def _answer(source: Source, runs: Sequence[Run], found: Several, document: RunCo
         "answer",
         "Results",
         tag("p", f"{found.names[newest.name]}: ", tag("strong", said), f" {_against(found, document)}"),
-        tag("div", _pairs(pairs, found), *([figures.figure(drawn)] if drawn else []), class_="first lead"),
+        _pairs(pairs, found),
+        tag(
+            "div",
+            *(figures.figure(chart) for chart in (drawn, _course(runs, found)) if chart),
+            class_="first",
+        ),
         *([details("The other runs against the baseline", _pairs(older, found))] if older else []),
         details("All runs at each load, sorted", *standings),
         *_left_out(found, document),
     )
+
+
+def _course(runs: Sequence[Run], found: Several) -> Chart | None:
+    """Of the metric that decides, at the highest load of the first backend."""
+    wanted = [one for one in series(_history(runs)) if one.metric == primary(found.whole)]
+    most = max(wanted, key=lambda one: (one.label == wanted[0].label, one.load), default=None)
+    return course(most) if most else None
+
+
+def _history(runs: Sequence[Run]) -> list[HistoryEntry]:
+    return [entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)]
 
 
 def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:

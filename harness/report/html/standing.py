@@ -7,7 +7,7 @@ from harness.report.html.tags import Html, join, tag
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Group, Row, point_words
 
-BRACKET = "; the bracket joins those that are not all separated"
+BRACKET = "; bracket: not all separated"
 
 
 def standing(source: Source, group: Group, of: Order) -> Html:
