@@ -88,7 +88,7 @@ def test_the_first_screen_answers(page, two_engines):
 def test_points_are_labelled_with_their_load(page, two_engines):
     opened(page, two_engines, SCREEN[0])
     labels = page.evaluate("[...document.querySelectorAll('.first .at')].map(e => e.textContent).join(' ')")
-    assert sorted(labels.split()) == ["c4", "c8", "c8"]  # llama.cpp at c4 did not keep up with the load
+    assert sorted(labels.split()) == ["c4", "c4", "c8", "c8"]
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -139,10 +139,11 @@ def test_timelines_share_their_axis(two_engines):
     ]
     assert len(ends) == 2
     assert ends[0] == ends[1]
+    assert len(ends[0]) > 3
 
 
 def _ticks(svg):
-    """Where every tick of the time axis stands, in order."""
+    """What is written at the ticks of the time axis."""
     root = ElementTree.fromstring(svg)
     groups = [one for one in root.iter() if (one.get("id") or "").startswith("xtick_")]
-    return [use.get("x") for group in groups for use in group.iter() if use.tag.endswith("}use")]
+    return [text.text for group in groups for text in group.iter() if text.tag.endswith("}text")]

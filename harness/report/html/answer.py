@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import Order, Summary
+from harness.model import Order
 from harness.report import notes
 from harness.report.conclusion import doubts, order, orders
 from harness.report.html import figures
@@ -29,7 +29,7 @@ def answer(source: Source) -> Html:
         "Results",
         tag("div", tag("div", *_said(source, load_groups)), *_chart(source), class_="first lead"),
         *([tag("p", tag("strong", undecided))] if undecided else []),
-        *matrix(source, source.summary, load_groups),
+        *_matrix(source, load_groups),
         tag("div", *wrong(source), *next_steps(source), class_="first"),
     )
 
@@ -54,7 +54,7 @@ def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
 def _load(source: Source, group: Group) -> Iterator[Html]:
     """The backends by their median where there are several, a sentence, and which figures are in doubt."""
     if len(group.rows) > 1:
-        yield from standing(source, group, order(source.summary, group))
+        yield standing(source, group, order(source.summary, group))
     yield tag("p", sentence(source.summary, group))
     yield from in_doubt(group)
 
@@ -68,11 +68,9 @@ def in_doubt(group: Group) -> Iterator[Html]:
         yield tag("p", doubts_line(found), class_="doubt small")
 
 
-def matrix(source: Source, summary: Summary, load_groups: Sequence[Group]) -> Iterator[Html]:
-    """Load against metric: who is ahead, by how much, and whether that is decided.
-
-    `source` has the colours, `summary` what was compared: of several runs it is about a part of them.
-    """
+def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
+    """Load against metric: who is ahead, by how much, and whether that is decided."""
+    summary = source.summary
     claims = {group.point: by_metric(summary, group) for group in load_groups}
     names = list(dict.fromkeys(name for mine in claims.values() for name in mine))
     if not names:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 LETTER, HEIGHT = 7.2, 12.0  # of a character on a phone, where text is largest, in the units of the drawing
 MARK = 5.0  # from the middle of a mark to its edge
+NEAR = 40.0  # between two points that one label can be read for
 # From the point to where its text begins, and which end of the text that is; the first that is free is taken.
 PLACES = (
     (7, -4, "start"),
@@ -42,13 +43,22 @@ class Label:
     anchor: str
 
 
-def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[Label]:
-    """One label per point, which is x, y and text; where every place is taken, the one that hides least."""
+def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[Label | None]:
+    """A label per point, which is x, y and text; where every place is taken, the one that hides least.
+
+    None where that would hide something and the same text stands so near that it is read for this point too.
+    """
     taken = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in points]
+    said: list[tuple[float, float, str]] = []
     for x, y, text in points:
         boxes = [(_box(x + dx, y + dy, anchor, text), dx, dy, anchor) for dx, dy, anchor in PLACES]
         box, dx, dy, anchor = min(boxes, key=lambda place: _hidden(place[0], taken, area))
+        near = any(text == other and abs(x - a) + abs(y - b) < NEAR for a, b, other in said)
+        if near and _hidden(box, taken, area) > 0:
+            yield None
+            continue
         taken.append(box)
+        said.append((x, y, text))
         yield Label(text, dx, dy, anchor)
 
 

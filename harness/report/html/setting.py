@@ -107,7 +107,9 @@ def _folded(title: str, value: object) -> Html:
 
 
 def facts(caption: str, value: object) -> Html:
-    return table(caption, ["key", "value"], flat(value), class_="facts")
+    """What has no keys of its own, such as an empty table, stands next to the caption."""
+    rows = ((key or caption, text) for key, text in flat(value))
+    return table(caption, ["key", "value"], rows, class_="facts")
 
 
 def files(source: Source) -> Html:

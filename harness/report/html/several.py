@@ -3,28 +3,30 @@
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 
+from msgspec.structs import replace as changed
+
 from harness.compare.baseline import Run
 from harness.compare.history import Series, entries, series
-from harness.model import ComparedPair, RunComparison, Summary
+from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
 from harness.report import baseline, notes
-from harness.report.charts import charts
-from harness.report.conclusion import order
+from harness.report.charts import Chart, charts
+from harness.report.charts.course import course
+from harness.report.conclusion import order, speedup
 from harness.report.conditions import machine, model
 from harness.report.html import figures
-from harness.report.html.answer import in_doubt, matrix
+from harness.report.html.answer import in_doubt
 from harness.report.html.course import courses
 from harness.report.html.page import document as whole_page
 from harness.report.html.page import script
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
+from harness.report.measures import measure
 from harness.report.sentences import sentence
 from harness.report.several import Several, several
 from harness.report.text import counted, plain
 from harness.report.verdicts import primary
-from harness.report.view import Group, groups
-
-OPEN_LOADS = 2  # standings; the table of load against metric has them all
+from harness.report.view import groups
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:
@@ -35,14 +37,17 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     loud = notes.banner(found.whole)
     warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
-    history = [entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)]
-    over_time = courses(series(history), {primary(found.whole)}) or Html("")
+    over_time = courses(series(_history(runs)), {primary(found.whole)}) or Html("")
     body = tag(
         "body",
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
         tag("header", tag("h1", title), tag("p", _subtitle(runs, found), class_="muted"), warned),
         tag(
-            "main", _answer(source, found, document), over_time, _charts(source), _more(runs, found, document)
+            "main",
+            _answer(source, runs, found, document),
+            over_time,
+            _charts(source),
+            _more(runs, found, document),
         ),
         tag("footer", warned),
         tag("script", script()),
@@ -74,18 +79,74 @@ def _subtitle(runs: Sequence[Run], found: Several) -> str:
     return " · ".join(filter(None, (model(found.whole), *machines)))
 
 
-def _answer(source: Source, found: Several, document: RunComparison) -> Html:
-    said = [part for summary in found.families.values() for part in _said(source, summary)]
+def _answer(source: Source, runs: Sequence[Run], found: Several, document: RunComparison) -> Html:
+    """Of the newest run against the baseline; every other run is folded."""
+    newest = max(
+        (run for run in runs if run.name != document.baseline), key=lambda run: run.manifest.created_utc
+    )
+    pairs = [pair for pair in document.pairs if pair.a.run == newest.name]
+    older = [pair for pair in document.pairs if pair not in pairs]
+    said = baseline.conclusion(changed(document, pairs=tuple(pairs)))
     trade_offs = [chart for chart in source.charts if chart.family == "trade-off"]
     drawn = next((chart for chart in trade_offs if chart.option == "TTFT p50"), None)
+    standings = [part for summary in found.families.values() for part in _standings(source, summary)]
     return section(
         "answer",
         "Results",
-        tag("p", tag("strong", baseline.conclusion(document)), f" {_against(found, document)}"),
-        tag("div", tag("div", *said), *([figures.figure(drawn)] if drawn else []), class_="first lead"),
-        *(part for summary in found.families.values() for part in matrix(source, summary, groups(summary))),
+        tag("p", f"{found.names[newest.name]}: ", tag("strong", said), f" {_against(found, document)}"),
+        _pairs(pairs, found),
+        tag(
+            "div",
+            *(figures.figure(chart) for chart in (drawn, _course(runs, found)) if chart),
+            class_="first",
+        ),
+        *([details("The other runs against the baseline", _pairs(older, found))] if older else []),
+        details("All runs at each load, sorted", *standings),
         *_left_out(found, document),
     )
+
+
+def _course(runs: Sequence[Run], found: Several) -> Chart | None:
+    """Of the metric that decides, at the highest load of the first backend."""
+    wanted = [one for one in series(_history(runs)) if one.metric == primary(found.whole)]
+    most = max(wanted, key=lambda one: (one.label == wanted[0].label, one.load), default=None)
+    return course(most) if most else None
+
+
+def _history(runs: Sequence[Run]) -> list[HistoryEntry]:
+    return [entry for run in runs if run.summary for entry in entries(run.manifest, run.summary)]
+
+
+def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
+    """A row per backend, run and load; a column per metric, the primary one first."""
+    findings = [finding for pair in pairs for finding in pair.findings]
+    metrics = list(dict.fromkeys(one.metric for one in sorted(findings, key=lambda one: not one.primary)))
+    rows = [
+        [_who(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
+        for pair in pairs
+        for point, here in baseline.by_load(pair)
+        if (mine := {one.metric: one for one in here})
+    ]
+    heads = [measure(metric).name for metric in metrics]
+    return table(
+        "Faster or slower than the baseline", ["backend, load", *heads], rows, class_="claims-by-load"
+    )
+
+
+def _who(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
+    day = tag("small", f"{found.names[pair.a.run]} against {found.names[pair.b.run]}", class_="range")
+    name = pair.a.label if pair.a.label == pair.b.label else f"{pair.a.label} against {pair.b.label}"
+    return join([f"{name}, {point.label}", day])
+
+
+def _verdict(finding: ComparedFigure | None) -> Html:
+    """`slower 1.33× (1.30 to 1.36)`"""
+    if finding is None:
+        return Html("")
+    words = {"not enough runs": "undecided"}.get(finding.verdict, finding.verdict)
+    class_ = finding.verdict if finding.verdict in ("faster", "slower") else None
+    span = tag("small", speedup(finding).span or plain(finding.why, 100), class_="range")
+    return join([tag("span", words, class_=class_, title=plain(finding.why)), span])
 
 
 def _against(found: Several, document: RunComparison) -> str:
@@ -95,18 +156,11 @@ def _against(found: Several, document: RunComparison) -> str:
     return f"Each run is compared with that of {name}; changes of less than {floor} do not count."
 
 
-def _said(source: Source, summary: Summary) -> Iterator[Html]:
-    parts = [join(_load(source, summary, group)) for group in groups(summary)]
-    shown = parts[-OPEN_LOADS:]
-    yield from shown
-    if len(parts) > len(shown):
-        yield details(f"At {counted(len(parts) - len(shown), 'lower load')}", *parts[:-OPEN_LOADS])
-
-
-def _load(source: Source, summary: Summary, group: Group) -> Iterator[Html]:
-    yield from standing(source, group, order(summary, group))
-    yield tag("p", sentence(summary, group))
-    yield from in_doubt(group)
+def _standings(source: Source, summary: Summary) -> Iterator[Html]:
+    for group in groups(summary):
+        yield standing(source, group, order(summary, group))
+        yield tag("p", sentence(summary, group))
+        yield from in_doubt(group)
 
 
 def _left_out(found: Several, document: RunComparison) -> Iterator[Html]:

@@ -1,7 +1,5 @@
 """The backends at one load, sorted by their median, with a bracket around those that are not separated."""
 
-from collections.abc import Iterator
-
 from harness.model import Order, Place
 from harness.report.html.source import Source
 from harness.report.html.svg import sample
@@ -10,10 +8,10 @@ from harness.report.measures import Measure, measure
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Group, Row, point_words
 
-BRACKET = "A bracket joins backends that are not all separated from each other."
+BRACKET = "; bracket: not all separated"
 
 
-def standing(source: Source, group: Group, of: Order) -> Iterator[Html]:
+def standing(source: Source, group: Group, of: Order) -> Html:
     places = {place.label: place for place in of.places}
     rows = {row.label: row for row in group.rows}
     by = measure(of.metric)
@@ -30,10 +28,9 @@ def standing(source: Source, group: Group, of: Order) -> Iterator[Html]:
         bodies.append(tag("tbody", *map(line, unknown)))
     better = "highest" if by.metric.better == "higher" else "lowest"
     title = tag("strong", point_words(group.point).capitalize())
-    caption = tag("caption", title, f", median {by.name}, {better} first")
-    yield tag("table", caption, *bodies, class_="standing")
-    if any(len(labels) > 1 for labels in of.groups):
-        yield tag("p", BRACKET, class_="muted small")
+    tied = BRACKET if any(len(labels) > 1 for labels in of.groups) else ""
+    caption = tag("caption", title, f", median {by.name}, {better} first{tied}")
+    return tag("table", caption, *bodies, class_="standing")
 
 
 def _row(source: Source, row: Row, place: Place, of: Measure, longest: float) -> Html:

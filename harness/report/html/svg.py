@@ -10,7 +10,7 @@ from harness.report.text import plain
 
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 12.0, 10.0, 40.0
-TITLE_ROOM = 24.0  # of the title of the upright axis, with the gaps on both its sides
+TITLE_ROOM = 28.0  # of the title of the upright axis, with the gaps on both its sides
 NAMES_MOST, NAMES_GAP = (
     190.0,
     14.0,
@@ -51,7 +51,7 @@ class _Drawing:
         self.left = min(NAMES_MOST, names) if chart.sideways else max(LEFT, figures)
         self.height = TOP + BOTTOM + ROW * len(chart.y.ticks) if chart.sideways else HEIGHT
         self.bottom = self.height - BOTTOM
-        self.labels = self._labels()
+        self.labels = self._labels()  # of the points that have one
 
     def x(self, value: float) -> float:
         return self.left + self.chart.x.place(value) * (WIDTH - RIGHT - self.left)
@@ -63,7 +63,7 @@ class _Drawing:
         marked = [point for line in self.chart.lines for point in line.points if point.mark]
         area = Box(self.left, TOP, WIDTH - RIGHT, self.bottom)
         places = placed([(self.x(point.x), self.y(point.y), point.mark) for point in marked], area)
-        return dict(zip(marked, places, strict=True))
+        return {point: label for point, label in zip(marked, places, strict=True) if label is not None}
 
     def html(self) -> Html:
         chart = self.chart
@@ -133,7 +133,7 @@ class _Drawing:
                 transform=f"translate({_n(self.x(point.x))},{_n(self.y(point.y))})")
             for point in _marked(line.points, index)
         ]  # fmt: skip
-        drawn += [self._label(point) for point in line.points if point.mark]
+        drawn += [self._label(point) for point in line.points if point in self.labels]
         return tag("g", *drawn, data_name=line.label, data_points=self._readable(line.points), **look)
 
     def _label(self, point: Point) -> Html:

@@ -30,3 +30,11 @@ def test_a_label_stays_inside_the_chart():
 def test_boxes_that_touch_do_not_overlap():
     assert Box(0, 0, 10, 10).overlap(Box(10, 0, 20, 10)) == 0
     assert Box(0, 0, 10, 10).overlap(Box(5, 5, 20, 20)) == 25
+
+
+def test_points_of_one_load_that_lie_together_share_a_label():
+    points = [(100.0 + 2 * place, 100.0, "c4") for place in range(7)]
+    labels = list(placed(points, AREA))
+    assert 1 <= sum(label is not None for label in labels) < 7
+    far = [(100.0, 100.0, "c4"), (300.0, 100.0, "c4")]
+    assert None not in list(placed(far, AREA))
