@@ -140,7 +140,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:
-    made = []
+    made: list[Tool] = []
     for tool in definitions:
         function = dict(tool["function"])
         schema = function.pop("parameters", {"type": "object"})

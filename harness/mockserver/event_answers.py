@@ -70,7 +70,7 @@ class ResponsesAnswer(Answer):
                 ahead += self._opened(index, thought=piece.thought)
                 name = "reasoning_text" if piece.thought else "output_text"
                 place = {"content_index": 0, "item_id": self._item_id(index), "output_index": index}
-                logprobs = {} if piece.thought else {"logprobs": []}
+                logprobs: dict[str, object] = {} if piece.thought else {"logprobs": []}
                 parts = _cut_at_text(
                     self._event_bytes(f"response.{name}.delta", **place, delta="\0", **logprobs)
                 )

@@ -56,6 +56,7 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
     said = [name for name in shapes if getattr(dialect.structured, name)]
     checks: list[Check] = [
         endpoints.version,
+        endpoints.apis,
         traps.not_followed,
         streaming.exact_output,
         streaming.unknown_field,

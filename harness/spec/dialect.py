@@ -4,6 +4,7 @@ In every table of fields a text that is nothing but `{placeholder}` becomes the 
 type; inside a longer text it is inserted.
 """
 
+import dataclasses
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
@@ -79,9 +80,6 @@ class ApiDialect:
     habits: Habits = Habits()
 
 
-_OF_CHAT_CHUNKS = ("first_chunk", "reasoning_field", "done", "usage")
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How a request is said to this engine: in the API `api`, once `with_api` has chosen it."""
@@ -124,24 +122,18 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
     }
     if not api.templated:
         changed = {"tools": {}, "thinking": Thinking(), **changed}
-    habits = {
-        one.name: value
-        for one in fields(Habits)
-        if (value := getattr(own.habits, one.name)) is not None or one.name in _OF_CHAT_CHUNKS
-    }
-    if api.stream_options:  # its chunks are those of chat
-        habits = {
-            key: value for key, value in habits.items() if value is not None or key not in ("done", "usage")
-        }
-    else:
-        habits["done"] = True  # its own end, which every stream of the API has
+    of_chat = () if api.stream_options else ("done", "usage")  # chunks of Completions end like those of chat
+    unknown = dict.fromkeys(("first_chunk", "reasoning_field", *of_chat))
+    habits = {key: value for key, value in dataclasses.asdict(own.habits).items() if value is not None}
+    if not api.stream_options:
+        habits.setdefault("done", True)  # every stream of the API has the API's own end
     return replace(
         dialect,
         api=name,
         path=own.path or api.path,
         limit_adds=own.limit_adds,
-        habits=replace(dialect.habits, **habits),
-        **changed,  # type: ignore[arg-type]  # each value comes from the field of its name
+        habits=replace(dialect.habits, **{**unknown, **habits}),
+        **changed,
     )
 
 

@@ -63,6 +63,7 @@ ALLOWED = {
         "validity",
     },
     "doctor": {
+        "apis",
         "__version__",
         "cluster",
         "errors",

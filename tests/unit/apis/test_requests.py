@@ -85,6 +85,17 @@ def test_a_variant_keeps_its_fields_in_every_api() -> None:
         assert ref.definition.dialect.extra["cache_prompt"] is False
 
 
+def test_habits_of_chat_chunks_do_not_hold_for_other_apis() -> None:
+    chat = load_backend("llamacpp").dialect.habits
+    habits = {api: parse_backend_list("llamacpp", (api,))[0].definition.dialect.habits for api in API_NAMES}
+    assert habits["chat"] == chat
+    for made in habits.values():
+        assert (made.keeps_connection, made.cached_tokens, made.finish_reason) == (False, True, True)
+        assert made.done is True
+    assert [made.usage for made in habits.values()] == ["last", "finish", None, None]
+    assert [made.first_chunk for made in habits.values()] == ["role", None, None, None]
+
+
 def test_an_api_that_a_backend_lacks_is_one_error() -> None:
     with pytest.raises(SpecError, match="backend 'tgi' has no Messages API") as caught:
         parse_backend_list("tgi", ("messages",))

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.apis import APIS, COMPLETIONS, MESSAGES, RESPONSES, Api
 from harness.load.job import Promised
@@ -192,3 +194,46 @@ def test_the_prompt_of_a_message_counts_what_was_written_to_the_cache() -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 5}
     parsed = read(MESSAGES, {"type": "message_start", "message": {"usage": usage}})
     assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (10, 2, UNKNOWN)
+
+
+_KEYS = (
+    "type response item delta error message usage content content_block object status output index name id "
+    "output_index incomplete_details reason stop_reason input_tokens output_tokens input_tokens_details text "
+    "cached_tokens call_id arguments input thinking partial_json timings cache_n choices"
+).split()
+_TYPES = (
+    "response.output_text.delta response.function_call_arguments.delta response.output_item.added "
+    "response.completed response.failed error message message_start message_delta content_block_start "
+    "content_block_delta function_call tool_use thinking text_delta thinking_delta input_json_delta response"
+).split()
+_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 20),
+        st.floats(),
+        st.text(max_size=4),
+        st.sampled_from(_TYPES),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5)
+    ),
+    max_leaves=12,
+)
+_documents = st.builds(
+    lambda kind, rest: {"type": kind, **rest},
+    st.sampled_from(_TYPES),
+    st.dictionaries(st.sampled_from([key for key in _KEYS if key != "type"]), _values, max_size=6),
+)
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=APIS)
+@given(documents=st.lists(_documents, max_size=4))
+def test_nothing_that_a_server_writes_breaks_the_reading(
+    api: Api, documents: list[dict[str, object]]
+) -> None:
+    parsed = read(api, *documents)
+    assert len(parsed.kinds) == len(documents)
+    assert all(UNKNOWN <= count < 10**7 for count in (parsed.prompt_tokens, parsed.output_tokens))
+    for document in documents:
+        parse_document(json.dumps(document).encode(), api).tool_calls()
