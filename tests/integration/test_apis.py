@@ -70,6 +70,16 @@ def test_lengths_that_cannot_be_forced_are_a_condition(run):
         assert ("exact_output" in cell["conditions"]["unsupported"]) != expected
 
 
+def test_a_length_that_an_api_cannot_force_is_a_warning(run):
+    summary, _ = run
+    warned = {
+        warning["text"].partition(":")[0]
+        for warning in summary["warnings"]
+        if warning["code"] == "free-lengths"
+    }
+    assert warned == {"sglang@responses", *(f"{engine}@messages" for engine in ENGINES)}
+
+
 def test_apis_are_compared_with_verdicts(tmp_path):
     bench(
         tmp_path,
