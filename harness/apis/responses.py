@@ -43,7 +43,10 @@ def _item(message: Message) -> Message:
 
 
 def _assistant(text: object) -> dict[str, object]:
-    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+    """With every key that the API's own types require: vLLM refuses it otherwise."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    fixed = {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant"}
+    return {**fixed, "content": [part]}
 
 
 def read(document: Document) -> Payload:

@@ -152,6 +152,14 @@ def test_a_later_turn_carries_the_answer_before_it(api: Api) -> None:
     assert expected == said
 
 
+def test_an_answer_in_the_input_of_responses_has_all_required_keys() -> None:
+    document = with_turns(APIS["responses"], "so", "", None)
+    assert isinstance(document, dict)
+    answer = document["input"][1]
+    assert answer.keys() == {"type", "id", "status", "role", "content"}
+    assert answer["content"] == [{"type": "output_text", "text": "so", "annotations": []}]
+
+
 CALLS = json.dumps([{"id": "c1", "name": "look", "arguments": '{"a":1}'}])
 
 
