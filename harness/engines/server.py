@@ -126,7 +126,7 @@ class Server:
         return next((text for text in texts if text and isinstance(text, str)), "")
 
     def refusal_of(self, name: ApiName) -> str:
-        """What the server says to one short request of that API, outside any measurement; "": it answers."""
+        """Why one short request of that API, outside any measurement, was not answered; "": it was."""
         dialect, api = self.definition.dialect, APIS[name]
         path = api.path
         if name == dialect.api:
@@ -134,7 +134,10 @@ class Server:
         elif name in dialect.apis:
             path = dialect.apis[name].path or path
         body = {"model": self.served_name, **api.body([{"role": "user", "content": "Say hello."}], _FEW)}
-        answer = self._ask("POST", path, json=body)
+        try:
+            answer = self._ask("POST", path, json=body)
+        except SetupError as error:
+            return f"POST {path}: {error.what}"
         return "" if answer.ok else f"POST {path} answered {answer.status}: {answer.said}"
 
     def check_api(self) -> None:
