@@ -149,7 +149,7 @@ def _apis(server: "Server") -> str:
     has = [API_NAMES[0], *(name for name, said in refused.items() if not said)]
     lacks = [name for name, said in refused.items() if said]
     without = f"; none of {', '.join(lacks)}" if lacks else ""
-    return f"APIs: {', '.join(has)}{without}; this run measures chat, bench run --api the others"
+    return f"APIs: {', '.join(has)}{without}; measured here: chat"
 
 
 def _model(url: str, key: str, chosen: str | None) -> str:

@@ -15,6 +15,7 @@ REQUESTS, TOKENS = 12, 8
 
 
 def bench(here, *arguments, code=0):
+    """`code` None: whatever a busy machine makes of the figures, VALID (0) or INVALID (4)."""
     done = subprocess.run(
         [sys.executable, "-m", "harness", *arguments],
         cwd=here,
@@ -23,7 +24,9 @@ def bench(here, *arguments, code=0):
         timeout=300,
         env={**os.environ, "BENCH_CACHE": str(here / "cache")},
     )
-    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode in ((0, 4) if code is None else (code,)), (
+        f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
     assert "Traceback" not in done.stderr
     return done
 
@@ -108,11 +111,11 @@ def test_a_running_server_without_the_api_is_one_line(tmp_path):
 
 
 def test_bench_url_says_which_apis_a_server_has(tmp_path):
-    with running(ttft_ms=1, gap_ms=1, dialect="vllm") as server:
-        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report")
+    with running(ttft_ms=20, gap_ms=10, dialect="vllm") as server:
+        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=None)
     assert "APIs: chat, completions, responses, messages" in done.stderr
-    with running(ttft_ms=1, gap_ms=1, dialect="ollama") as server:
-        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report")
+    with running(ttft_ms=20, gap_ms=10, dialect="ollama") as server:
+        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=None)
     assert "APIs: chat, completions; none of responses, messages" in done.stderr
 
 
