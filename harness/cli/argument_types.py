@@ -2,7 +2,10 @@
 
 import argparse
 import re
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from harness.apis import ApiName
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([hms])")
@@ -31,3 +34,16 @@ def repeats(text: str) -> int | Literal["auto"]:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is neither auto nor a whole number") from None
+
+
+def apis(text: str) -> "tuple[ApiName, ...]":
+    """Different APIs, separated by commas."""
+    from harness.apis import API_NAMES
+
+    known = {str(name): name for name in API_NAMES}
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}' is not one of {', '.join(known)}")
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"'{text}' names one of them twice")
+    return tuple(known[name] for name in names)

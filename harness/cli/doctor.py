@@ -36,6 +36,12 @@ _HEADS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
+    parser.add_argument(
+        "--api",
+        choices=("chat", "completions", "responses", "messages"),
+        default="chat",
+        help="API of the requests (default: chat, whose result runs go by)",
+    )
     options.add_cluster(parser)
     options.add_json(parser)
 
@@ -52,12 +58,12 @@ def main(arguments: argparse.Namespace) -> int:
     ui = progress_display()
     try:
         with joined(load_from) as cluster:
-            examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster)
+            examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
     finally:
         ui.close()
     document = examination.document
     print(json.dumps(as_stored(document), indent=1) if arguments.json else as_text(examination))
-    if load_from is None:  # runs of this machine alone go by what is stored
+    if load_from is None and arguments.api == "chat":  # runs of this machine alone go by what is stored
         store(document)
         print(f"kept in {path()}", file=sys.stderr)
     return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID

@@ -89,6 +89,10 @@ stream_usage = true # it understands stream_options.include_usage
 # cached_tokens = true  # and has the cached prompt tokens
 # done = true           # streams end with data: [DONE]
 
+# Its other APIs (completions, responses, messages), with what differs from [dialect] there.
+# [dialect.apis.responses]
+# seed = {{}}
+
 # [prefix_cache]
 # enabled = true
 # reset = {{ path = "/reset_prefix_cache" }} # POST; without one the server is restarted for a cold cache

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument(
         "backend",
-        metavar="NAME[==VERSION][@VARIANT][=URL]",
+        metavar="NAME[==VERSION][@VARIANT][@API][=URL]",
         help="backend to check; without =URL it is started and stopped",
     )
     options.add_model(parser)
@@ -104,7 +104,8 @@ def _engine(
 
 def as_text(probed: "Probed") -> str:
     version = f" {probed.version}" if probed.version else ""
-    label = probed.backend + (f"@{probed.variant}" if probed.variant else "")
+    variant = f"@{probed.variant}" if probed.variant else ""
+    label = probed.backend + variant + ("" if probed.api == "chat" else f"@{probed.api}")
     lines = [f"{label}{version} at {probed.base_url}, model {probed.served_name}"]
     if probed.simulated:
         lines.append("SIMULATED: no inference engine answered")

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backends",
         required=True,
         metavar="LIST",
-        help="comma-separated NAME[==VERSION][@VARIANT][=URL[+URL…]]; =URL uses a running server, openai=URL "
-        "any server that speaks the OpenAI API; several URLs are replicas of one model (see --balance)",
+        help="comma-separated NAME[==VERSION][@VARIANT][@API][=URL[+URL…]]; =URL uses a running server, "
+        "openai=URL any server that speaks one of the APIs; several URLs are replicas (see --balance)",
     )
     options.add_model(parser)
     options.add_model_name(parser)
@@ -77,6 +77,13 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
 
 
 def _add_engines(engines: argparse._ArgumentGroup) -> None:
+    engines.add_argument(
+        "--api",
+        metavar="API,…",
+        type=argument_types.apis,
+        help="chat, completions, responses or messages: API of the requests; several are compared "
+        "(default: the scenario's, which is chat)",
+    )
     simulate = "; simulate: the scripted server in each engine's dialect"
     options.add_launch(engines, *options.LAUNCHES, note=simulate)
     options.add_device(engines)
@@ -218,6 +225,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
     return RunOptions(
         scenario=_scenario(arguments),
         backends=arguments.backends,
+        apis=arguments.api or (),
         model=arguments.model,
         served_name=arguments.model_name,
         launch=arguments.launch,

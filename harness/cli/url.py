@@ -12,6 +12,7 @@ from harness.cli import options
 from harness.errors import ExitCode, SetupError, SpecError
 
 if TYPE_CHECKING:
+    from harness.engines.server import Server
     from harness.model import Summary
     from harness.probe import Look
     from harness.run.options import Ui
@@ -129,11 +130,23 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
     ui.stage(f"{url}: a first look")
     with closing(Server(definition, url, model, key)) as server:
         seen = look(server, limit_s)
+        ui.note(f"{url}: {_apis(server)}")
     ui.note(
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"with three others an answer takes {seen.slowdown:.1f} times as long"
     )
     return Found(urls, definition.name, seen)
+
+
+def _apis(server: "Server") -> str:
+    """One line: the APIs that answered one short request each. Chat Completions did so before."""
+    from harness.apis import API_NAMES
+
+    refused = {name: server.refusal_of(name) for name in API_NAMES[1:]}
+    has = [API_NAMES[0], *(name for name, said in refused.items() if not said)]
+    lacks = [name for name, said in refused.items() if said]
+    without = f"; none of {', '.join(lacks)}" if lacks else ""
+    return f"APIs: {', '.join(has)}{without}; measured here: chat"
 
 
 def _model(url: str, key: str, chosen: str | None) -> str:

@@ -44,6 +44,7 @@ def conditions(
         prompt_tokens=_prompt_tokens(_the_same(records.requests, requested)),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         thinking=Thinking(asked=request.thinking, seen=_reasoned(records)),
+        api=request.api,
         sent_fields=request.fields,
         unsupported=request.unsupported,
         engine_values=facts.engine_values,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness import __version__
+from harness.apis import ApiName
 from harness.cluster.placement import Cluster
 from harness.doctor.cores import shared_out
 from harness.doctor.loads import Load
@@ -30,10 +31,12 @@ class Examination:
     repeated: Sequence[MeasuredLoad]  # what came of a load before it was measured once more
     left_out: Sequence[Load]
     verdict: Exactness
+    api: ApiName = "chat"
 
     @property
     def document(self) -> DoctorResult:
         return DoctorResult(
+            api=self.api,
             version=__version__,
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             verdict=self.verdict,
@@ -47,7 +50,12 @@ class Examination:
         )
 
 
-def examine(loads: Sequence[Load], say: Callable[[str], None], cluster: Cluster | None = None) -> Examination:
+def examine(
+    loads: Sequence[Load],
+    say: Callable[[str], None],
+    cluster: Cluster | None = None,
+    api: ApiName = "chat",
+) -> Examination:
     """Loads that the limit of open files does not allow are left out; SetupError when it allows none.
 
     `cluster`: its nodes send the load, and this machine has the server.
@@ -66,11 +74,11 @@ def examine(loads: Sequence[Load], say: Callable[[str], None], cluster: Cluster 
     with shared_out() if cluster is None else nullcontext() as core:
         for number, load in enumerate(fitting, 1):
             say(f"{load.title}: load {number} of {len(fitting)}")
-            result = measure(load, core, cluster)
+            result = measure(load, core, cluster, api)
             if any(faults(result)):
                 say(f"{load.title}: {result.verdict}, once more")
                 repeated.append(result)
-                result = measure(load, core, cluster)
+                result = measure(load, core, cluster, api)
             measured.append(result)
     left_out = [load for load in loads if load.connections > allowed]
     hints = machine_hints(machine)
@@ -78,4 +86,4 @@ def examine(loads: Sequence[Load], say: Callable[[str], None], cluster: Cluster 
         needed = max(load.connections for load in left_out) + SPARE_DESCRIPTORS
         hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
     verdict = conclude(measured, left_out, hints, repeated)
-    return Examination(machine, core, measured, repeated, left_out, verdict)
+    return Examination(machine, core, measured, repeated, left_out, verdict, api)

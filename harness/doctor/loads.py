@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 
+from harness.apis import APIS, ApiName
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.model import TriedLoad
 from harness.workload.arrivals import arrivals
 
-PATH = "/v1/chat/completions"
 SEED = 1
 TTFT_MS = 50.0
 
@@ -32,11 +32,12 @@ class Load(TriedLoad, frozen=True):
         """At most so many at a time. An open loop opens those of a busy second ahead."""
         return self.value if self.kind == "concurrency" else min(self.requests, 2 * self.value)
 
-    def job(self, url: str) -> LoadJob:
+    def job(self, url: str, api: ApiName = "chat") -> LoadJob:
         return LoadJob(
-            url=url + PATH,
+            url=url + APIS[api].path,
+            api=api,
             headers={"content-type": "application/json"},
-            bodies=[self._body(1 + seq % PROMPT_LENGTHS) for seq in range(self.requests)],
+            bodies=[self._body(1 + seq % PROMPT_LENGTHS, api) for seq in range(self.requests)],
             schedule=self._schedule(),
             request_timeout_s=20.0,
             drain_timeout_s=20.0,
@@ -52,11 +53,11 @@ class Load(TriedLoad, frozen=True):
         waits_ns[: self.value] = np.linspace(0, RAMP_NS, self.value, endpoint=False)
         return ClosedLoop(self.value, waits_ns)
 
-    def _body(self, prompt_length: int) -> bytes:
+    def _body(self, prompt_length: int, api: ApiName) -> bytes:
+        messages = [{"role": "user", "content": "x" * prompt_length}]
         body = {
             "model": "simulated",
-            "messages": [{"role": "user", "content": "x" * prompt_length}],
-            "max_tokens": self.tokens,
+            **APIS[api].body(messages, self.tokens),
             "stream": True,
             "stream_options": {"include_usage": True},
         }

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.apis import ApiName
 from harness.cluster.placement import Cluster
 from harness.doctor.compare import find_errors, true_records
 from harness.doctor.cores import Usage, pin
@@ -33,13 +34,15 @@ from harness.records.layout import Records
 from harness.validity import Evidence, judge
 
 
-def measure(load: Load, core: int | None, cluster: Cluster | None = None) -> MeasuredLoad:
+def measure(
+    load: Load, core: int | None, cluster: Cluster | None = None, api: ApiName = "chat"
+) -> MeasuredLoad:
     """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
     place = {} if cluster is None else {"host": cluster.here}
     timing = {"ttft_ms": TTFT_MS, "gap_ms": load.gap_ms, "chars_per_token": 1, "no_prefix_cache": True}
     with running(**timing, **place) as server:
         pin(server.pid, core)
-        job, worker_pool = load.job(server.url), None
+        job, worker_pool = load.job(server.url, api), None
         if cluster is not None:
             job = replace(job, workers=cluster.asked.workers)
             worker_pool = cluster.worker_pool(job)

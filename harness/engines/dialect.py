@@ -1,17 +1,16 @@
-"""A chat request in the words of an engine, and what an engine has no words for."""
+"""A request in an engine's dialect of its API, and what of a scenario the dialect has no field for."""
 
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.apis import APIS, Message
 from harness.spec.backend import Backend
 from harness.spec.dialect import Dialect
 from harness.spec.scenario import Request
 from harness.spec.template import fill
 from harness.workload.prompts.request import Constraint
-
-Message = Mapping[str, object]  # role, content; those of tools have more
 
 # What every regular-expression dialect takes for a sign; re.escape() also escapes what some refuse.
 _SPECIAL = re.compile(r"[\\.^$|?*+()\[\]{}]")
@@ -20,7 +19,7 @@ _NEUTRAL = {"temperature": 0.0, "top_p": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What one request says, whatever the engine."""
+    """What one request says, whatever the engine and its API."""
 
     messages: Sequence[Message]
     max_tokens: int
@@ -45,12 +44,15 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     What the dialect has no field for is left out; `unsaid` names it.
     """
     dialect, constraint, limit = definition.dialect, chat.constraint, chat.max_tokens
-    body: dict[str, object] = {"model": served_name, "messages": list(chat.messages), "max_tokens": limit}
+    api = APIS[dialect.api]
+    body: dict[str, object] = {"model": served_name, **api.body(chat.messages, limit + dialect.limit_adds)}
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
     if chat.tools:
-        body |= fill(dialect.tools, {"tools": list(chat.tools), "tool_choice": chat.tool_choice})
+        body |= fill(
+            dialect.tools, {"tools": api.tools(chat.tools), "tool_choice": api.tool_choice(chat.tool_choice)}
+        )
     if constraint is not None:
         body |= fill(getattr(dialect.structured, constraint.shape), _values(constraint))
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
@@ -65,7 +67,7 @@ def common_fields(
     """
     dialect = definition.dialect
     fields = _sampling(dialect, request) | {"stream": True}
-    if dialect.stream_usage:
+    if dialect.stream_usage and APIS[dialect.api].stream_options:
         fields["stream_options"] = {"include_usage": True}
     if request.exact_output and not shaped:
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})

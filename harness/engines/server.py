@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from harness.apis import APIS, ApiName, Message
 from harness.client import Answer, Client, Limits
-from harness.engines.dialect import Message
 from harness.engines.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError, SpecError
 from harness.host.helper_process import withhold
@@ -24,6 +24,7 @@ KEY_HINT = (
 SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
 _LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
+_FEW = 16  # tokens; some servers refuse a lower limit
 _TEXT_CHARS = 200  # of a name or a version
 _FACT_CHARS = 20_000
 
@@ -60,8 +61,9 @@ class Server:
         self._client = Client(base_url, self._headers, self.credentials)
 
     @property
-    def chat_url(self) -> str:
-        return self.base_url + self.definition.dialect.chat_path
+    def api_url(self) -> str:
+        """Where requests of the chosen API go."""
+        return self.base_url + self.definition.dialect.api_path
 
     def headers(self) -> dict[str, str]:
         """For the load generator; holds the key, so never to be stored or printed."""
@@ -117,10 +119,36 @@ class Server:
         message = first.get("message") if isinstance(first, dict) else None
         if not isinstance(message, dict):
             raise SetupError(
-                f"answered a chat request without a message: {str(answer)[:200]}", where=self.chat_url
+                f"answered a chat request without a message: {str(answer)[:200]}",
+                where=self.base_url + self.definition.dialect.chat_path,
             )
         texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
         return next((text for text in texts if text and isinstance(text, str)), "")
+
+    def refusal_of(self, name: ApiName) -> str:
+        """Why one short request of that API, outside any measurement, was not answered; "": it was."""
+        dialect, api = self.definition.dialect, APIS[name]
+        path = api.path
+        if name == dialect.api:
+            path = dialect.api_path
+        elif name in dialect.apis:
+            path = dialect.apis[name].path or path
+        body = {"model": self.served_name, **api.body([{"role": "user", "content": "Say hello."}], _FEW)}
+        try:
+            answer = self._ask("POST", path, json=body)
+        except SetupError as error:
+            return f"POST {path}: {error.what}"
+        return "" if answer.ok else f"POST {path} answered {answer.status}: {answer.said}"
+
+    def check_api(self) -> None:
+        """Raises SetupError where the server lacks the API that requests will speak."""
+        api = APIS[self.definition.dialect.api]
+        if refusal := self.refusal_of(self.definition.dialect.api):
+            raise SetupError(
+                f"no {api.title} API: {refusal}",
+                where=self.base_url,
+                hint="`bench URL` says which APIs a server has; --api chat is what most have",
+            )
 
     def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
         """Tokens of each text alone, without special tokens; None when the server does not tokenise."""

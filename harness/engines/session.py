@@ -66,8 +66,8 @@ class EngineSession(Server):
         return tuple(server.base_url for server in self.replicas)
 
     @property
-    def chat_urls(self) -> tuple[str, ...]:
-        return tuple(server.chat_url for server in self.replicas)
+    def api_urls(self) -> tuple[str, ...]:
+        return tuple(server.api_url for server in self.replicas)
 
     def close(self) -> None:
         super().close()

@@ -36,11 +36,13 @@ def named_hello(server: Server, weights: Weights | None) -> None:
 
 
 def hello(server: Server) -> None:
-    """Raises SetupError unless it generates."""
+    """Raises SetupError unless it generates, through the API that requests will speak too."""
     asked = time.monotonic()
     server.one_chat(_HELLO, max_tokens=4)
     if server.first_answer_s is None:
         server.first_answer_s = time.monotonic() - asked
+    if server.definition.dialect.api != "chat":
+        server.check_api()
 
 
 def first_name(server: Server) -> str:

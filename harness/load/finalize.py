@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.apis import CHAT, Api
+from harness.apis.payload import error_message
 from harness.load.bounds import EVENT_BYTES
 from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
-from harness.load.payload import error_message
 from harness.load.sse import Parsed, parse_document, parse_events
 from harness.load.stamps import bounded
 from harness.records.finish import Finish, finish_of
@@ -64,6 +65,7 @@ class Finalizer:
     worker: int
     closed_loop: bool
     promised: Promised
+    api: Api = CHAT
 
     def finalize(self, exchange: Exchange) -> Finalized:
         answer, parsed, body = exchange.answer, Parsed(), b""
@@ -83,7 +85,7 @@ class Finalizer:
             except OversizedError as error:
                 exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
             else:
-                parsed = _parse(answer, body, ended=exchange.failure is None)
+                parsed = _parse(answer, body, self.api, ended=exchange.failure is None)
                 events = _event_rows(exchange.seq, parsed, read_ends, stamps)
         outcome, error_text = self._judge(exchange, parsed, body)
         generated = events["stamp_ns"][events["text_chars"] > 0]
@@ -140,8 +142,8 @@ class Finalizer:
             return Outcome.MALFORMED, parsed.malformed
         if answer is not None and not self._finished(answer, parsed):
             if not answer.framed():
-                return Outcome.TRUNCATED, "the connection closed before [DONE] or a finish reason"
-            return Outcome.UNFINISHED, "the answer ended without [DONE] and without a finish reason"
+                return Outcome.TRUNCATED, f"the connection closed before {self.api.end} or a finish reason"
+            return Outcome.UNFINISHED, f"the answer ended without {self.api.end} and without a finish reason"
         if not any(parsed.chars):
             return Outcome.EMPTY, "a complete answer without generated text"
         return Outcome.OK, ""
@@ -159,13 +161,13 @@ class Finalizer:
         return one_line(self.secrets.hidden(said), most_chars) if said else ""
 
 
-def _parse(answer: Answer, body: bytes, *, ended: bool) -> Parsed:
+def _parse(answer: Answer, body: bytes, api: Api, *, ended: bool) -> Parsed:
     if not 200 <= answer.status < 300:
         return Parsed()
     content_type = answer.header(b"content-type")
     if b"event-stream" not in content_type and (b"json" in content_type or body.lstrip()[:1] == b"{"):
-        return parse_document(body) if ended else Parsed()
-    parsed = parse_events(body, ended=ended)
+        return parse_document(body, api) if ended else Parsed()
+    parsed = parse_events(body, api, ended=ended)
     if body.strip() and not parsed.kinds and b"event-stream" not in content_type:
         parsed.malformed = "neither server-sent events nor JSON"
     return parsed

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.apis import ApiName
 from harness.load.bounds import UNTOLD_BYTES
 from harness.records.layout import Records
 
@@ -48,7 +49,7 @@ class Sessions:
     """Requests that follow one another: a turn is due when the answer before it ended, and its think time.
 
     A closed loop keeps so many sessions going, an open loop begins one at each of its times. The bodies of
-    later turns hold `turns.ANSWER` where earlier answers go. A turn that fails is its session's last.
+    later turns hold `apis.ANSWER` where earlier answers go. A turn that fails is its session's last.
     """
 
     session: NDArray[np.int32]  # one per request; requests of one session stand together, in order
@@ -62,9 +63,9 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """How this server ends an answer; a stream with neither [DONE] nor finish reason is UNFINISHED."""
+    """How this server ends an answer; a stream with neither its end nor a finish reason is UNFINISHED."""
 
-    done: bool = True  # [DONE] at the end of a stream
+    done: bool = True  # [DONE], or what the API has instead, at the end of a stream
     finish_reason: bool = False  # in every answer
     keeps_connection: bool = True  # for the next request, unless its headers say otherwise
 
@@ -86,6 +87,7 @@ class LoadJob:
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
     answer_bytes: int = UNTOLD_BYTES  # a longer answer is OVERSIZED
     promised: Promised = Promised()
+    api: ApiName = "chat"  # that bodies and answers speak
     workers: int | None = None  # processes; None: chosen from the load and the machine
     http2: bool = False  # needs the extra of that name
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it

@@ -1,27 +1,23 @@
 """The body of an answer to its events: server-sent events, or one JSON document.
 
-Runs after the stream ended. Most events of a stream differ in one JSON string only, so an event that
-equals a parsed one outside that string is read without another JSON parse (`_Form`).
+Runs after the stream ended. Most events of a stream differ in one JSON string only, in some APIs in a running
+number too. An event that equals a parsed one in all else is read without another JSON parse (`form`).
 """
 
 import json
 import re
 from array import array
 from dataclasses import dataclass, field
-from itertools import takewhile
-from operator import methodcaller
-from typing import NamedTuple
 
 import numpy as np
 
-from harness.load.payload import CallPart, Payload, read_json
-from harness.records.layout import GENERATED, UNKNOWN, EventKind
+from harness.apis import CHAT, Api
+from harness.apis.payload import CallPart, Payload, read_json
+from harness.load.form import Form, Run, find_form
+from harness.records.layout import UNKNOWN, EventKind
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")  # atomic: \r\n is one line end, never two
-_STRING = re.compile(rb'"(?:content|text|reasoning|reasoning_content)"\s*:\s*"')
-_PLAIN = bytes(set(range(0x20, 0x100)) - set(b'"\\'))  # bytes that stand for themselves in a JSON string
 _BOM = b"\xef\xbb\xbf"
-_PROBE = "qzx"
 _RESCANS = 8  # how often a body may be searched whole for events of one form: keeps parsing linear
 
 
@@ -57,7 +53,7 @@ class Parsed:
         self.finish_reason = payload.finish_reason or self.finish_reason
         self.error = self.error or payload.error
         self.malformed = self.malformed or payload.malformed
-        self.done = self.done or payload.kind is EventKind.DONE
+        self.done = self.done or payload.ends
         if payload.prompt_tokens != UNKNOWN:
             self.prompt_tokens = payload.prompt_tokens
         if payload.cached_tokens != UNKNOWN:
@@ -67,6 +63,15 @@ class Parsed:
         if text and not self._has_text:
             self._has_text = True
             self.first_tokens = self.output_tokens or UNKNOWN  # a count of 0 was not meant for this event
+
+    def add_run(self, kind: EventKind, run: Run, unclaimed: int) -> None:
+        """Events of one form. `unclaimed`: bytes that say nothing between the event before and the first."""
+        self.texts += run.texts
+        self.chars.frombytes(run.chars.tobytes())
+        self.kinds += np.where(run.chars > 0, np.uint8(kind), np.uint8(EventKind.OTHER)).tobytes()
+        at = len(self.sizes)
+        self.sizes.frombytes(run.sizes.tobytes())
+        self.sizes[at] += unclaimed
 
     def _add_call(self, part: CallPart) -> str:
         """What is new generated text in it: some engines repeat the name in every event."""
@@ -95,20 +100,20 @@ class Parsed:
         return joined
 
 
-def parse_document(body: bytes) -> Parsed:
+def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
     """A non-streamed JSON answer: one event."""
     parsed = Parsed(document=True)
-    parsed.add(read_json(body), len(body))
+    parsed.add(read_json(body, api.read), len(body))
     return parsed
 
 
-def parse_events(body: bytes, *, ended: bool) -> Parsed:
+def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
     """Reads as the HTML standard says: a byte order mark is skipped, fields it does not name are ignored.
 
     `ended`: the body is whole, so a last event without its empty line counts; else it is dropped.
     """
     parsed = Parsed()
-    form: _Form | None = None
+    form: Form | None = None
     budget = _RESCANS * len(body)
     has_cr = b"\r" in body
     start = len(_BOM) if body.startswith(_BOM) else 0  # of the next block
@@ -116,20 +121,21 @@ def parse_events(body: bytes, *, ended: bool) -> Parsed:
     while start < len(body):
         if form is not None and budget > 0 and body.startswith(form.prefix, start):
             budget -= len(body) - start
-            run_end = form.take_run(body, start, claimed, parsed)
-            if run_end > start:
-                start = claimed = run_end
+            run = form.take_run(body, start)
+            if run.sizes.size:
+                parsed.add_run(form.kind, run, start - claimed)
+                start = claimed = start + int(run.sizes.sum())
                 continue
         stop, end = _block_end(body, start, has_cr)
         if stop == len(body) and not ended:
             break
         block = body[start:stop]
-        payload = read_block(block)
+        payload = read_block(block, api)
         if payload is not None:
             parsed.add(payload, end - claimed)
             claimed = end
             if budget > 0:
-                form = _find_form(block, body[stop:end], payload) or form
+                form = find_form(block, body[stop:end], payload, api, read_block) or form
         start = end
     return parsed
 
@@ -143,10 +149,10 @@ def _block_end(body: bytes, start: int, has_cr: bool) -> tuple[int, int]:
     return (stop, stop + 2) if stop >= 0 else (len(body), len(body))
 
 
-def read_block(block: bytes) -> Payload | None:
+def read_block(block: bytes, api: Api = CHAT) -> Payload | None:
     """One event without its closing empty line; None where it says nothing at all."""
     if block.startswith(b"data: {") and b"\n" not in block and b"\r" not in block:
-        return read_json(block[6:])
+        return read_json(block[6:], api.read)
     data: list[bytes] = []
     event = b""
     comment = False
@@ -168,66 +174,5 @@ def read_block(block: bytes) -> Payload | None:
     if not text.strip():
         return Payload(EventKind.COMMENT) if comment else None
     if text.strip() == b"[DONE]":
-        return Payload(EventKind.DONE)
-    return read_json(text, is_error=event == b"error")
-
-
-class _Form(NamedTuple):
-    """Events that are `prefix` + a JSON string + `suffix`, and nothing else varies."""
-
-    prefix: bytes
-    suffix: bytes  # with the empty line that ends the event
-    kind: EventKind
-
-    def take_run(self, body: bytes, start: int, claimed: int, parsed: Parsed) -> int:
-        """Adds the events of this form that follow one another from `start`; returns where they end."""
-        events = body[start:].split(self.suffix)[:-1]
-        head = len(self.prefix)
-        strings = [event[head:] for event in takewhile(methodcaller("startswith", self.prefix), events)]
-        joined = b"".join(strings)
-        lengths = np.fromiter(map(len, strings), np.int32, len(strings))
-        if joined.isascii() and not joined.translate(None, _PLAIN):
-            parsed.texts.append(joined.decode("ascii"))
-            parsed.chars.frombytes(lengths.tobytes())
-        else:
-            texts = _read_strings(strings)
-            lengths = lengths[: len(texts)]
-            parsed.texts += texts
-            parsed.chars.extend(map(len, texts))
-        parsed.kinds += np.where(lengths > 0, np.uint8(self.kind), np.uint8(EventKind.OTHER)).tobytes()
-        sizes = lengths + np.int32(head + len(self.suffix))
-        run_end = start + int(sizes.sum())
-        if len(sizes):
-            sizes[0] += start - claimed
-        parsed.sizes.frombytes(sizes.tobytes())
-        return run_end
-
-
-def _read_strings(strings: list[bytes]) -> list[str]:
-    """The texts up to the first that is not the inside of one JSON string."""
-    texts: list[str] = []
-    for string in strings:
-        try:
-            text = string.decode()
-            if string.translate(None, _PLAIN):
-                text = json.loads(f'"{text}"')
-        except ValueError:
-            break
-        texts.append(text)
-    return texts
-
-
-def _find_form(block: bytes, blank: bytes, payload: Payload) -> _Form | None:
-    """The form of an event that is generated text and nothing else; proven by parsing a changed copy."""
-    text = payload.text.encode("utf-8", "surrogatepass")
-    if payload != Payload(payload.kind, payload.text) or payload.kind not in GENERATED:
-        return None
-    if not blank.endswith(b"\n"):  # a \r may be half of a line end
-        return None
-    for match in _STRING.finditer(block):
-        prefix, rest = block[: match.end()], block[match.end() :]
-        if rest.startswith(text + b'"'):
-            suffix = rest[len(text) :]
-            if read_block(prefix + _PROBE.encode() + suffix) == payload._replace(text=_PROBE):
-                return _Form(prefix, suffix + blank, payload.kind)
-    return None
+        return Payload(EventKind.DONE, ends=True)
+    return read_json(text, api.read, is_error=event == b"error")

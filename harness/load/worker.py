@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.apis import APIS
 from harness.host.heartbeat import Heartbeat, suspended_ns
 from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
 from harness.load.balance import balancer_of
@@ -145,7 +146,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     clock = StampClock() if share.transport is Transport.KERNEL_STAMPS else None
     limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
-    turns = TurnBodies(job.bodies, job.sessions) if job.sessions is not None else None
+    turns = TurnBodies(job.bodies, job.sessions, APIS[job.api]) if job.sessions is not None else None
     event_loop = _make_event_loop(share, turns or job.bodies, clock, limits)
     notes.append(event_loop.open_ahead(_open_ahead(job)))
     pipe.send(READY)
@@ -160,6 +161,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),
         promised=job.promised,
+        api=APIS[job.api],
     )
     tally = Tally(finalizer, spill)
     dispatcher = _make_dispatcher(job, t0)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from harness.mockserver.ask import Ask
 from harness.mockserver.habits import Habits
@@ -19,22 +19,32 @@ from harness.mockserver.shape import Shape
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def _dump(value: Any) -> bytes:
+def dump(value: Any) -> bytes:
     """Text as UTF-8 and not as \\u escapes, as the engines send it."""
     return _encoder.encode(value).encode()
 
 
-def _sse(document: Mapping[str, object]) -> bytes:
-    return b"data: " + _dump(document) + b"\n\n"
+def sse(document: Mapping[str, object]) -> bytes:
+    return b"data: " + dump(document) + b"\n\n"
 
 
 def _quoted(words: Sequence[str]) -> tuple[bytes, ...]:
     """As they stand inside a JSON string."""
-    return tuple(_dump(word)[1:-1] for word in words)
+    return tuple(dump(word)[1:-1] for word in words)
 
 
 JSON_NUL = b"\\u0000"  # marks where the text goes in an event that is rendered once and filled per token
 JSON_WORDS = {name: _quoted(words) for name, words in VOCABULARIES.items()}
+
+
+class Piece(NamedTuple):
+    """The text of one event."""
+
+    thought: bool  # reasoning, ahead of the content
+    due_ns: int
+    data: bytes  # as it stands inside a JSON string
+    before: int  # tokens ahead of it
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +57,18 @@ class Answer:
     model: str
     shape: Shape = field(default_factory=Shape)
     wrong_usage: bool = False
+    completions_usage: Literal["asked", "finish"] = "asked"
 
     def body(self) -> Iterator[Write]:
         return self._stream() if self.ask.stream else self._whole()
 
     def _whole(self) -> Iterator[Write]:
+        first_ns, *rest_ns = self.script.dues_ns
+        last_ns = rest_ns[-1] if rest_ns else first_ns
+        data = dump(self._whole_document(first_ns, last_ns))
+        yield Write(last_ns, data, 1, self.script.tokens, Then.END)
+
+    def _whole_document(self, first_ns: int, last_ns: int) -> Mapping[str, object]:
         tokens, reasoning, shape = self.script.tokens, self._reasoning_tokens, self.shape
         content = self._text(reasoning, tokens)
         choice: dict[str, object] = {"index": 0, **shape.choice, "finish_reason": self.script.finish_reason}
@@ -63,26 +80,25 @@ class Answer:
         else:
             choice["text"] = content
         choice |= shape.whole_choice
-        first_ns, *rest_ns = self.script.dues_ns
-        last_ns = rest_ns[-1] if rest_ns else first_ns
         document = self._document("chat.completion" if self.ask.chat else "text_completion", [choice])
         if self.habits.usage != "never":
             document["usage"] = self._usage(tokens)
-        document |= shape.whole | self._timings(first_ns, last_ns)
-        yield Write(last_ns, _dump(document), 1, tokens, Then.END)
+        return document | shape.whole | self._timings(first_ns, last_ns)
 
     def _stream(self) -> Iterator[Write]:
-        own_role = self.ask.chat and self.shape.role == "own"
-        role = self._role_event() if own_role else b""
-        if self.habits.role == "early" and role:
-            yield Write(0, role)
-        pending = role if self.habits.role == "first" else b""
+        early, pending = self._opening()
+        if early:
+            yield Write(0, early)
         events = tokens = sent = 0
         first_ns = -1
         for number, event in enumerate(self._text_events()):
             if first_ns < 0:
                 first_ns = event.due_ns
-            if self.habits.empty_delta_every and number % self.habits.empty_delta_every == 0:
+            if (
+                self.habits.empty_delta_every
+                and self.ask.style is None
+                and number % self.habits.empty_delta_every == 0
+            ):
                 pending += self._event({"content": ""})
             pending += event.data
             events += 1
@@ -99,33 +115,46 @@ class Answer:
             pending = b""
             events = tokens = 0
 
-    def _text_events(self) -> Iterator[Write]:
-        """One write per event that carries text."""
+    def _opening(self) -> tuple[bytes, bytes]:
+        """What leaves on admission, and what with the first token."""
+        own_role = self.ask.chat and self.shape.role == "own"
+        role = self._role_event() if own_role else b""
+        return (role if self.habits.role == "early" else b""), (role if self.habits.role == "first" else b"")
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The text of each event that carries some."""
         fixed = self.script.words
         words = _quoted(fixed) if fixed else JSON_WORDS[self.habits.vocabulary]
-        reasoning, total = self._reasoning_tokens, self.script.tokens
-        role, finish = self.shape.role, self.shape.finish == "text"
-        usage_each = self._usage_each
         sent = 0
-        for name, end in ((self.habits.reasoning_field, reasoning), ("content", total)):
-            if sent == end:
-                continue
-            usual = self._text_parts(name, role=role == "every")
+        for thought, end in ((True, self._reasoning_tokens), (False, self.script.tokens)):
             while sent < end:
                 size = min(self.habits.tokens_per_event, end - sent) if sent else 1
-                *_, last_ns = islice(self.script.dues_ns, size)
+                *_, due_ns = islice(self.script.dues_ns, size)
                 data = b"".join(words[index % len(words)] for index in range(sent, sent + size))
-                first, last = not sent, sent + size == total
+                yield Piece(thought, due_ns, data, sent, size)
                 sent += size
-                parts = usual
-                if usage_each or (first and role == "text") or (last and finish):
-                    parts = self._text_parts(
-                        name,
-                        role=role == "every" or (first and role == "text"),
-                        finish=last and finish,
-                        usage_tokens=sent if usage_each else None,
-                    )
-                yield Write(last_ns, parts[0] + data + parts[1], 1, size)
+
+    def _text_events(self) -> Iterator[Write]:
+        """One write per event that carries text."""
+        role, finish = self.shape.role, self.shape.finish == "text"
+        usage_each = self._usage_each
+        usual: dict[str, tuple[bytes, bytes]] = {}
+        for piece in self._pieces():
+            name = self.habits.reasoning_field if piece.thought else "content"
+            first, sent = not piece.before, piece.before + piece.tokens
+            last = sent == self.script.tokens
+            if usage_each or (first and role == "text") or (last and finish):
+                parts = self._text_parts(
+                    name,
+                    role=role == "every" or (first and role == "text"),
+                    finish=last and finish,
+                    usage_tokens=sent if usage_each else None,
+                )
+            elif name in usual:
+                parts = usual[name]
+            else:
+                parts = usual[name] = self._text_parts(name, role=role == "every")
+            yield Write(piece.due_ns, parts[0] + piece.data + parts[1], 1, piece.tokens)
 
     def _text_parts(
         self, field: str, *, role: bool, finish: bool = False, usage_tokens: int | None = None
@@ -144,13 +173,17 @@ class Answer:
         total, usage = self.script.tokens, self.habits.usage
         tail = b""
         if self.shape.finish == "own":
-            with_usage = total if usage == "finish" or self._usage_each else None
-            extra = self.shape.finish_choice
-            tail = self._event({}, finish=self.script.finish_reason, usage_tokens=with_usage, choice=extra)
-        if usage == "final" or (usage == "asked" and self.ask.include_usage):
+            document = self._chunk({}, self.script.finish_reason, self.shape.finish_choice)
+            if usage == "finish" or self._usage_each or self._usage_in_finish:
+                document["usage"] = self._usage(total, stream=True)
+            if self._usage_in_finish:
+                document |= self._timings(first_ns, last_ns)
+            tail = sse(document)
+        elsewhere = usage == "final" or (usage == "asked" and self.ask.include_usage)
+        if elsewhere and not self._usage_in_finish:
             document = self._document(self._chunk_object, []) | self.shape.chunk
             document["usage"] = self._usage(total, stream=True)
-            tail += _sse(document | self.shape.usage_chunk | self._timings(first_ns, last_ns))
+            tail += sse(document | self.shape.usage_chunk | self._timings(first_ns, last_ns))
         return tail if self.habits.no_done else tail + b"data: [DONE]\n\n"
 
     def _text(self, start: int, stop: int) -> str:
@@ -180,6 +213,10 @@ class Answer:
         }
 
     @property
+    def _usage_in_finish(self) -> bool:
+        return not self.ask.chat and self.completions_usage == "finish"
+
+    @property
     def _usage_each(self) -> bool:
         return self.habits.usage == "each" or (self.habits.usage == "asked" and self.ask.continuous_usage)
 
@@ -193,7 +230,7 @@ class Answer:
 
     def _role_event(self) -> bytes:
         document = self._chunk(self.shape.role_delta, None, {})
-        return _sse(document | self.shape.role_chunk)
+        return sse(document | self.shape.role_chunk)
 
     def _event(
         self,
@@ -206,7 +243,7 @@ class Answer:
         document = self._chunk(delta, finish, choice or {})
         if usage_tokens is not None:
             document["usage"] = self._usage(usage_tokens, stream=True)
-        return _sse(document)
+        return sse(document)
 
     def _chunk(
         self, delta: Mapping[str, object], finish: str | None, extra: dict[str, object]

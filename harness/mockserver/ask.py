@@ -8,6 +8,7 @@ from zlib import crc32
 
 from harness.mockserver.constraint import constrained_text, pieces, value_at
 from harness.mockserver.dialect import Dialect
+from harness.mockserver.event_style import EventStyle
 from harness.mockserver.sample import UnsupportedError
 
 Token = str | int  # a piece of text, or an id where the client sent ids
@@ -34,6 +35,7 @@ class Ask:
     words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
     salt: str = ""  # prompts of another salt share no prefix with this one
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
+    style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
 
 
 def tokenize(text: str, chars_per_token: int) -> list[str]:
@@ -89,10 +91,15 @@ def load_object(body: bytes) -> dict[str, object]:
     return value
 
 
-def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int) -> Ask:
+def parse_ask(
+    body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int, style: EventStyle | None = None
+) -> Ask:
     """Raises BadAskError for what a server of this dialect refuses."""
     fields = load_object(body)
+    if style is not None:
+        fields = style.as_chat(fields)
     _check_fields(fields, dialect)
+    forces_length = dialect.forces_length and (style is None or style.forces_length)
     if ("messages" in fields) != chat:
         message = "messages is required" if chat else "messages is not for this route"
         raise BadAskError(message, field="messages")
@@ -111,13 +118,14 @@ def parse_ask(body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int
         prompt=prompt_tokens(fields, chars_per_token),
         stream=bool(fields.get("stream")),
         max_tokens=_count(fields, "max_tokens", least=1) if max_tokens is None else max_tokens,
-        min_tokens=(_count(fields, "min_tokens", least=0) or 0) if dialect.forces_length else 0,
-        ignore_eos=value_at(fields, dialect.length_field) is True and dialect.forces_length,
+        min_tokens=(_count(fields, "min_tokens", least=0) or 0) if forces_length else 0,
+        ignore_eos=value_at(fields, dialect.length_field) is True and forces_length,
         include_usage=bool(stream_options.get("include_usage")),
         continuous_usage=bool(stream_options.get("continuous_usage_stats")),
         words=() if constrained is None else pieces(constrained),
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
+        style=style,
     )
 
 

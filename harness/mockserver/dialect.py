@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
 
@@ -96,6 +97,10 @@ class Dialect:
     loading: Literal["refused", "503", "up"] = "refused"  # what a client sees before the model is loaded
     loading_type: str = "unavailable_error"
     chat_path: str = "/v1/chat/completions"
+    responses: ResponsesStyle | None = None  # at /v1/responses; None: it has no such API
+    messages: MessagesStyle | None = None  # at /v1/messages
+    # The usage of /v1/completions stands in the chunk with the finish reason, whether requested or not.
+    completions_usage: Literal["asked", "finish"] = "asked"
     health_path: str = "/health"
     health: Mapping[str, object] | None = field(
         default_factory=lambda: {"status": "ok"}

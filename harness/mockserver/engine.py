@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 
-from harness.mockserver.answer import Answer
 from harness.mockserver.ask import Ask
 from harness.mockserver.cache import PrefixCache
+from harness.mockserver.event_answers import answer_to
 from harness.mockserver.faults import Fault, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
 from harness.mockserver.ledger import Record
@@ -106,7 +106,7 @@ class Engine:
     def writes(self, job: Job, created: int) -> Iterator[Write]:
         """The whole answer to an admitted job. Call it once: it claims the prompt in the cache."""
         habits, fault, stream = self.options.habits, job.fault, job.ask.stream
-        body = Answer(
+        body = answer_to(
             ask=job.ask,
             script=self._script(job),
             habits=habits,
@@ -115,6 +115,7 @@ class Engine:
             model=self.options.model_name,
             shape=self.options.dialect.shape,
             wrong_usage=fault is not None and fault.kind == "wrong-usage",
+            completions_usage=self.options.dialect.completions_usage,
         ).body()
         if fault:
             body = strike_body(fault, body, stream=stream)

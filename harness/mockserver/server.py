@@ -24,6 +24,8 @@ from harness.mockserver.wire import LAST_CHUNK, Request, chunk, error_answer, js
 
 API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
 COMPLETION_PATH = "/v1/completions"
+RESPONSES_PATH = "/v1/responses"
+MESSAGES_PATH = "/v1/messages"
 MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
@@ -57,6 +59,9 @@ class Server:
             self._listen()
         self._playing: dict[Job, Connection] = {}
         self._routes = Routes(options, self.engine)
+        styles = {RESPONSES_PATH: options.dialect.responses, MESSAGES_PATH: options.dialect.messages}
+        self._styles = {path: style for path, style in styles.items() if style is not None}
+        self._generates = {options.dialect.chat_path, COMPLETION_PATH, *self._styles}
         self._truth: dict[tuple[str, str], Callable[[], bytes]] = {
             ("GET", "/truth"): lambda: json_answer(200, self.ledger.as_json()),
             ("GET", "/truth/statistics"): lambda: json_answer(200, self.ledger.statistics()),
@@ -114,11 +119,7 @@ class Server:
 
     def _handle(self, connection: Connection, request: Request) -> None:
         data = self._refused(request)
-        if (
-            data is None
-            and request.method == "POST"
-            and request.path in (self.options.dialect.chat_path, COMPLETION_PATH)
-        ):
+        if data is None and request.method == "POST" and request.path in self._generates:
             self._complete(connection, request)
             return
         if data is None:
@@ -153,8 +154,9 @@ class Server:
                 ask = parse_ask(
                     request.body,
                     self.options.dialect,
-                    chat=request.path == self.options.dialect.chat_path,
+                    chat=request.path != COMPLETION_PATH,
                     chars_per_token=self.options.chars_per_token,
+                    style=self._styles.get(request.path),
                 )
                 self._check_model(request)
             except BadAskError as bad:

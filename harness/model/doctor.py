@@ -150,6 +150,7 @@ class DoctorResult(Record, frozen=True, kw_only=True):
 
     version: Annotated[str, doc("Of the harness.")]
     date: Annotated[str, doc("ISO 8601.")]
+    api: Annotated[str, doc("Of the requests: chat, completions, responses or messages.")] = "chat"
     verdict: Annotated[Exactness, doc("What the measurements come to.")]
     host: Annotated[HostFacts, doc("CPU, memory, kernel.")]
     clock: Annotated[ClockFacts, doc("How well moments are known.")]

@@ -78,6 +78,7 @@ class IssueCode(StrEnum):
     FRONT = "front"
     HOSTED = "hosted"
     LIBRARY = "library"
+    FREE_LENGTHS = "free-lengths"
     APPROXIMATE_LENGTHS = "approximate-lengths"
     LONGER_THAN_CONTEXT = "longer-than-context"
     FILE_LINES_LEFT_OUT = "file-lines-left-out"

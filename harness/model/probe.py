@@ -23,6 +23,7 @@ class Probed(Record, frozen=True, kw_only=True):
 
     backend: Annotated[str, doc("Name of its definition.")] = ""
     variant: Annotated[str | None, doc("Of the definition.")] = None
+    api: Annotated[str, doc("That was probed: chat, completions, responses or messages.")] = "chat"
     base_url: Annotated[str, doc("Of the server.")] = ""
     served_name: Annotated[str, doc("What it calls its model.")] = ""
     version: Annotated[str | None, doc("As the server tells it.")] = None

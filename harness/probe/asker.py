@@ -4,7 +4,8 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from harness.engines.dialect import Chat, Message, render_body
+from harness.apis import APIS, Api, Message
+from harness.engines.dialect import Chat, render_body
 from harness.engines.server import Server
 from harness.probe.exchange import Line, Seen
 from harness.spec.dialect import Dialect
@@ -18,6 +19,12 @@ def user(text: str) -> Message:
     return {"role": "user", "content": text}
 
 
+def line_to(server: Server, deadline: float) -> Line:
+    """For requests of the API that the server's dialect speaks, until `deadline` (time.monotonic())."""
+    api = APIS[server.definition.dialect.api]
+    return Line(server.api_url, server.headers(), deadline, server.credentials, api)
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     server: Server
@@ -27,6 +34,10 @@ class Asker:
     @property
     def dialect(self) -> Dialect:
         return self.server.definition.dialect
+
+    @property
+    def api(self) -> Api:
+        return APIS[self.dialect.api]
 
     def ask(self, text: str, max_tokens: int, request: Request = FREE) -> Seen:
         return self.put(Chat((user(text),), max_tokens), request)

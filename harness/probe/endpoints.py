@@ -50,6 +50,21 @@ def tokenizer(asker: Asker) -> Iterator[Finding]:
     yield Finding("tokenizer", declared.path, seen, right, then, not right)
 
 
+def apis(asker: Asker) -> Iterator[Finding]:
+    """Whether the server has the other APIs that its definition declares."""
+    definition = asker.server.definition
+    if not asker.thorough or definition.dialect.api != "chat":
+        return
+    known = definition.facts is not None  # else it stands for any server, and declares what some of them have
+    for name in definition.dialect.api_names[1:]:
+        refusal = asker.server.refusal_of(name)
+        then = f"requests of --api {name} fail" if refusal else ""
+        holds = None if refusal and not known else not refusal
+        yield Finding(
+            f"API {name}", "yes" if known else "", refusal or "answered", holds, then, holds is False
+        )
+
+
 def metrics(asker: Asker) -> Iterator[Finding]:
     """After some traffic: some series appear with the first request."""
     declared = asker.server.definition.metrics

@@ -8,8 +8,7 @@ from functools import partial
 from harness.engines.server import Server
 from harness.model import Finding, Probed
 from harness.probe import cache, endpoints, streaming, structured, traps
-from harness.probe.asker import Asker
-from harness.probe.exchange import Line
+from harness.probe.asker import Asker, line_to
 from harness.probe.shapes import TRIALS
 from harness.probe.together import side_by_side
 from harness.spec.dialect import Dialect
@@ -34,13 +33,14 @@ def examine(
     not reached within `limit_s` says so.
     """
     started = time.monotonic()
-    with closing(Line(server.chat_url, server.headers(), started + limit_s, server.credentials)) as line:
+    with closing(line_to(server, started + limit_s)) as line:
         asker = Asker(server, line, thorough)
         findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
         requests = line.requests
     return Probed(
         backend=server.definition.name,
         variant=variant,
+        api=server.definition.dialect.api,
         base_url=server.base_url,
         served_name=server.served_name,
         version=server.version(),
@@ -56,6 +56,7 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
     said = [name for name in shapes if getattr(dialect.structured, name)]
     checks: list[Check] = [
         endpoints.version,
+        endpoints.apis,
         traps.not_followed,
         streaming.exact_output,
         streaming.unknown_field,

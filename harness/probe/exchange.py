@@ -9,9 +9,10 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from harness.apis import CHAT, Api
+from harness.apis.payload import Payload, error_message, mapping
 from harness.client import Answer, Client, Limits
 from harness.errors import SetupError
-from harness.load.payload import Payload, error_message
 from harness.load.sse import read_block
 from harness.records.layout import GENERATED, UNKNOWN, EventKind
 from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
@@ -80,7 +81,9 @@ class Seen:
     @property
     def usage(self) -> str:
         """In which event the usage block comes: `last` is one of its own, `finish` that with the reason."""
-        blocks = [event for event in self.documents if event.get("usage")]
+        blocks = [
+            one for one in self.documents if one.get("usage") or mapping(one.get("response")).get("usage")
+        ]
         if not blocks:
             return "never"
         if len(blocks) > 2:
@@ -100,8 +103,8 @@ class Seen:
         return any(event.kind is kind for event in self.events)
 
     def reasoning_fields(self) -> set[str]:
-        """Names of the fields that carried reasoning text."""
-        return {
+        """Names of the fields that carried reasoning text; in other APIs than chat, whatever it was."""
+        named = {
             name
             for document in self.documents
             for choice in _list(document.get("choices"))
@@ -109,6 +112,7 @@ class Seen:
             for name, value in choice["delta"].items()
             if name.startswith("reasoning") and value
         }
+        return named or ({"events of its own"} if self.has(EventKind.REASONING) else set())
 
 
 @dataclass(slots=True)
@@ -119,6 +123,7 @@ class Line:
     headers: Mapping[str, str]
     deadline: float  # time.monotonic()
     credentials: Sequence[str] = ()
+    api: Api = CHAT
     requests: int = 0
     _client: Client = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -146,7 +151,8 @@ class Line:
         if not answer.ok:
             return Seen(answer.status, error=_message(answer))
         stream = "event-stream" in answer.headers.get("content-type", "")
-        return _read(answer.status, answer.body, answer.pieces, answer.secrets, stream=stream, asked=asked)
+        pieces = [(moment - asked, length) for moment, length in answer.pieces]
+        return _read(answer.status, answer.body, pieces, answer.secrets, stream=stream, api=self.api)
 
 
 def _list(value: Any) -> list[Any]:
@@ -164,8 +170,9 @@ def _read(
     secrets: Secrets = _NO_SECRETS,
     *,
     stream: bool,
-    asked: float = 0.0,
+    api: Api = CHAT,
 ) -> Seen:
+    """`pieces`: seconds since the request, and the body's length then."""
     events: list[Payload] = []
     documents: list[Mapping[str, object]] = []
     first = None
@@ -173,7 +180,7 @@ def _read(
     end = 0
     for block in _BLANK.split(body) if stream else [b"data: " + body.strip()]:
         end += len(block)
-        payload = read_block(block)
+        payload = read_block(block, api)
         if payload is None:
             continue
         events.append(payload)
@@ -187,8 +194,7 @@ def _read(
     error = next((event.error or event.malformed for event in events if event.error or event.malformed), "")
     lead_ms = (texts[0] - first) * 1e3 if texts and first else 0.0
     error = one_line(secrets.hidden(error), _ERROR_CHARS)
-    text_s = tuple(moment - asked for moment in texts)
-    return Seen(status, tuple(events), tuple(documents), error, lead_ms, text_s, secrets)
+    return Seen(status, tuple(events), tuple(documents), error, lead_ms, tuple(texts), secrets)
 
 
 def _arrival(pieces: Sequence[tuple[float, int]], end: int) -> float:

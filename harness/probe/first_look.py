@@ -10,8 +10,8 @@ from functools import partial
 from harness.client import REFUSALS
 from harness.engines.server import KEY_HINT, Server
 from harness.errors import SetupError
-from harness.probe.asker import FORCED, Asker
-from harness.probe.exchange import Line, Seen
+from harness.probe.asker import FORCED, Asker, line_to
+from harness.probe.exchange import Seen
 from harness.probe.together import side_by_side
 from harness.workload.prompts.words import NOUNS
 
@@ -39,7 +39,7 @@ def look(server: Server, limit_s: float) -> Look:
     The first one is not counted where there is time for another: it may have loaded the model.
     """
     began = time.monotonic()
-    with closing(Line(server.chat_url, server.headers(), began + limit_s, server.credentials)) as line:
+    with closing(line_to(server, began + limit_s)) as line:
         asker = Asker(server, line, thorough=False)
         first = _ask(asker)
         if not _whole(first):
@@ -71,7 +71,7 @@ def _judged(alone: Sequence[Seen], together: Sequence[Seen]) -> Look:
 
 def _no_answer(server: Server, seen: Seen) -> SetupError:
     if not seen.status:
-        return SetupError(seen.error, where=server.chat_url, hint="--minutes gives it more time")
+        return SetupError(seen.error, where=server.api_url, hint="--minutes gives it more time")
     hint = KEY_HINT if seen.status in REFUSALS else f"its model was asked for as '{server.served_name}'"
     what = f"a chat request got {seen.status}: {seen.error or 'no text'}"
-    return SetupError(what, where=server.chat_url, hint=hint)
+    return SetupError(what, where=server.api_url, hint=hint)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.apis import Api
 from harness.engines.dialect import Chat
 from harness.model import Finding
 from harness.probe.asker import FORCED, FREE, Asker, user
@@ -22,20 +23,20 @@ def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
     """An answer that nothing else runs beside, and what it shows."""
     seen = asker.ask(COUNT, _TOKENS, FORCED)
     if seen.ok:
-        return seen, list(_shown(seen, asker.dialect.habits))
+        return seen, list(_shown(seen, asker.dialect.habits, asker.api))
     then = "nothing can be measured"
-    return seen, [Finding("chat", "answered", refusal(seen), False, then, matters=True)]
+    return seen, [Finding(asker.api.name, "answered", refusal(seen), False, then, matters=True)]
 
 
-def _shown(seen: Seen, habits: Habits) -> Iterator[Finding]:
-    yield Finding("chat", "answered", f"{seen.text_events} events with text", True)
-    yield from _shape(seen, habits)
+def _shown(seen: Seen, habits: Habits, api: Api) -> Iterator[Finding]:
+    yield Finding(api.name, "answered", f"{seen.text_events} events with text", True)
+    yield from _shape(seen, habits, api.end)
     yield from _usage(seen, habits)
     yield from _tokens_per_event(seen, habits)
     yield _reasoning("thinking off", seen, habits, wanted=False)
 
 
-def _shape(seen: Seen, habits: Habits) -> Iterator[Finding]:
+def _shape(seen: Seen, habits: Habits, end: str) -> Iterator[Finding]:
     yield held(
         "first event",
         habits.first_chunk,
@@ -45,9 +46,9 @@ def _shape(seen: Seen, habits: Habits) -> Iterator[Finding]:
         matters=False,
     )
     yield held(
-        "[DONE]",
+        end,
         habits.done,
-        seen.has(EventKind.DONE),
+        any(event.ends for event in seen.events),
         then="none needed: an answer is complete with its finish reason and its framing",
         matters=False,
     )
@@ -55,7 +56,7 @@ def _shape(seen: Seen, habits: Habits) -> Iterator[Finding]:
         "finish reason",
         habits.finish_reason,
         any(event.finish_reason for event in seen.events),
-        then="an answer without it and without [DONE] fails as unfinished",
+        then=f"an answer without it and without {end} fails as unfinished",
         matters=False,
     )
     yield held(

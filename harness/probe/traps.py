@@ -11,6 +11,7 @@ from harness.probe.cache import LongPrompt
 from harness.probe.exchange import Seen
 from harness.probe.streaming import refusal
 from harness.probe.together import side_by_side
+from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN
 
 _COUNT = "Count from one to five hundred in words."
@@ -20,7 +21,7 @@ _BURSTS = 0.3  # share of such gaps; a client that wakes late makes fewer
 _STREAMS, _STREAM_TOKENS = 3, 24
 _LATE = 0.3  # of the time of an answer: when the next of them begins
 _LAZY_S, _LAZY = 1.0, 10.0  # a first answer so much longer, and so many times as long, as the next
-_LIMITS = ("max_tokens", "max_completion_tokens")
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _LIMIT_S = 10.0  # for an answer without max_tokens: it may be endless
 _DEFAULT_TOKENS = 1024  # an answer that ends below was cut by a default
 _ROOM, _KEPT = 0.8, 0.9  # share of the context that is filled; share of its tokens that must be counted
@@ -113,7 +114,7 @@ def default_length(asker: Asker) -> Iterator[Finding]:
         return
     seen = asker.put_without(Chat((user(_COUNT),), 1), _LIMITS, _LIMIT_S)
     tokens = seen.count("output_tokens") if seen.count("output_tokens") != UNKNOWN else seen.text_events
-    short = seen.ok and seen.finish_reason == "length" and tokens < _DEFAULT_TOKENS
+    short = seen.ok and finish_of(seen.finish_reason) is Finish.CUT and tokens < _DEFAULT_TOKENS
     found = f"cut off at {tokens} tokens" if short else "no default seen"
     then = "none needed: every request names one" if short else ""
     yield Finding("no max_tokens", "", found, None, then)

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-UNKNOWN = -1
+from harness.records.event_kind import GENERATED as GENERATED
+from harness.records.event_kind import UNKNOWN as UNKNOWN
+from harness.records.event_kind import EventKind as EventKind
 
 
 class Outcome(IntEnum):
@@ -41,21 +43,6 @@ class Phase(IntEnum):
     WARMUP = 0
     MEASURE = 1
 
-
-class EventKind(IntEnum):
-    """What one SSE event carried. TEXT, REASONING and TOOL_CALL are generated text."""
-
-    OTHER = 0  # role-only or empty delta, finish chunk
-    TEXT = 1
-    REASONING = 2
-    TOOL_CALL = 3
-    USAGE = 4  # usage and no generated text
-    DONE = 5
-    ERROR = 6
-    COMMENT = 7
-
-
-GENERATED = (EventKind.TEXT, EventKind.REASONING, EventKind.TOOL_CALL)
 
 REQUEST_DTYPE = np.dtype(
     [

@@ -51,7 +51,7 @@ def ask_all(
         concurrency = 1 if condition == "unloaded" else max(len(questions), 1)
         engine.reset_prefix_cache()
         job = LoadJob(
-            url=engine.chat_url,
+            url=engine.api_url,
             headers=engine.headers(),
             bodies=[_body(definition, engine, question) for question in questions],
             schedule=ClosedLoop(concurrency),
@@ -59,6 +59,7 @@ def ask_all(
             request_timeout_s=_GREEDY.timeout_s,
             drain_timeout_s=_GREEDY.timeout_s,
             promised=promised(engine),
+            api=engine.definition.dialect.api,
         )
         result = run_load(job, partial(_tell, say, concurrency), stop)
         if result.interrupted:

@@ -95,16 +95,17 @@ def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen:
         return 0
     limit_s = prepared.scenario.request.timeout_s
     job = LoadJob(
-        url=engine.chat_url,
+        url=engine.api_url,
         headers=engine.headers(),
         bodies=picked,
         schedule=ClosedLoop(min(_PRIMING, len(picked))),
         request_timeout_s=limit_s,
         drain_timeout_s=limit_s,
         promised=promised(engine),
+        api=engine.definition.dialect.api,
         workers=1,
     )
-    for url in engine.chat_urls:  # a replica has a cache of its own, and any request may come to it
+    for url in engine.api_urls:  # a replica has a cache of its own, and any request may come to it
         records = run_load(replace(job, url=url)).records
         # An answer of one token may have no text: an end, or half a character.
         failed = ~np.isin(records.requests["outcome"], (Outcome.OK, Outcome.EMPTY))

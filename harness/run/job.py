@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.engines.dialect import Chat, Message, render_body
+from harness.apis import APIS, UNSAID, Message
+from harness.engines.dialect import Chat, render_body
 from harness.engines.session import EngineSession
 from harness.load.balance import round_robin
 from harness.load.bodies import write_bodies
 from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
-from harness.load.turns import ANSWER, TOOL
 from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, start_of, warmup_requests
 from harness.records.request_table import RequestTable
@@ -21,12 +21,6 @@ from harness.run.prepare import Prepared
 from harness.spec.scenario import Load
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
 from harness.workload.prompts.workload import Workload
-
-_UNSAID = "\0"  # stands where an answer will: nothing else of a request holds it
-_MARKS = (
-    (b'{"role":"assistant","content":"\\u0000"}', ANSWER),
-    (b'{"role":"tool","tool_call_id":"\\u0000",', TOOL),
-)
 
 
 def make_job(
@@ -41,7 +35,7 @@ def make_job(
     """The bodies lie in `scratch`, which must be there until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
     sessions = _sessions(prepared, cell.load, cell.repeat, workload.requested)
-    url, *other_urls = engine.chat_urls
+    url, *other_urls = engine.api_urls
     by_load = prepared.options.balance == "least-outstanding"
     return LoadJob(
         url=url,
@@ -57,6 +51,7 @@ def make_job(
         drain_timeout_s=request.timeout_s,
         answer_bytes=answer_bytes(int(workload.requested.numbers["max_tokens"].max(initial=0))),
         promised=promised(engine),
+        api=engine.definition.dialect.api,
         http2=prepared.options.http2,
     )
 
@@ -89,7 +84,7 @@ def bodies(
         if made.turn == 0:
             messages = []
         else:
-            messages.append({"role": "assistant", "content": _UNSAID})
+            messages.append({"role": "assistant", "content": UNSAID})
         said = [_message(role, content) for role, content in made.messages]
         if not messages:
             said[0]["content"] = front + said[0]["content"]
@@ -105,14 +100,14 @@ def bodies(
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
         if made.turn > 0:
-            for text, mark in _MARKS:
+            for text, mark in APIS[engine.definition.dialect.api].marks:
                 body = body.replace(text, mark)
         yield body
 
 
 def _message(role: str, content: str) -> dict[str, str]:
     if role == "tool":
-        return {"role": role, "tool_call_id": _UNSAID, "content": content}
+        return {"role": role, "tool_call_id": UNSAID, "content": content}
     return {"role": role, "content": content}
 
 

@@ -102,6 +102,7 @@ class ManifestWriter:
             floor = {**(self.document.noise_floor or {}), label: floors}
             self.document = replace(self.document, noise_floor=floor)
         self._warn_of_other_place(label, engine_version(facts))
+        self._warn_of_free_lengths(label)
         self.write()
 
     def _change(self, label: str, **changes: Any) -> None:
@@ -117,6 +118,14 @@ class ManifestWriter:
             if differences := list(elsewhere(tuned.provenance, place, version)):
                 text = f"{label} was tuned for {'; '.join(differences)}"
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
+
+    def _warn_of_free_lengths(self, label: str) -> None:
+        """Where the engine can force a length in chat, and its definition says that it cannot in this API."""
+        ref = self._prepared.backends[self._prepared.labels.index(label)]
+        own = ref.definition.dialect.apis.get(ref.api)
+        if self._prepared.scenario.request.exact_output and own is not None and own.exact_output == {}:
+            text = f"{label}: answers may end before the requested length, which {ref.api} cannot force"
+            self.warn(notices.FREE_LENGTHS.warning(text))
 
     def probed(self, label: str, count: ProbeCount) -> None:
         """The whole of it lies in its own file."""

@@ -177,6 +177,7 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
     definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
     constraints = workload.constraints
     return CellRequest(
+        api=definition.dialect.api,
         temperature=request.temperature,
         top_p=request.top_p,
         seed=request.seed if request.temperature else None,

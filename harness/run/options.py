@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+from harness.apis import ApiName
 from harness.cluster.options import ClusterOptions
 from harness.engines.launch import Device, Mode
 from harness.errors import SpecError
@@ -21,6 +22,7 @@ ProfileChoice = Literal["auto", "gpu", "cpu"]
 class RunOptions:
     scenario: str
     backends: str
+    apis: tuple[ApiName, ...] = ()  # that every backend is measured with; (): as the scenario says
     model: str | None = None
     served_name: str | None = None  # what attached servers call their model
     launch: Mode = "auto"

@@ -98,7 +98,7 @@ def prepare(options: RunOptions) -> Prepared:
     options = replace(options, profile=profile)
     if options.find_capacity:
         scenario = _searched(scenario)
-    listed = tuple(parse_backend_list(options.backends))
+    listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     if options.balance and all(len(ref.urls) < 2 for ref in listed):

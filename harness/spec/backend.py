@@ -7,6 +7,7 @@ Arguments, programs, files and environment values may hold `{placeholders}`: tho
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from harness.apis import ApiName
 from harness.spec.dialect import Dialect, Fields
 
 if TYPE_CHECKING:
@@ -383,6 +384,7 @@ class BackendRef:
     version: str | None = None  # in place of the one that the definition pins
     metrics_urls: tuple[str, ...] = ()  # where a running server's metrics are read; (): at its URLs
     tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
+    api: ApiName = "chat"  # that its requests speak; the definition's dialect is that of this API
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -391,4 +393,5 @@ class BackendRef:
     @property
     def label(self) -> str:
         version = f"=={self.version}" if self.version else ""
-        return self.definition.name + version + (f"@{self.variant}" if self.variant else "")
+        variant = f"@{self.variant}" if self.variant else ""
+        return self.definition.name + version + variant + (f"@{self.api}" if self.api != "chat" else "")

@@ -2,9 +2,10 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.backend import (
@@ -17,8 +18,9 @@ from harness.spec.backend import (
     Process,
     Range,
     Value,
+    Variant,
 )
-from harness.spec.dialect import check_dialect
+from harness.spec.dialect import Dialect, check_dialect, with_api
 from harness.spec.server_urls import server_urls
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
@@ -195,10 +197,7 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         values={**definition.engine.values, **change.values},
         env={**definition.engine.env, **change.env},
     )
-    cache, dialect = definition.prefix_cache, definition.dialect
-    habits = dialect.habits
-    if change.tokens_per_event is not None:
-        habits = dataclasses.replace(habits, tokens_per_event=change.tokens_per_event)
+    cache = definition.prefix_cache
     if change.prefix_cache is not None:
         cache = dataclasses.replace(cache, enabled=change.prefix_cache)
     return dataclasses.replace(
@@ -210,9 +209,21 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         process=process,
         process_cuda=cuda,
         compose=compose,
-        dialect=dataclasses.replace(dialect, habits=habits, extra={**dialect.extra, **change.request}),
+        dialect=_varied(definition.dialect, change),
         prefix_cache=cache,
     )
+
+
+def _varied(dialect: Dialect, change: Variant) -> Dialect:
+    habits = dialect.habits
+    if change.tokens_per_event is not None:
+        habits = dataclasses.replace(habits, tokens_per_event=change.tokens_per_event)
+    apis = {
+        name: own if own.extra is None else dataclasses.replace(own, extra={**own.extra, **change.request})
+        for name, own in dialect.apis.items()
+    }
+    extra = {**dialect.extra, **change.request}
+    return dataclasses.replace(dialect, habits=habits, extra=extra, apis=apis)
 
 
 def definition_key(definition: Backend) -> str:
@@ -221,14 +232,18 @@ def definition_key(definition: Backend) -> str:
     does = dataclasses.asdict(dataclasses.replace(definition, backend=told, facts=None, attach=None))
     # Of another device: `as_launched` puts it in the place of [process] where it is what runs.
     del does["process_cuda"]
+    del does["dialect"]["apis"]  # those that no request of it speaks
     if does["process"]:
         does["process"].pop("not_run", None)
     return files.fingerprint(does)
 
 
-def parse_backend_list(text: str) -> list[BackendRef]:
-    """`NAME[==VERSION][@VARIANT][=URL[+URL…]],…`. The same entry twice is an error: use --repeats."""
-    refs = [_parse_entry(entry.strip()) for entry in text.split(",") if entry.strip()]
+def parse_backend_list(text: str, apis: Sequence[ApiName] = ("chat",)) -> list[BackendRef]:
+    """`NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`. The same entry twice is an error: use --repeats.
+
+    An entry that names no API stands for one of each of `apis`.
+    """
+    refs = [ref for entry in text.split(",") if entry.strip() for ref in _parse_entry(entry.strip(), apis)]
     if not refs:
         raise SpecError("no backend given", where="--backends")
     seen = [(ref.label, ref.url) for ref in refs]
@@ -242,7 +257,28 @@ def parse_backend_list(text: str) -> list[BackendRef]:
     return refs
 
 
-def _parse_entry(entry: str) -> BackendRef:
+def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
+    """The same backend with requests of another API. Raises SpecError where its definition has none."""
+    definition = ref.definition
+    if api not in definition.dialect.api_names:
+        raise SpecError(
+            f"backend '{definition.name}' has no {APIS[api].title} API",
+            where=f"--api {api}",
+            hint=f"it has: {', '.join(definition.dialect.api_names)}",
+        )
+    definition = dataclasses.replace(definition, dialect=with_api(definition.dialect, api))
+    return dataclasses.replace(ref, definition=definition, api=api)
+
+
+def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
+    named, *url = _BEFORE_URL.split(entry, maxsplit=1)
+    stem, _, last = named.rpartition("@")
+    own = next((name for name in API_NAMES if stem and name == last), None)
+    ref = _parse_ref("=".join([stem if own else named, *url]))
+    return [in_api(ref, api) for api in ((own,) if own else apis)]
+
+
+def _parse_ref(entry: str) -> BackendRef:
     label, *rest = _BEFORE_URL.split(entry, maxsplit=1)
     where = f"--backends {label}"
     versioned, at, variant = label.partition("@")

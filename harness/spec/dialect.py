@@ -4,9 +4,11 @@ In every table of fields a text that is nothing but `{placeholder}` becomes the 
 type; inside a longer text it is inserted.
 """
 
-from dataclasses import dataclass, field, fields
+import dataclasses
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
+from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
 from harness.spec.strict import nearest
 from harness.spec.template import placeholders
@@ -60,10 +62,32 @@ class Habits:
 
 
 @dataclass(frozen=True, slots=True)
+class ApiDialect:
+    """Another API of this engine: where it differs from [dialect], which is that of Chat Completions.
+
+    A key left out is as there. Habits left out are as there too, apart from those that belong to chat chunks.
+    """
+
+    path: str = ""  # "": the API's usual one
+    limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
+    exact_output: Fields | None = None
+    extra: Fields | None = None
+    seed: Fields | None = None
+    cache_salt: Fields | None = None
+    tools: Fields | None = None
+    thinking: Thinking | None = None
+    structured: Structured | None = None
+    habits: Habits = Habits()
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a chat request is said to this engine."""
+    """How a request is said to this engine: in the API `api`, once `with_api` has chosen it."""
 
     chat_path: str = "/v1/chat/completions"
+    api: ApiName = "chat"
+    path: str = ""  # of `api`; "": `chat_path`
+    limit_adds: int = 0
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
     refuses_neutral: tuple[Literal["temperature", "top_p"], ...] = ()  # left out at 0 and at 1
@@ -74,10 +98,58 @@ class Dialect:
     thinking: Thinking = Thinking()
     structured: Structured = Structured()
     habits: Habits = Habits()
+    apis: dict[str, ApiDialect] = field(default_factory=dict)  # that it has beyond Chat Completions
+
+    @property
+    def api_path(self) -> str:
+        return self.path or self.chat_path
+
+    @property
+    def api_names(self) -> tuple[ApiName, ...]:
+        """Of those that this engine is declared to have."""
+        return tuple(name for name in API_NAMES if name == "chat" or name in self.apis)
+
+
+def with_api(dialect: Dialect, name: ApiName) -> Dialect:
+    """The dialect of another of its APIs, which it must declare. `dialect` is that of Chat Completions."""
+    if name == "chat":
+        return dialect
+    own, api = dialect.apis[name], APIS[name]
+    changed = {
+        key: value
+        for key in ("exact_output", "extra", "seed", "cache_salt", "tools", "thinking", "structured")
+        if (value := getattr(own, key)) is not None
+    }
+    if not api.templated:
+        changed = {"tools": {}, "thinking": Thinking(), **changed}
+    of_chat = () if api.stream_options else ("done", "usage")  # chunks of Completions end like those of chat
+    unknown = dict.fromkeys(("first_chunk", "reasoning_field", *of_chat))
+    habits = {key: value for key, value in dataclasses.asdict(own.habits).items() if value is not None}
+    if not api.stream_options:
+        habits.setdefault("done", True)  # every stream of the API has the API's own end
+    return replace(
+        dialect,
+        api=name,
+        path=own.path or api.path,
+        limit_adds=own.limit_adds,
+        habits=replace(dialect.habits, **{**unknown, **habits}),
+        **changed,
+    )
 
 
 def check_dialect(dialect: Dialect, where: str) -> None:
-    """Raises SpecError for a placeholder that has no value in its table."""
+    """Raises SpecError for an API that nobody knows, or a placeholder that has no value in its table."""
+    for name in dialect.apis:
+        if name not in API_NAMES[1:]:
+            raise SpecError(
+                f"unknown API '{name}'", where=f"{where}:dialect.apis", hint=nearest(name, API_NAMES[1:])
+            )
+    _check_templates(dialect, f"{where}:dialect")
+    for name in dialect.api_names[1:]:
+        _check_templates(with_api(dialect, name), f"{where}:dialect.apis.{name}")
+
+
+def _check_templates(dialect: Dialect, where: str) -> None:
     places: dict[str, tuple[Fields, tuple[str, ...]]] = {
         "exact_output": (dialect.exact_output, ("max_tokens",)),
         "extra": (dialect.extra, ()),
@@ -94,6 +166,6 @@ def check_dialect(dialect: Dialect, where: str) -> None:
             if name not in known:
                 raise SpecError(
                     f"unknown placeholder '{{{name}}}'",
-                    where=f"{where}:dialect.{place}",
+                    where=f"{where}.{place}",
                     hint=nearest(name, known) or "nothing is filled in here",
                 )

@@ -230,6 +230,7 @@ class _Session:
         options = replace(
             self._prepared.options,
             backends=f"{ref.label},{ref.definition.name}@{candidate}",
+            apis=(ref.api,),
             repeats=settings.repeats or comparison_repeats(self._prepared.scenario.verdict.repeats),
             agreement=False,
             out=self._folder,

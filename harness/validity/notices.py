@@ -105,6 +105,11 @@ APPROXIMATE_LENGTHS = Notice(
     "the server offers no tokenizer, so input lengths are counted in words",
     "compare per token, by the server's usage",
 )
+FREE_LENGTHS = Notice(
+    IssueCode.FREE_LENGTHS,
+    "an exact output length was requested, and the engine cannot force one through this API",
+    "answers end where the model ends: compare per token, or use --api chat",
+)
 LONGER_THAN_CONTEXT = Notice(
     IssueCode.LONGER_THAN_CONTEXT, "prompt and answer are together longer than the engine's context"
 )

@@ -6,7 +6,8 @@
 Prints one markdown table: medians over the repeats of (what the client says - what the server did) for the
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
 --server the scripted server of this project answers; it cannot reach the fastest loads; it always answers T,
-and judges it by the kernel's stamps of receipt. --c-client is a bare
+and judges it by the kernel's stamps of receipt. The loads BC, BR and BM are load B in other
+APIs, from the scripted server. --c-client is a bare
 epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): what reading promptly costs at least.
 Plain httpx runs beside this engine on every paced closed loop (A, B, C, E). With --tokenizer (a folder they
 can load) so do the peers that are on PATH or where --peer says; one that fails says why on stderr and has no
@@ -35,6 +36,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from harness.apis import APIS, ApiName
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.transport import Transport
@@ -53,6 +55,7 @@ class Load:
     reconnect: bool = False  # every request on a new connection
     workers: int = 1
     transport: Transport = Transport.KERNEL_STAMPS
+    api: ApiName = "chat"  # others: the scripted server answers
 
     def ideal_s(self) -> float:
         answer_s = (self.timing.ttft_ms + self.timing.gap_ms * (self.timing.tokens - 1)) / 1e3
@@ -69,6 +72,9 @@ LOADS = {
     "L": replace(_B, title=_B.title + ", without epoll", transport=Transport.POLL),
     "F": replace(_B, title=_B.title + ", httpx on asyncio", transport=Transport.ASYNCIO),
     "T": replace(_B, title=_B.title + ", TLS", timing=replace(_B.timing, tls=True)),
+    "BC": replace(_B, title=_B.title + ", completions", api="completions"),
+    "BR": replace(_B, title=_B.title + ", responses", api="responses"),
+    "BM": replace(_B, title=_B.title + ", messages", api="messages"),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
     "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
@@ -77,13 +83,13 @@ LOADS = {
 
 
 def measure(load: Load, served: Served) -> Row:
+    api = APIS[load.api]
     body = json.dumps(
         {
             "model": "truth",
-            "messages": [{"role": "user", "content": "hello there"}],
             "stream": True,
-            "max_tokens": load.timing.tokens,
             "stream_options": {"include_usage": True},
+            **api.body([{"role": "user", "content": "hello there"}], load.timing.tokens),
         }
     ).encode()
     headers = {"content-type": "application/json", **({"connection": "close"} if load.reconnect else {})}
@@ -92,10 +98,11 @@ def measure(load: Load, served: Served) -> Row:
         gaps_s = np.random.default_rng(1).exponential(1 / load.rate, load.requests)
         schedule = OpenLoop((np.cumsum(gaps_s) * 1e9).astype(np.int64), load.streams)
     job = LoadJob(
-        served.url + "/v1/chat/completions",
+        served.url + api.path,
         headers,
         [body] * load.requests,
         schedule,
+        api=load.api,
         workers=load.workers,
     )
     parent = time.process_time()
@@ -265,6 +272,7 @@ def main() -> None:
 
 def _measure_all(args: argparse.Namespace) -> None:
     print(header())
+    cpu: dict[ApiName, float] = {}
     for name in args.loads.split(","):
         load = LOADS[name]
         clients = _clients(load, args)
@@ -272,7 +280,8 @@ def _measure_all(args: argparse.Namespace) -> None:
         for _ in range(args.repeat):
             for client, take in clients.items():
                 try:
-                    with locked(args.lock), serving(load.timing, args.server_core, args.server) as served:
+                    server = args.server if load.api == "chat" else None
+                    with locked(args.lock), serving(load.timing, args.server_core, server) as served:
                         runs[client].append(take(served))
                 except PeerError as error:
                     print(f"{load.title}, {client}: {error}", file=sys.stderr)
@@ -281,6 +290,10 @@ def _measure_all(args: argparse.Namespace) -> None:
         for client, taken in runs.items():
             if taken:
                 print(line(load.title, client, taken), flush=True)
+        if name.startswith("B") and (own := runs["this engine"]):
+            cpu[load.api] = statistics.median(run["cpu_us_per_token"] for run in own)
+    for api in cpu if "chat" in cpu else ():
+        print(f"CPU per token, {api} against chat: {cpu[api] / cpu['chat']:.2f}")
 
 
 def _peer(argument: str) -> tuple[str, str]:
@@ -294,6 +307,7 @@ def _clients(load: Load, args: argparse.Namespace) -> dict[str, Callable[[Served
     """This engine, and whoever else can make this load."""
     clients: dict[str, Callable[[Served], Row]] = {"this engine": partial(measure, load)}
     special = load.transport is not Transport.KERNEL_STAMPS or load.workers > 1 or load.timing.tls
+    special = special or load.api != "chat"
     if load.rate is not None or load.reconnect or special:
         return clients
     if args.c_client is not None:

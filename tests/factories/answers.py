@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from harness.apis import CHAT, Api
 from harness.load.finalize import Exchange, Finalized, Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import Promised
@@ -54,6 +55,7 @@ def play(
     failure: Outcome | None = None,
     stamps: Sequence[int] | None = None,
     promised: Promised = _PROMISED,
+    api: Api = CHAT,
 ) -> Finalized:
     """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
     answer = Answer()
@@ -73,6 +75,7 @@ def play(
         0,
         closed_loop=False,
         promised=promised,
+        api=api,
     )
     exchange = Exchange(3, 0, 0, 0, 0, arrivals[-1], answer, failure, answer.problem)
     return finalizer.finalize(exchange)

@@ -31,7 +31,7 @@ def logged_child(log: Path) -> int:
 def test_a_session_answers_what_the_harness_asks(tmp_path):
     said = []
     with opened(tmp_path, fake_backend(tmp_path, "slow"), say=said.append) as engine:
-        assert engine.chat_url == f"{engine.base_url}/v1/chat/completions"
+        assert engine.api_url == f"{engine.base_url}/v1/chat/completions"
         assert engine.one_chat([{"role": "user", "content": "hi"}], 4) == "hello from bench"
         assert engine.count_tokens(["a b c", "", "d"]) == [3, 0, 1]
         assert engine.counters() == {"prompt_tokens": 10.0, "cached_prompt_tokens": 3.0}

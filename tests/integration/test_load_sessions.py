@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from harness.apis import ANSWER, TOOL
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.transport import Transport
-from harness.load.turns import ANSWER, TOOL
 from harness.records.layout import Outcome
 from tests.integration.load_server import Peer, serve
 

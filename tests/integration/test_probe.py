@@ -186,7 +186,7 @@ def bench(*arguments, code):
 def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):
     with (
         closing(Server(definition(), plain.url, "simulated")) as server,
-        closing(Line(server.chat_url, {}, time.monotonic() + 60)) as line,
+        closing(Line(server.api_url, {}, time.monotonic() + 60)) as line,
     ):
         prompt = LongPrompt.new(Asker(server, line, thorough=False))
         first, _ = prompt.send()

@@ -13,7 +13,15 @@ _LENGTH_FIELDS = CHAT_FIELDS | {"ignore_eos", "min_tokens"}
 
 # vLLM, without what it answers beside completions.
 _BEHIND = replace(
-    VLLM, version_path="", tokenizer=None, reset=None, metrics_path="", series=(), salt_field=""
+    VLLM,
+    version_path="",
+    tokenizer=None,
+    reset=None,
+    metrics_path="",
+    series=(),
+    salt_field="",
+    responses=None,
+    messages=None,
 )
 
 TRITON_VLLM = replace(
@@ -88,6 +96,9 @@ XINFERENCE = replace(_BEHIND, name="xinference", health_path="/status")
 LOCALAI = replace(
     LLAMACPP,
     name="localai",
+    completions_usage="asked",
+    responses=None,
+    messages=None,
     habits=Habits(),  # a Go server in front of llama.cpp, with connections of its own
     shape=Shape(role="text"),
     health_path="/readyz",

@@ -9,11 +9,14 @@ from harness.mockserver.dialects.common import (
     OPENAI_FORMATS,
     series,
 )
+from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
 
 SGLANG = Dialect(
     name="sglang",
+    responses=ResponsesStyle(numbered="before", last_by_status=True, takes_from_limit=2, forces_length=False),
+    messages=MessagesStyle(start_counts_all=False, delta_counts_input=False),
     shape=Shape(chunk={}, whole={}, finish_choice={"matched_stop": None}),
     errors=Errors(FLAT_ERROR, no_route=NO_ROUTE),
     health=None,

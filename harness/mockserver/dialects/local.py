@@ -2,12 +2,16 @@
 
 from harness.mockserver.dialect import Dialect, Errors, Reset, Structure, Tokenizer
 from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, series
+from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
 
 LLAMACPP = Dialect(
     name="llamacpp",
     habits=Habits(hang_up=True),
+    completions_usage="finish",
+    responses=ResponsesStyle(opens="first", numbered="", tells_cut=False, timings=True),
+    messages=MessagesStyle(start_counts_all=False, delta_counts_input=False, signature=True),
     shape=Shape(role_delta={"role": "assistant", "content": None}, choice={}, timings=True),
     errors=Errors({"error": {"code": "{code}", "message": "{message}", "type": "invalid_request_error"}}),
     loading="503",

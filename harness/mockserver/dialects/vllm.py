@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from harness.mockserver.dialect import Dialect, Errors, Kind, Path, Quantity, Reset, Structure, Tokenizer
 from harness.mockserver.dialects.common import MAX_MODEL_LEN, NO_ROUTE, OPENAI_FORMATS, series
+from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
 
@@ -23,6 +24,8 @@ VLLM_GAUGES: dict[str, Quantity] = {
 
 TRUTH = Dialect(
     name="truth",
+    responses=ResponsesStyle(),
+    messages=MessagesStyle(),
     card={"max_model_len": MAX_MODEL_LEN},
     version_path="/version",
     version={"version": "{version}"},
@@ -103,11 +106,15 @@ VLLM = Dialect(
     labels='model_name="{model}",engine="0"',
     series=series("vllm:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
     salt_field="cache_salt",
+    responses=ResponsesStyle(),
+    messages=MessagesStyle(),
 )
 
 APHRODITE = replace(
     VLLM,
     name="aphrodite",
     owned_by="aphrodite-engine",
+    responses=None,
+    messages=None,
     series=series("aphrodite:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from harness.apis import ApiName
 from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, turns_of
@@ -20,6 +21,7 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 class Request:
     """Sampling is always sent explicitly, in the engine's own field names: defaults differ by engine."""
 
+    api: ApiName = "chat"  # that requests speak, where --api does not say
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0  # of sampling; sent where the temperature is above 0

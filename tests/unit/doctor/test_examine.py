@@ -19,9 +19,7 @@ def examined(monkeypatch):
 
     def examined(*errors_ms):
         coming = iter(errors_ms)
-        monkeypatch.setattr(
-            room, "measure", lambda load, _core, _cluster: measured(load.kind, load.value, next(coming))
-        )
+        monkeypatch.setattr(room, "measure", lambda load, *_: measured(load.kind, load.value, next(coming)))
         found = room.examine(LOADS, lambda line: None)
         assert next(coming, None) is None
         return found

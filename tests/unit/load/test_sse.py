@@ -207,7 +207,7 @@ def test_equal_events_are_read_without_parsing_each(monkeypatch: pytest.MonkeyPa
     body = b"".join(event(delta(f"w{i}")) for i in range(500))
     calls = []
     monkeypatch.setattr(
-        "harness.load.payload.json.loads", lambda text: calls.append(1) or json.JSONDecoder().decode(text)
+        "harness.apis.payload.json.loads", lambda text: calls.append(1) or json.JSONDecoder().decode(text)
     )
     parsed = parse_events(body, ended=True)
     assert parsed.text() == "".join(f"w{i}" for i in range(500))

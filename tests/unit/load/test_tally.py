@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.apis import Api
 from harness.load.finalize import Exchange, Finalizer
 from harness.load.http1 import Answer
 from harness.load.job import Promised
@@ -20,7 +21,7 @@ _WIRE = head(CHUNKED) + chunked([event(delta("hi")), event(FINISH), event(DONE)]
 def test_an_answer_that_nobody_foresaw_has_a_record_and_takes_no_other_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(body: bytes, *, ended: bool) -> None:
+    def fail(body: bytes, api: Api, *, ended: bool) -> None:
         raise KeyError(body[:4])
 
     spill = Spill(tmp_path)

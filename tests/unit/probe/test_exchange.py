@@ -4,14 +4,15 @@ import json
 
 import pytest
 
+from harness.apis import CHAT, RESPONSES
 from harness.probe.exchange import _read
 from harness.records.layout import UNKNOWN
 
 
-def seen(*documents, done=True, stream=True):
+def seen(*documents, done=True, stream=True, api=CHAT):
     body = b"".join(b"data: " + json.dumps(document).encode() + b"\n\n" for document in documents)
     body += b"data: [DONE]\n\n" if done else b""
-    return _read(200, body, [(0.0, 10), (0.5, len(body))], stream=stream)
+    return _read(200, body, [(0.0, 10), (0.5, len(body))], stream=stream, api=api)
 
 
 def chunk(content=None, *, finish=None, usage=None, **delta):
@@ -38,6 +39,18 @@ def test_the_shapes_of_streams(documents, first, usage):
     assert (found.first, found.usage) == (first, usage)
     assert found.text == "ab"[: found.text_events]
     assert found.count("output_tokens") == (UNKNOWN if usage == "never" else 2)
+
+
+def test_the_shapes_of_other_apis():
+    created = {"type": "response.created", "response": {"usage": None}}
+    text = {"type": "response.output_text.delta", "delta": "a"}
+    end = {"type": "response.completed", "response": {"status": "completed", "usage": {"output_tokens": 1}}}
+    thought = {"type": "response.reasoning_text.delta", "delta": "hm"}
+    found = seen(created, text, end, done=False, api=RESPONSES)
+    assert (found.first, found.usage, found.text, found.finish_reason) == ("role", "last", "a", "completed")
+    assert found.reasoning_fields() == set()
+    assert seen(created, thought, text, end, api=RESPONSES).reasoning_fields() == {"events of its own"}
+    assert seen(created, text, done=False, api=RESPONSES).usage == "never"
 
 
 def test_reasoning_fields_are_named():

@@ -11,7 +11,7 @@ from harness.run.cache_state import _emptied
 
 
 def engine(salt_field=None, done=False, fresh=False):
-    dialect = SimpleNamespace(cache_salt=salt_field or {})
+    dialect = SimpleNamespace(cache_salt=salt_field or {}, api="chat")
     definition = SimpleNamespace(prefix_cache=SimpleNamespace(enabled=True), dialect=dialect)
     reset = SimpleNamespace(done=done, how="no reset")
     return SimpleNamespace(

@@ -1,0 +1,18 @@
+"""The APIs that requests may speak: one module each, and this table of them."""
+
+from typing import Literal, get_args
+
+from harness.apis.api import ANSWER, TOOL, UNSAID, Api, Fields, Message
+from harness.apis.chat import CHAT
+from harness.apis.completions import COMPLETIONS
+from harness.apis.messages import MESSAGES
+from harness.apis.responses import RESPONSES
+
+ApiName = Literal["chat", "completions", "responses", "messages"]
+API_NAMES: tuple[ApiName, ...] = get_args(ApiName)
+APIS: dict[str, Api] = {api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES)}
+
+__all__ = [
+    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "MESSAGES", "RESPONSES", "TOOL", "UNSAID", "Api",
+    "ApiName", "Fields", "Message",
+]  # fmt: skip

@@ -1,0 +1,37 @@
+"""The declaration of one API: how a request is built, what its events mean, and how its streams end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.apis.payload import Reader
+
+Fields = dict[str, object]
+Message = Mapping[str, object]  # role, content; those of tools have more
+Tool = Mapping[str, Any]  # as Chat Completions declares a function
+
+# Marks in the body of a later turn, in the place of what is known when it is due. JSON never holds them.
+ANSWER = b"\x00"  # the answer to an earlier turn
+TOOL = b"\x01"  # the start of a message that answers the tool call before it, up to its content
+UNSAID = "\0"  # the content, or the call's id, that a message has where a mark will stand
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    name: str
+    title: str
+    path: str  # where most servers have it; a definition may name another
+    body: Callable[[Sequence[Message], int], Fields]  # messages, and at most so many output tokens
+    read: Reader  # one event, or the whole answer of a request that is not streamed
+    # A JSON string with generated text stands behind one of these keys. An event that differs from a parsed
+    # one in that string alone is read without another JSON parse.
+    text_keys: tuple[str, ...]
+    end: str  # what ends a whole stream, for messages about streams that lack it
+    turn: Callable[[str, str], tuple[bytes, bytes]]  # content and tool calls to what ANSWER and TOOL become
+    # A message as `body` writes it around UNSAID, and the mark that takes its place.
+    marks: tuple[tuple[bytes, bytes], ...]
+    counter_keys: tuple[str, ...] = ()  # whole numbers that differ from event to event and mean nothing here
+    stream_options: bool = False  # usage in a stream must be requested
+    templated: bool = True  # the server puts messages into a chat template; False: the prompt is raw text
+    tools: Callable[[Sequence[Tool]], list[Tool]] = list  # definitions in the API's own form
+    tool_choice: Callable[[str], object] = str

@@ -1,0 +1,170 @@
+"""Anthropic Messages: `/v1/messages`. A stream has no `[DONE]`: it ends with `message_stop`.
+
+No engine here can be made to write an exact number of tokens through this API.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from harness.apis.api import ANSWER, TOOL, Api, Fields, Message, Tool
+from harness.apis.payload import (
+    CallPart,
+    Document,
+    Payload,
+    arguments,
+    count,
+    error_message,
+    error_payload,
+    generated_kind,
+    items,
+    mapping,
+    place,
+    string,
+)
+from harness.records.event_kind import UNKNOWN, EventKind
+
+_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+_NOTHING = Payload(EventKind.OTHER)
+
+
+def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
+    """System messages are a field of their own."""
+    system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+    said = [_message(message) for message in messages if message["role"] != "system"]
+    return {**({"system": system} if system else {}), "messages": said, "max_tokens": max_tokens}
+
+
+def _message(message: Message) -> Message:
+    role, content = message["role"], message["content"]
+    if role == "tool":
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
+        return {"role": "user", "content": [result]}
+    return {"role": role, "content": content}
+
+
+def read(document: Document) -> Payload:
+    match document.get("type"):
+        case "content_block_delta":
+            delta = mapping(document.get("delta"))
+            kind = string(delta.get("type"))
+            return _block(kind, string(delta.get(_DELTAS.get(kind, ""))), place(document.get("index")))
+        case "content_block_start":
+            return _started(mapping(document.get("content_block")), place(document.get("index")))
+        case "message_start":  # its output tokens are those before any was generated
+            return _usage(mapping(document.get("message")))._replace(output_tokens=UNKNOWN)
+        case "message_delta":
+            reason = string(mapping(document.get("delta")).get("stop_reason"))
+            return _usage(document)._replace(finish_reason=reason)
+        case "message_stop":
+            return Payload(EventKind.DONE, ends=True)
+        case "error":
+            return error_payload(error_message(document))
+        case "message":
+            return _whole(document)
+    return _NOTHING
+
+
+def _block(kind: str, text: str, index: int) -> Payload:
+    if not text:
+        return _NOTHING
+    if kind == "input_json_delta":
+        return Payload(EventKind.TOOL_CALL, calls=(CallPart(index, "", "", text),))
+    return Payload(EventKind.REASONING if kind == "thinking_delta" else EventKind.TEXT, text)
+
+
+def _started(block: dict[str, Any], index: int) -> Payload:
+    """Blocks begin empty, but for the name of a tool."""
+    if block.get("type") == "tool_use":
+        call = CallPart(index, string(block.get("id")), string(block.get("name")), "")
+        return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
+    if block.get("type") == "thinking":
+        return _block("thinking_delta", string(block.get("thinking")), index)
+    return _block("text_delta", string(block.get("text")), index)
+
+
+def _usage(holder: Document) -> Payload:
+    """The prompt is what was computed, read from the cache and written to it, in one and the same block.
+
+    vLLM's two blocks of a stream differ: in the first, `input_tokens` is the whole prompt.
+    """
+    usage = mapping(holder.get("usage"))
+    fresh, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    cached, written = (count(usage.get(f"cache_{part}_input_tokens")) for part in ("read", "creation"))
+    prompt = UNKNOWN if fresh == UNKNOWN else fresh + max(cached, 0) + max(written, 0)
+    kind = EventKind.OTHER if max(prompt, cached, output) == UNKNOWN else EventKind.USAGE
+    return Payload(kind, "", "", prompt, cached, output)
+
+
+def _whole(message: Document) -> Payload:
+    """An answer that is not streamed."""
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: list[CallPart] = []
+    for position, block in enumerate(items(message.get("content"))):
+        match block.get("type"):
+            case "text":
+                text.append(string(block.get("text")))
+            case "thinking":
+                reasoning.append(string(block.get("thinking")))
+            case "tool_use":
+                name, said = string(block.get("name")), arguments(block.get("input"))
+                calls.append(CallPart(position, string(block.get("id")), name, said))
+    parts, ended = tuple(calls), _usage(message)
+    kind = generated_kind("".join(text), "".join(reasoning), parts) or ended.kind
+    said = "".join(reasoning + text)
+    return ended._replace(kind=kind, text=said, finish_reason=string(message.get("stop_reason")), calls=parts)
+
+
+def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
+    """Of several calls the first is carried on; a result that no call asked for is the user's message."""
+    blocks: list[dict[str, object]] = [{"type": "text", "text": said}] if said or not tool_calls else []
+    tool = b'{"role":"user","content":[{"type":"text","text":'
+    if tool_calls:
+        call = json.loads(tool_calls)[0]
+        name = call["id"] or "call_0"
+        given = _object(call["arguments"])
+        blocks.append({"type": "tool_use", "id": name, "name": call["name"], "input": given})
+        tool = b'{"role":"user","content":[{"type":"tool_result","tool_use_id":%b,"content":'
+        tool %= json.dumps(name).encode()
+    message = {"role": "assistant", "content": blocks}
+    return json.dumps(message, separators=(",", ":")).encode(), tool
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Arguments that were cut, or that are no object, are lost: this API takes nothing else."""
+    try:
+        return mapping(json.loads(text))
+    except ValueError:
+        return {}
+
+
+def _tools(definitions: Sequence[Tool]) -> list[Tool]:
+    made: list[Tool] = []
+    for tool in definitions:
+        function = dict(tool["function"])
+        schema = function.pop("parameters", {"type": "object"})
+        made.append({**function, "input_schema": schema})
+    return made
+
+
+def _tool_choice(choice: str) -> object:
+    return {"type": {"required": "any"}.get(choice, choice)}
+
+
+MESSAGES = Api(
+    name="messages",
+    title="Messages",
+    path="/v1/messages",
+    body=_body,
+    read=read,
+    text_keys=("text", "thinking"),
+    end="message_stop",
+    turn=_turn,
+    marks=(
+        (b'{"role":"assistant","content":"\\u0000"}', ANSWER),
+        (b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"\\u0000","content":', TOOL),
+    ),
+    tools=_tools,
+    tool_choice=_tool_choice,
+)

@@ -1,0 +1,135 @@
+"""What one JSON document of an answer says, in the same terms for every API, and how its values are read."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from harness.records.event_kind import UNKNOWN, EventKind
+
+_MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is none
+
+
+class Payload(NamedTuple):
+    kind: EventKind
+    text: str = ""  # reasoning and content; that of tool calls is in `calls`
+    finish_reason: str = ""
+    prompt_tokens: int = UNKNOWN
+    cached_tokens: int = UNKNOWN
+    output_tokens: int = UNKNOWN
+    error: str = ""
+    malformed: str = ""
+    calls: tuple["CallPart", ...] = ()
+    ends: bool = False  # the stream is complete with this event
+
+
+class CallPart(NamedTuple):
+    """What one event says of one tool call; "" where it says nothing."""
+
+    place: int
+    id: str
+    name: str
+    arguments: str
+
+
+Document = Mapping[str, Any]
+Reader = Callable[[Document], Payload]
+
+
+def read_json(data: bytes, read: Reader, *, is_error: bool = False) -> Payload:
+    """`read` sees objects that are no errors in the shapes that all APIs share."""
+    try:
+        document = _parse(data)
+    except (ValueError, RecursionError) as error:
+        if is_error:
+            return error_payload(data.decode("utf-8", "replace"))
+        return Payload(EventKind.OTHER, malformed=f"not JSON: {error}")
+    if not isinstance(document, dict):
+        if is_error:
+            return error_payload(str(document))
+        return Payload(EventKind.OTHER, malformed="JSON that is not an object")
+    if is_error or document.get("error") or document.get("object") == "error":
+        return error_payload(error_message(document))
+    return read(document)
+
+
+def error_payload(message: str) -> Payload:
+    return Payload(EventKind.ERROR, error=message or "error without a message")
+
+
+def _parse(data: bytes) -> Any:
+    """As json.loads does, and most documents in a fifth of its time."""
+    try:
+        return msgspec.json.decode(data)
+    except ValueError:  # what json takes beyond the standard, and its words for the rest
+        return json.loads(data.decode())
+
+
+def error_message(document: Any, levels: int = 8) -> str:
+    """The human sentence in the error shapes of OpenAI, FastAPI, TGI and llama.cpp; "" where none."""
+    if isinstance(document, str):
+        return document
+    if isinstance(document, dict) and levels:
+        for key in ("error", "message", "detail", "msg"):
+            if message := error_message(document.get(key), levels - 1):
+                return message
+    if isinstance(document, list) and levels:
+        return "; ".join(filter(None, (error_message(one, levels - 1) for one in document)))
+    return ""
+
+
+def generated_kind(text: str, reasoning: str, calls: tuple[CallPart, ...]) -> EventKind | None:
+    """None where an event carries no generated text."""
+    if text:
+        return EventKind.TEXT
+    if reasoning:
+        return EventKind.REASONING
+    if any(call.name or call.arguments for call in calls):
+        return EventKind.TOOL_CALL
+    return None
+
+
+def string(value: object) -> str:
+    """Content is a string, or a list of parts."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "".join(string(part.get("text")) for part in value if isinstance(part, dict))
+    return ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Empty where the server sent anything but an object."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; empty where the server sent anything but a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def place(value: object, otherwise: int = 0) -> int:
+    """Which of several parallel parts an event is about."""
+    return value if isinstance(value, int) else otherwise
+
+
+def arguments(value: object) -> str:
+    """Of a tool call. Engines that answer whole calls may send the object itself."""
+    return json.dumps(value) if isinstance(value, dict) else string(value)
+
+
+def count(value: object) -> int:
+    """Tokens; UNKNOWN where the server sent no plausible number."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
+        return value
+    return UNKNOWN
+
+
+def timed_usage(document: Document) -> tuple[int, int, int]:
+    """Prompt, cached and output tokens by llama.cpp's `timings`."""
+    timings = document.get("timings")
+    if not isinstance(timings, dict):
+        return UNKNOWN, UNKNOWN, UNKNOWN
+    cached, output, fresh = (count(timings.get(key)) for key in ("cache_n", "predicted_n", "prompt_n"))
+    return (UNKNOWN if UNKNOWN in (cached, fresh) else cached + fresh), cached, output

@@ -1,0 +1,157 @@
+"""OpenAI Responses: `/v1/responses`. A stream has no `[DONE]`: its last event holds the whole response."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from harness.apis.api import ANSWER, TOOL, Api, Fields, Message, Tool
+from harness.apis.payload import (
+    CallPart,
+    Document,
+    Payload,
+    arguments,
+    count,
+    error_message,
+    error_payload,
+    generated_kind,
+    items,
+    mapping,
+    place,
+    string,
+    timed_usage,
+)
+from harness.records.event_kind import UNKNOWN, EventKind
+
+_TEXT = ("response.output_text.delta", "response.refusal.delta")
+_REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
+_LAST = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
+_NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is no text, and no error
+
+
+def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
+    """Nothing is to be kept by the server: every request carries all turns before it."""
+    return {"input": list(map(_item, messages)), "max_output_tokens": max_tokens, "store": False}
+
+
+def _item(message: Message) -> Message:
+    role, content = message["role"], message["content"]
+    if role == "tool":
+        return {"type": "function_call_output", "call_id": message["tool_call_id"], "output": content}
+    if role == "assistant":
+        return _assistant(content)
+    return {"role": role, "content": content}
+
+
+def _assistant(text: object) -> dict[str, object]:
+    """With every key that the API's own types require: vLLM refuses it otherwise."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    fixed = {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant"}
+    return {**fixed, "content": [part]}
+
+
+def read(document: Document) -> Payload:
+    kind = document.get("type")
+    if kind in _TEXT:
+        return _generated(EventKind.TEXT, document)
+    if kind in _REASONING:
+        return _generated(EventKind.REASONING, document)
+    if kind == "response.function_call_arguments.delta":
+        part = CallPart(place(document.get("output_index")), "", "", string(document.get("delta")))
+        return Payload(EventKind.TOOL_CALL, calls=(part,)) if part.arguments else _NOTHING
+    if kind == "response.output_item.added":
+        item = mapping(document.get("item"))
+        if item.get("type") != "function_call":
+            return _NOTHING
+        call = _call(place(document.get("output_index")), item)
+        return Payload(EventKind.TOOL_CALL if call.name else EventKind.OTHER, calls=(call,))
+    if kind == "error":
+        return error_payload(error_message(document))
+    if kind in _LAST:
+        return _ended(mapping(document.get("response")), document)._replace(ends=True)
+    return _whole(document) if document.get("object") == "response" else _NOTHING
+
+
+def _generated(kind: EventKind, document: Document) -> Payload:
+    text = string(document.get("delta"))
+    return Payload(kind, text) if text else _NOTHING
+
+
+def _call(index: int, item: dict[str, Any]) -> CallPart:
+    name = string(item.get("call_id")) or string(item.get("id"))
+    return CallPart(index, name, string(item.get("name")), arguments(item.get("arguments")))
+
+
+def _ended(response: dict[str, Any], document: Document) -> Payload:
+    """Usage, and why it ended: `completed`, else the reason for being incomplete."""
+    status = string(response.get("status"))
+    if status == "failed" or response.get("error"):
+        return error_payload(error_message(response.get("error")))
+    reason = string(mapping(response.get("incomplete_details")).get("reason"))
+    prompt, cached, output = timed_usage(response)
+    if max(prompt, cached, output) == UNKNOWN:
+        prompt, cached, output = timed_usage(document)
+    usage = mapping(response.get("usage"))
+    details = mapping(usage.get("input_tokens_details"))
+    if (reported := count(details.get("cached_tokens"))) != UNKNOWN:
+        cached = reported
+    if (reported := count(usage.get("input_tokens"))) != UNKNOWN:
+        prompt = reported
+    if (reported := count(usage.get("output_tokens"))) != UNKNOWN:
+        output = reported
+    kind = EventKind.OTHER if max(prompt, cached, output) == UNKNOWN else EventKind.USAGE
+    return Payload(kind, "", reason or status, prompt, cached, output)
+
+
+def _whole(response: Document) -> Payload:
+    """An answer that is not streamed."""
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: list[CallPart] = []
+    for position, item in enumerate(items(response.get("output"))):
+        match item.get("type"):
+            case "message":
+                text.append(string(item.get("content")))
+            case "reasoning":
+                reasoning.append(string(item.get("content")) or string(item.get("summary")))
+            case "function_call":
+                calls.append(_call(position, item))
+    parts = tuple(calls)
+    ended = _ended(dict(response), response)
+    kind = generated_kind("".join(text), "".join(reasoning), parts) or ended.kind
+    return ended if ended.error else ended._replace(kind=kind, text="".join(reasoning + text), calls=parts)
+
+
+def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
+    """Of several calls the first is carried on; a result that no call asked for is the user's message."""
+    made = [_assistant(said)] if said or not tool_calls else []
+    tool = b'{"role":"user","content":'
+    if tool_calls:
+        call = json.loads(tool_calls)[0]
+        name = call["id"] or "call_0"
+        fields = {"type": "function_call", "call_id": name, "name": call["name"]}
+        made.append({**fields, "arguments": call["arguments"]})
+        tool = b'{"type":"function_call_output","call_id":%b,"output":' % json.dumps(name).encode()
+    return b",".join(json.dumps(item, separators=(",", ":")).encode() for item in made), tool
+
+
+def _tools(definitions: Sequence[Tool]) -> list[Tool]:
+    """The function's keys stand beside its type."""
+    return [{"type": tool["type"], **tool["function"]} for tool in definitions]
+
+
+RESPONSES = Api(
+    name="responses",
+    title="Responses",
+    path="/v1/responses",
+    body=_body,
+    read=read,
+    text_keys=("delta",),
+    end="response.completed",
+    turn=_turn,
+    marks=(
+        (json.dumps(_assistant("\0"), separators=(",", ":")).encode(), ANSWER),
+        (b'{"type":"function_call_output","call_id":"\\u0000","output":', TOOL),
+    ),
+    counter_keys=("sequence_number",),
+    tools=_tools,
+)

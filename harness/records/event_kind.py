@@ -1,0 +1,21 @@
+"""What an event of a stream carried. Apart from the layout, so that knowing it needs no numpy."""
+
+from enum import IntEnum
+
+UNKNOWN = -1
+
+
+class EventKind(IntEnum):
+    """What one SSE event carried. TEXT, REASONING and TOOL_CALL are generated text."""
+
+    OTHER = 0  # role-only or empty delta, finish chunk
+    TEXT = 1
+    REASONING = 2
+    TOOL_CALL = 3
+    USAGE = 4  # usage and no generated text
+    DONE = 5
+    ERROR = 6
+    COMMENT = 7
+
+
+GENERATED = (EventKind.TEXT, EventKind.REASONING, EventKind.TOOL_CALL)

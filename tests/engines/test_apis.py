@@ -1,0 +1,46 @@
+"""The real llama.cpp in every API: lengths, counts and verdict conditions."""
+
+import pytest
+
+from harness.records.layout import UNKNOWN, Outcome
+from tests.engines.runs import cells_of
+
+APIS = ("chat", "completions", "responses", "messages")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    asked = ("--requests", "16", "--concurrency", "2", "--input-tokens", "64", "--output-tokens", "16")
+    here = tmp_path_factory.mktemp("apis")
+    return cells_of(here, "fixed-length", ["llamacpp"], "--api", ",".join(APIS), *asked)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_every_answer_is_read(run, api):
+    folder, cells = run
+    cell = cells["llamacpp" if api == "chat" else f"llamacpp@{api}"]
+    records, facts = folder.read_cell(cell["cell"])
+    rows = records.requests
+    assert (rows["outcome"] == Outcome.OK).all()
+    assert (rows["prompt_tokens"] != UNKNOWN).all()
+    assert (rows["output_tokens"] <= 16).all()
+    if api != "messages":
+        assert (rows["output_tokens"] == 16).all()
+    assert facts.workload.exact_output == (api != "messages")
+    assert (rows["first_text_ns"] > rows["headers_ns"]).all()
+
+
+def test_a_raw_prompt_has_the_tokens_that_were_asked_for(run):
+    folder, cells = run
+    records, facts = folder.read_cell(cells["llamacpp@completions"]["cell"])
+    asked = folder.read_requested(facts).numbers["content_tokens"]
+    assert (records.requests["prompt_tokens"] == asked).all()
+
+
+def test_the_same_chats_are_as_long_in_every_templated_api(run):
+    folder, cells = run
+    lengths = {}
+    for label in ("llamacpp", "llamacpp@responses", "llamacpp@messages"):
+        records, _ = folder.read_cell(cells[label]["cell"])
+        lengths[label] = records.requests["prompt_tokens"].tolist()
+    assert len({tuple(length) for length in lengths.values()}) == 1, lengths

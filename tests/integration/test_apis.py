@@ -1,0 +1,149 @@
+"""Whole runs in each API against the scripted server, in the dialects of three engines."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.mockserver.process import running
+
+APIS = ("chat", "completions", "responses", "messages")
+ENGINES = ("vllm", "llamacpp", "sglang")
+REQUESTS, TOKENS = 12, 8
+
+
+def bench(here, *arguments, code=0):
+    """`code` None: whatever a busy machine makes of the figures, VALID (0) or INVALID (4)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "BENCH_CACHE": str(here / "cache")},
+    )
+    assert done.returncode in ((0, 4) if code is None else (code,)), (
+        f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+LOAD = (
+    *("--scenario", "fixed-length", "--requests", str(REQUESTS), "--concurrency", "2", "--repeats", "1"),
+    *("--output-tokens", str(TOKENS), "--input-tokens", "64"),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """(summary, run folder) of three engines in four APIs."""
+    here = tmp_path_factory.mktemp("apis")
+    bench(
+        here, "run", *LOAD, "--launch", "simulate", "--backends", ",".join(ENGINES), "--api", ",".join(APIS)
+    )
+    (folder,) = (here / "results").iterdir()
+    return json.loads((folder / "summary.json").read_text()), folder
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("api", APIS)
+def test_every_engine_is_measured_in_every_api(run, engine, api):
+    summary, folder = run
+    label = engine if api == "chat" else f"{engine}@{api}"
+    (cell,) = [cell for cell in summary["cells"] if cell["label"] == label]
+    assert cell["requests"]["outcomes"] == {"ok": REQUESTS}
+    assert cell["output_tokens"]["total"] == REQUESTS * TOKENS
+    assert cell["conditions"]["api"] == api
+    facts = json.loads((folder / "cells" / cell["cell"] / "cell.json").read_text())
+    assert facts["request"]["api"] == api
+    path = folder / f"probe-{label}.json"
+    mismatches = [one for one in json.loads(path.read_text())["findings"] if one["holds"] is False]
+    assert mismatches == []
+
+
+def test_lengths_that_cannot_be_forced_are_a_condition(run):
+    summary, _ = run
+    for cell in summary["cells"]:
+        forced = cell["conditions"]["exact_output"]["forced"]
+        expected = "messages" not in cell["label"] and cell["label"] != "sglang@responses"
+        assert forced == expected, cell["label"]
+        assert ("exact_output" in cell["conditions"]["unsupported"]) != expected
+
+
+def test_a_length_that_an_api_cannot_force_is_a_warning(run):
+    summary, _ = run
+    warned = {
+        warning["text"].partition(":")[0]
+        for warning in summary["warnings"]
+        if warning["code"] == "free-lengths"
+    }
+    assert warned == {"sglang@responses", *(f"{engine}@messages" for engine in ENGINES)}
+
+
+def test_apis_are_compared_with_verdicts(tmp_path):
+    bench(
+        tmp_path,
+        *("run", *LOAD, "--launch", "simulate", "--backends", "vllm", "--api", "chat,responses"),
+        *("--repeats", "3"),
+    )
+    (folder,) = (tmp_path / "results").iterdir()
+    found = json.loads((folder / "summary.json").read_text())["comparison"]
+    assert {(finding["a"], finding["b"]) for finding in found} == {("vllm", "vllm@responses")}
+    (ttft,) = [finding for finding in found if finding["metric"] == "ttft_ms.p50"]
+    assert ttft["verdict"] != "not comparable", ttft["why"]
+    assert ttft["ratio"] is not None
+
+
+def test_a_backend_without_the_api_is_one_line_before_anything_starts(tmp_path):
+    done = bench(tmp_path, "run", *LOAD, "--backends", "tgi", "--api", "messages", "--dry-run", code=2)
+    assert "backend 'tgi' has no Messages API" in done.stderr
+
+
+def test_a_running_server_without_the_api_is_one_line(tmp_path):
+    with running(ttft_ms=1, gap_ms=1, dialect="ollama") as server:
+        done = bench(
+            tmp_path, "run", *LOAD, "--backends", f"openai={server.url}", "--api", "messages", code=3
+        )
+    assert "no Messages API: POST /v1/messages answered 404" in done.stderr
+
+
+def test_bench_url_says_which_apis_a_server_has(tmp_path):
+    with running(ttft_ms=20, gap_ms=10, dialect="vllm") as server:
+        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=None)
+    assert "APIs: chat, completions, responses, messages" in done.stderr
+    with running(ttft_ms=20, gap_ms=10, dialect="ollama") as server:
+        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=None)
+    assert "APIs: chat, completions; none of responses, messages" in done.stderr
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_later_turns_carry_the_answers_before_them(tmp_path, api):
+    bench(
+        tmp_path,
+        *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", "vllm", "--api", api),
+        *("--requests", "12", "--concurrency", "2", "--repeats", "1", "--no-probe", "--output-tokens", "8"),
+        *("--set", "load.think_time_s=0"),
+    )
+    (folder,) = (tmp_path / "results").iterdir()
+    (cell,) = json.loads((folder / "summary.json").read_text())["cells"]
+    assert cell["requests"]["outcomes"] == {"ok": 12}
+    assert cell["prefix_cache_hit_rate"] > 0.4  # later turns begin with the turns before them
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_fails_in_chat_fails_in_every_api(tmp_path, api):
+    label = "vllm" if api == "chat" else f"vllm@{api}"
+    faults = ("error-event:every=3:after=2", "truncation:every=4:after=2", "malformed:every=5:after=2")
+    bench(
+        tmp_path,
+        *("run", *LOAD, "--launch", "simulate", "--backends", "vllm", "--api", api, "--requests", "40"),
+        "--no-probe",
+        *(word for fault in faults for word in ("--simulate-fault", f"{label}={fault}")),
+        code=4,  # a state that is INVALID
+    )
+    (folder,) = (tmp_path / "results").iterdir()
+    (cell,) = json.loads((folder / "summary.json").read_text())["cells"]
+    assert set(cell["requests"]["outcomes"]) == {"ok", "stream_error", "truncated", "malformed"}

@@ -1,0 +1,196 @@
+"""How each API says a request, and the turns of a conversation."""
+
+import json
+
+import pytest
+
+from harness.apis import API_NAMES, APIS, UNSAID, Api, Message
+from harness.engines.dialect import Chat, render_body, unsaid
+from harness.errors import SpecError
+from harness.spec.backend_refs import load_backend, parse_backend, parse_backend_list
+from harness.spec.scenario import Request
+from harness.spec.scenario.definition import parse_scenario
+
+TALK = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "description": "Looks.", "parameters": {"type": "object"}},
+}
+
+
+def body(entry: str, **asked: object) -> dict[str, object]:
+    (ref,) = parse_backend_list(entry)
+    chat = Chat(TALK, 7, **asked)  # type: ignore[arg-type]
+    made: dict[str, object] = json.loads(render_body(ref.definition, "m", chat, Request()))
+    return made
+
+
+def test_every_api_has_its_own_fields() -> None:
+    chat, completions = body("vllm"), body("vllm@completions")
+    responses, messages = body("vllm@responses"), body("vllm@messages")
+    assert chat["messages"] == TALK
+    assert completions["prompt"] == "Be brief.\n\nHello"
+    assert "chat_template_kwargs" not in completions
+    assert (responses["input"], responses["max_output_tokens"], responses["store"]) == (TALK, 7, False)
+    assert "max_tokens" not in responses
+    assert (messages["system"], messages["messages"]) == ("Be brief.", TALK[1:])
+    assert all(made["stream"] is True for made in (chat, completions, responses, messages))
+    assert [name for name, made in zip(API_NAMES, (chat, completions, responses, messages), strict=True)
+            if "stream_options" in made] == ["chat", "completions"]  # fmt: skip
+
+
+def test_a_prompt_of_one_message_is_sent_as_it_stands() -> None:
+    assert APIS["completions"].body([{"role": "user", "content": "a b"}], 1) == {
+        "prompt": "a b",
+        "max_tokens": 1,
+    }
+
+
+def test_a_limit_that_an_engine_lowers_is_raised_before() -> None:
+    assert body("sglang@responses")["max_output_tokens"] == 9
+    assert body("sglang@messages")["max_tokens"] == 7
+
+
+def test_exact_lengths_that_an_api_cannot_have_are_said() -> None:
+    for name in ("vllm", "llamacpp", "sglang"):
+        (ref,) = parse_backend_list(f"{name}@messages")
+        assert "exact_output" in unsaid(ref.definition, Request())
+    assert "ignore_eos" not in body("vllm@messages")
+    assert body("vllm@responses")["ignore_eos"] is True
+
+
+def test_tools_in_each_apis_form() -> None:
+    function = TOOL["function"]
+    asked = {"tools": [TOOL], "tool_choice": "required"}
+    assert body("vllm", **asked)["tools"] == [TOOL]
+    assert "tools" not in body("vllm@completions", **asked)
+    assert body("vllm@responses", **asked)["tools"] == [{"type": "function", **function}]  # type: ignore[dict-item]
+    made = body("vllm@messages", **asked)
+    assert made["tools"] == [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}]
+    assert made["tool_choice"] == {"type": "any"}
+
+
+def test_labels_name_the_api_like_a_variant() -> None:
+    refs = parse_backend_list("vllm,vllm@eager@responses,llamacpp@messages", ("chat", "completions"))
+    assert [ref.label for ref in refs] == [
+        "vllm", "vllm@completions", "vllm@eager@responses", "llamacpp@messages",
+    ]  # fmt: skip
+    assert [(ref.variant, ref.api) for ref in refs][2:] == [("eager", "responses"), (None, "messages")]
+    assert [ref.label for ref in parse_backend_list("openai@messages=http://a:1")] == ["openai@messages"]
+
+
+def test_a_variant_keeps_its_fields_in_every_api() -> None:
+    for api in API_NAMES:
+        (ref,) = parse_backend_list("llamacpp@no-prefix-cache", (api,))
+        assert ref.definition.dialect.extra["cache_prompt"] is False
+
+
+def test_habits_of_chat_chunks_do_not_hold_for_other_apis() -> None:
+    chat = load_backend("llamacpp").dialect.habits
+    habits = {api: parse_backend_list("llamacpp", (api,))[0].definition.dialect.habits for api in API_NAMES}
+    assert habits["chat"] == chat
+    for made in habits.values():
+        assert (made.keeps_connection, made.cached_tokens, made.finish_reason) == (False, True, True)
+        assert made.done is True
+    assert [made.usage for made in habits.values()] == ["last", "finish", None, None]
+    assert [made.first_chunk for made in habits.values()] == ["role", None, None, None]
+
+
+def test_an_api_that_a_backend_lacks_is_one_error() -> None:
+    with pytest.raises(SpecError, match="backend 'tgi' has no Messages API") as caught:
+        parse_backend_list("tgi", ("messages",))
+    assert caught.value.hint == "it has: chat"
+
+
+def test_a_definition_may_not_name_unknown_apis_or_placeholders() -> None:
+    table = {"backend": {"name": "x", "title": "x", "licence": "x", "homepage": "x", "weights": "none"},
+             "server": {"ready_path": "/", "startup_timeout_s": 1}}  # fmt: skip
+    with pytest.raises(SpecError, match="unknown API 'responces'") as caught:
+        parse_backend({**table, "dialect": {"apis": {"responces": {}}}}, "x.toml")
+    assert "did you mean 'responses'?" in str(caught.value.hint)
+    with pytest.raises(SpecError, match="unknown placeholder"):
+        parse_backend({**table, "dialect": {"apis": {"responses": {"seed": {"s": "{sed}"}}}}}, "x.toml")
+
+
+def test_a_scenario_may_name_the_api() -> None:
+    table = {
+        "scenario": {"name": "x", "purpose": "x"},
+        "prompts": {"generator": "fixed-length", "input_tokens": 8, "output_tokens": 8},
+        "load": {"concurrency": [1], "requests": 4},
+        "request": {"api": "responses"},
+    }
+    assert parse_scenario(table, "x.toml").request.api == "responses"
+    with pytest.raises(SpecError, match="not one of 'chat'"):
+        parse_scenario({**table, "request": {"api": "rest"}}, "x.toml")
+
+
+def with_turns(api: Api, said: str, calls: str, tool_content: str | None) -> object:
+    """The document that the server gets in a second turn, by way of the marks."""
+    messages: list[Message] = [{"role": "user", "content": "A"}, {"role": "assistant", "content": UNSAID}]
+    if tool_content is not None:
+        messages.append({"role": "tool", "tool_call_id": UNSAID, "content": tool_content})
+    else:
+        messages.append({"role": "user", "content": "B"})
+    made = json.dumps(api.body(messages, 5), separators=(",", ":"), ensure_ascii=False).encode()
+    for text, mark in api.marks:
+        assert text in made or mark == b"\x01"
+        made = made.replace(text, mark)
+    answer, tool = api.turn(said, calls)
+    return json.loads(made.replace(b"\x00", answer).replace(b"\x01", tool))
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=APIS)
+def test_a_later_turn_carries_the_answer_before_it(api: Api) -> None:
+    said = 'so "it" is\n\\ é'
+    document = with_turns(api, said, "", None)
+    expected = {
+        "chat": lambda d: d["messages"][1]["content"],
+        "completions": lambda d: d["prompt"].removeprefix("A\n\n").removesuffix("\n\nB"),
+        "responses": lambda d: d["input"][1]["content"][0]["text"],
+        "messages": lambda d: d["messages"][1]["content"][0]["text"],
+    }[api.name](document)
+    assert expected == said
+
+
+def test_an_answer_in_the_input_of_responses_has_all_required_keys() -> None:
+    document = with_turns(APIS["responses"], "so", "", None)
+    assert isinstance(document, dict)
+    answer = document["input"][1]
+    assert answer.keys() == {"type", "id", "status", "role", "content"}
+    assert answer["content"] == [{"type": "output_text", "text": "so", "annotations": []}]
+
+
+CALLS = json.dumps([{"id": "c1", "name": "look", "arguments": '{"a":1}'}])
+
+
+def test_a_tool_result_follows_its_call() -> None:
+    responses = with_turns(APIS["responses"], "", CALLS, "found")
+    assert isinstance(responses, dict)
+    assert responses["input"][1:] == [
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a":1}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "found"},
+    ]
+    messages = with_turns(APIS["messages"], "", CALLS, "found")
+    assert isinstance(messages, dict)
+    assert messages["messages"][1:] == [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {"a": 1}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "found"}]},
+    ]
+
+
+def test_a_result_that_no_call_asked_for_is_the_users_message() -> None:
+    responses = with_turns(APIS["responses"], "text", "", "found")
+    assert isinstance(responses, dict)
+    assert responses["input"][-1] == {"role": "user", "content": "found"}
+    messages = with_turns(APIS["messages"], "text", "", "found")
+    assert isinstance(messages, dict)
+    assert messages["messages"][-1] == {"role": "user", "content": [{"type": "text", "text": "found"}]}
+
+
+def test_what_definitions_declare() -> None:
+    for name in ("vllm", "llamacpp", "sglang", "openai", "truth"):
+        assert load_backend(name).dialect.api_names == API_NAMES
+    assert load_backend("ollama").dialect.api_names == ("chat",)

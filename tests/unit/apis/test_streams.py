@@ -1,0 +1,239 @@
+"""What the streams of each API say, in the shapes of real engines."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.apis import APIS, COMPLETIONS, MESSAGES, RESPONSES, Api
+from harness.load.job import Promised
+from harness.load.sse import Parsed, parse_document, parse_events
+from harness.mockserver.wire import chunk
+from harness.records.layout import UNKNOWN, EventKind, Outcome
+from tests.factories.answers import CHUNKED, chunked, field, head, play
+from tests.factories.api_streams import (
+    completions,
+    llamacpp_messages,
+    named,
+    vllm_messages,
+    vllm_responses,
+)
+
+TEXTS = ["The", " sea", ' is "', "blue\n"]
+WHOLE = {
+    "completions": (COMPLETIONS, completions(TEXTS), "length"),
+    "responses": (RESPONSES, vllm_responses(TEXTS), "completed"),
+    "messages of vLLM": (MESSAGES, vllm_messages(TEXTS), "end_turn"),
+    "messages of llama.cpp": (MESSAGES, llamacpp_messages(TEXTS), "end_turn"),
+}
+
+
+def read(api: Api, *documents: dict[str, object]) -> Parsed:
+    return parse_events(b"".join(map(named, documents)), api, ended=True)
+
+
+@pytest.mark.parametrize(("api", "body", "reason"), WHOLE.values(), ids=WHOLE)
+def test_a_whole_stream(api: Api, body: bytes, reason: str) -> None:
+    parsed = parse_events(body, api, ended=True)
+    assert parsed.text() == "".join(TEXTS)
+    assert [kind for kind in parsed.kinds if kind == EventKind.TEXT] == [EventKind.TEXT] * len(TEXTS)
+    assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (11, 4, len(TEXTS))
+    assert (parsed.finish_reason, parsed.done, parsed.error, parsed.malformed) == (reason, True, "", "")
+    assert parsed.first_tokens == UNKNOWN
+    assert sum(parsed.sizes) == len(body)
+
+
+def test_no_time_to_first_token_is_taken_before_the_first_delta() -> None:
+    body = vllm_responses(TEXTS)
+    first = body.index(b"event: response.output_text.delta")
+    reads = [body[:first], body[first:]]
+    settled = play([head(CHUNKED), *map(chunk, reads), b"0\r\n\r\n"], api=RESPONSES)
+    assert settled.outcome is Outcome.OK
+    assert field(settled, "first_text_ns") == 3  # the second read of the body
+
+
+@pytest.mark.parametrize(("api", "body", "reason"), WHOLE.values(), ids=WHOLE)
+def test_a_stream_that_breaks_off_is_a_failure(api: Api, body: bytes, reason: str) -> None:
+    promised = Promised(finish_reason=True)
+    last_text = body.rindex(b"blue")
+    cut = body[: body.index(b"\n\n", last_text) + 2]
+    settled = play([head(CHUNKED), chunked([cut])], promised=promised, api=api)
+    assert settled.outcome is Outcome.UNFINISHED
+    assert api.end in settled.error
+    settled = play([head(CHUNKED), chunked([cut])[:-5]], promised=promised, api=api)
+    assert settled.outcome is Outcome.TRUNCATED
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=APIS)
+def test_an_error_that_a_done_follows_is_a_failure(api: Api) -> None:
+    body = {
+        "chat": b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n',
+        "completions": b'data: {"choices":[{"text":"a"}]}\n\n',
+        "responses": named({"type": "response.output_text.delta", "delta": "a"}),
+        "messages": named({"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}),
+    }[api.name]
+    died = b'data: {"error": {"message": "EngineCore died", "code": 500}}\n\ndata: [DONE]\n\n'
+    settled = play([head(CHUNKED), chunked([body, died])], api=api)
+    assert (settled.outcome, settled.error, settled.text) == (Outcome.STREAM_ERROR, "EngineCore died", "a")
+
+
+@pytest.mark.parametrize(
+    ("api", "event"),
+    [
+        (RESPONSES, {"type": "error", "code": "server_error", "message": "no room"}),
+        (RESPONSES, {"type": "response.failed", "response": {"error": {"message": "no room"}}}),
+        (RESPONSES, {"type": "response.completed", "response": {"status": "failed", "error": "no room"}}),
+        (MESSAGES, {"type": "error", "error": {"type": "overloaded_error", "message": "no room"}}),
+        (MESSAGES, {"type": "error", "message": "no room"}),
+    ],
+)
+def test_errors_have_their_own_events(api: Api, event: dict[str, object]) -> None:
+    parsed = read(api, event)
+    assert parsed.error == "no room"
+    assert list(parsed.kinds) == [EventKind.ERROR]
+
+
+@pytest.mark.parametrize("api", [RESPONSES, MESSAGES], ids=lambda api: api.name)
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "response.audio.delta", "delta": "UklGRg=="},
+        {"type": "ping"},
+        {"choices": [{"text": "a"}]},
+        {},
+    ],
+)
+def test_unknown_events_say_nothing(api: Api, event: dict[str, object]) -> None:
+    parsed = read(api, {"type": "ping", **event})
+    assert (list(parsed.kinds), parsed.text(), parsed.error) == ([EventKind.OTHER], "", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "seen"),
+    [
+        ("incomplete", "max_output_tokens", "max_output_tokens"),
+        ("incomplete", None, "incomplete"),
+        ("completed", None, "completed"),
+    ],
+)
+def test_why_a_response_ended(status: str, reason: str | None, seen: str) -> None:
+    body = vllm_responses(TEXTS, status=status, reason=reason)
+    assert parse_events(body, RESPONSES, ended=True).finish_reason == seen
+
+
+def test_an_incomplete_response_without_a_reason_is_no_whole_answer() -> None:
+    body = vllm_responses(TEXTS, status="incomplete")
+    assert play([head(CHUNKED), chunked([body])], api=RESPONSES).outcome is Outcome.ABORTED
+
+
+def test_the_end_of_a_response_makes_up_for_a_broken_connection() -> None:
+    for api, body, _ in WHOLE.values():
+        assert play([head(CHUNKED), chunked([body])[:-5]], api=api).outcome is Outcome.OK
+
+
+def test_reasoning_and_tool_calls_of_responses() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": ""}
+    parsed = read(
+        RESPONSES,
+        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning"}},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "delta": "hm"},
+        {"type": "response.output_item.added", "output_index": 1, "item": call},
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"a":'},
+        {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "1}"},
+        {"type": "response.function_call_arguments.done", "output_index": 1, "arguments": '{"a":1}'},
+    )
+    assert list(parsed.kinds) == [
+        EventKind.OTHER, EventKind.REASONING, *[EventKind.TOOL_CALL] * 3, EventKind.OTHER,
+    ]  # fmt: skip
+    assert parsed.text() == 'hmlook{"a":1}'
+    assert json.loads(parsed.tool_calls()) == [{"id": "c1", "name": "look", "arguments": '{"a":1}'}]
+
+
+def test_thinking_and_tool_use_of_messages() -> None:
+    tool = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+    parsed = read(
+        MESSAGES,
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": ""}},
+        {"type": "content_block_start", "index": 1, "content_block": tool},
+        {"type": "content_block_delta", "index": 1,
+         "delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}},
+    )  # fmt: skip
+    assert list(parsed.kinds) == [
+        EventKind.OTHER, EventKind.REASONING, EventKind.OTHER, EventKind.TOOL_CALL, EventKind.TOOL_CALL,
+    ]  # fmt: skip
+    assert json.loads(parsed.tool_calls()) == [{"id": "t1", "name": "look", "arguments": '{"a":1}'}]
+
+
+def test_answers_that_are_not_streamed() -> None:
+    response = {
+        "object": "response",
+        "status": "completed",
+        "error": None,
+        "output": [
+            {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]},
+            {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]},
+        ],
+        "usage": {"input_tokens": 3, "output_tokens": 2},
+    }
+    parsed = parse_document(json.dumps(response).encode(), RESPONSES)
+    assert (parsed.text(), parsed.finish_reason, parsed.output_tokens) == ("hmHi", "completed", 2)
+    message = {
+        "type": "message",
+        "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Hi"}],
+        "stop_reason": "max_tokens",
+        "usage": {"input_tokens": 3, "cache_read_input_tokens": 2, "output_tokens": 2},
+    }
+    parsed = parse_document(json.dumps(message).encode(), MESSAGES)
+    assert (parsed.text(), parsed.finish_reason, parsed.prompt_tokens) == ("hmHi", "max_tokens", 5)
+
+
+def test_the_prompt_of_a_message_counts_what_was_written_to_the_cache() -> None:
+    usage = {"input_tokens": 3, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 5}
+    parsed = read(MESSAGES, {"type": "message_start", "message": {"usage": usage}})
+    assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (10, 2, UNKNOWN)
+
+
+_KEYS = (
+    "type response item delta error message usage content content_block object status output index name id "
+    "output_index incomplete_details reason stop_reason input_tokens output_tokens input_tokens_details text "
+    "cached_tokens call_id arguments input thinking partial_json timings cache_n choices"
+).split()
+_TYPES = (
+    "response.output_text.delta response.function_call_arguments.delta response.output_item.added "
+    "response.completed response.failed error message message_start message_delta content_block_start "
+    "content_block_delta function_call tool_use thinking text_delta thinking_delta input_json_delta response"
+).split()
+_values = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-3, 20),
+        st.floats(),
+        st.text(max_size=4),
+        st.sampled_from(_TYPES),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(_KEYS), inner, max_size=5)
+    ),
+    max_leaves=12,
+)
+_documents = st.builds(
+    lambda kind, rest: {"type": kind, **rest},
+    st.sampled_from(_TYPES),
+    st.dictionaries(st.sampled_from([key for key in _KEYS if key != "type"]), _values, max_size=6),
+)
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=APIS)
+@given(documents=st.lists(_documents, max_size=4))
+def test_nothing_that_a_server_writes_breaks_the_reading(
+    api: Api, documents: list[dict[str, object]]
+) -> None:
+    parsed = read(api, *documents)
+    assert len(parsed.kinds) == len(documents)
+    assert all(UNKNOWN <= count < 10**7 for count in (parsed.prompt_tokens, parsed.output_tokens))
+    for document in documents:
+        parse_document(json.dumps(document).encode(), api).tool_calls()
