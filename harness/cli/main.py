@@ -52,11 +52,14 @@ COMMANDS = {
 _ADDRESS = re.compile(r"\w+://|[\w.-]+:\d+(/|$)|localhost$")
 
 _NEXT_STEP = """Where to start:
-
-  bench http://127.0.0.1:8000                   measure a server that is running
-  bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache
-                                                a demo: a real engine on this machine, no GPU needed
-  bench list scenarios                          all that can be measured
+ bench http://127.0.0.1:8000
+     measure a server that is running
+ bench run --scenario first-look --backends llamacpp
+     nothing is running yet: llama.cpp and a small model (300 MB, no GPU needed)
+ bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache
+     compare two engines, or one with two settings
+ bench list scenarios
+     what can be measured; `bench list backends` lists the engines
 
 `bench --help` lists the commands, `bench COMMAND --help` their options."""
 

@@ -26,7 +26,7 @@ def show(folder: RunFolder, arguments: argparse.Namespace, sketch: Sketch | None
     print(f"\nrun folder: {folder.path}")
     if report.is_file():
         print(f"report:     {report}")
-    print("\n".join(next_lines(summary, width)))
+    print("\n".join(next_lines(summary, width, str(folder.path))))
 
 
 def _lines(

@@ -5,8 +5,9 @@ import sys
 from collections.abc import Callable
 
 from harness import report
+from harness.cli.live import wrapped
 from harness.cli.metrics_port import serving
-from harness.cli.output import print_error, progress_display
+from harness.cli.output import page_width, print_error, progress_display
 from harness.cli.progress import Display
 from harness.cli.results import Sketch, show
 from harness.engines.machine import Machine
@@ -62,8 +63,9 @@ def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> Non
     if arguments.json or run.cells:
         show(run.folder, arguments, sketch)
     if run.interrupted:
-        kept = "what was measured is kept" if run.cells else "nothing was measured"
-        print(f"interrupted: {kept}; `bench resume {path}` measures the rest", file=sys.stderr)
+        kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
+        text = f"{kept}; to measure the rest: bench resume {path}"
+        print(wrapped(text, page_width()), file=sys.stderr)
 
 
 def _exit_code(run: Run) -> ExitCode:

@@ -136,7 +136,8 @@ def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
         yield f"{counted(len(found) - WARNINGS, 'more warning')}: -v, or the report"
 
 
-def next_lines(summary: Summary, columns: int) -> Iterator[str]:
-    """What to run next, and why."""
+def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:
+    """What to run next, and why. `run`: the path of the folder, where it is known."""
     for step in conclude(summary).next_steps[:1]:
-        yield from hanging("next:       ", f"{step.why}: {step.do}", columns)
+        do = step.do.replace(plain(summary.run), run) if run else step.do
+        yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

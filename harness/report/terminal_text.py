@@ -14,12 +14,12 @@ class Paint:
         return f"\033[{code}m{text}\033[0m" if self._on and code and text.strip() else text
 
 
-def wrap(text: str, width: int, **indents: str) -> list[str]:
+def wrap(text: str, width: int, **options: str | bool) -> list[str]:
     """Between words: names such as `mlx-lm` stay whole, and only what is longer than a line is cut."""
-    return textwrap.wrap(text, width, break_on_hyphens=False, **indents)  # type: ignore[arg-type]
+    return textwrap.wrap(text, width, break_on_hyphens=False, **options)  # type: ignore[arg-type]
 
 
-def hanging(head: str, text: str, width: int) -> list[str]:
-    """`text` right of `head`, each of its lines below the first."""
-    blank = " " * len(head)
-    return wrap(text, width, initial_indent=head, subsequent_indent=blank) or [head.rstrip()]
+def hanging(head: str, text: str, width: int, *, cut: bool = True) -> list[str]:
+    """`text` right of `head`, each of its lines below the first. Without `cut`, a path stays whole."""
+    indents = {"initial_indent": head, "subsequent_indent": " " * len(head)}
+    return wrap(text, width, break_long_words=cut, **indents) or [head.rstrip()]

@@ -27,7 +27,7 @@ def reasons(cell):
 def test_equal_answers_from_a_common_start_are_bursts_and_told_so(here):
     define("calm", ttft_ms=200, gap_ms=5)
     scenario = ("run", "--scenario", "fixed-length", "--backends", "calm", *EIGHT, *NOT_WARMED_UP)
-    done = bench(*scenario)
+    done = bench(*scenario, "-v")
     (cell,) = summary()["cells"]
     assert cell["synchrony"]["index"] > 0.9
     assert (cell["synchrony"]["waves"], cell["synchrony"]["burst"]) == (3, 8)

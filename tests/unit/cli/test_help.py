@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from harness.cli.main import ADDRESSED, COMMANDS, main
+from harness.cli.main import ADDRESSED, COMMANDS, command_parser, main
 from harness.cli.output import printed_command
 
 
@@ -55,3 +55,14 @@ def test_a_command_is_broken_between_words_on_a_terminal_and_whole_in_a_pipe(mon
     assert max(map(len, printed.splitlines())) <= 60
     assert len(printed.splitlines()) > 1
     assert shlex.split(printed.replace("\\\n", "").removeprefix("the same as:")) == words
+
+
+def test_a_first_call_names_commands_that_parse_and_fit_the_terminal(capsys):
+    assert main([]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith(" bench ")]
+    assert ["run", "--scenario", "first-look", "--backends", "llamacpp"] in commands
+    for command, *arguments in commands:
+        if command in COMMANDS:
+            command_parser(command).parse_args(arguments)
