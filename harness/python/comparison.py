@@ -10,12 +10,12 @@ from harness.python.run import Run, load
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.model import RunComparison
+    from harness.model import ComparedConclusion, RunComparison
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison:
-    """`document` is what `bench compare --json` prints, typed: pairs, differences, missing figures, gate."""
+    """`document` is what `bench compare` found, typed: pairs, differences, missing figures, the gate."""
 
     document: "RunComparison"
 
@@ -37,6 +37,12 @@ class Comparison:
             found = tables.verdict_rows(pair.a.run, pair.findings)
             rows += [[*row, *one.values] for row, one in zip(found, pair.findings, strict=True)]
         return frames.of_verdicts({**tables.VERDICTS, "value_a": "double", "value_b": "double"}, rows)
+
+    def conclusion(self) -> "ComparedConclusion":
+        """What became slower in one sentence, and per pair, load and metric the speed-up with an interval."""
+        from harness.report.baseline import concluded
+
+        return concluded(self.document)
 
     def __repr__(self) -> str:
         names = ", ".join(run.name for run in self.document.runs)

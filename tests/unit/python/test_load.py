@@ -148,7 +148,7 @@ def test_a_comparison_is_that_of_the_command(copied, capsys):
     main(["compare", str(copied.path), str(other), "--json"])
     printed = json.loads(capsys.readouterr().out)
     compared = sb.compare(sb.load(copied.path), other)
-    assert printed.pop("conclusion")
+    assert json.loads(json.dumps(as_json(compared.conclusion()))) == printed.pop("conclusion")
     assert json.loads(json.dumps(as_json(compared.document))) == printed
     verdicts = compared.verdicts()
     assert len(verdicts) == sum(len(pair["findings"]) for pair in printed["pairs"])
