@@ -110,7 +110,7 @@ class _Drawing:
             return below
         beside = tag(
             "text", self.chart.y.title, text_anchor="middle",
-            transform=f"translate(11,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
+            transform=f"translate(14,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
         )  # fmt: skip
         return join([below, beside])
 
