@@ -35,7 +35,7 @@ class Several:
 def several(runs: Sequence[Run], document: RunComparison) -> Several:
     """Raises SpecError where no pair of the runs can be compared: then nothing may share an axis."""
     names = _names(runs)
-    kept = [pair for pair in document.pairs if pair.refused is None and pair.findings]
+    kept = [pair for pair in document.pairs if not why_refused(pair)]
     refused = tuple(pair for pair in document.pairs if pair not in kept)
     if not kept:
         raise SpecError(
@@ -54,8 +54,19 @@ def several(runs: Sequence[Run], document: RunComparison) -> Several:
     )
 
 
+def why_refused(pair: ComparedPair) -> str:
+    """Why nothing of this pair is compared, or ""."""
+    if pair.refused:
+        return pair.refused
+    if not pair.findings:
+        return "no load point in common"
+    if all(finding.verdict == "not comparable" for finding in pair.findings):
+        return "; ".join(dict.fromkeys(finding.why for finding in pair.findings))
+    return ""
+
+
 def _reason(document: RunComparison) -> str:
-    reasons = [pair.refused or "no load point in common" for pair in document.pairs]
+    reasons = [why_refused(pair) for pair in document.pairs]
     return plain("; ".join(dict.fromkeys(reasons)) or "they share no backend", 400)
 
 

@@ -33,7 +33,7 @@ CUT = """
   return JSON.stringify(found);
 })()
 """
-# Pairs of texts of one chart that cover each other.
+# Texts of a chart that are cut at its edge, and pairs that cover each other.
 OVERLAPS = """
 (() => {
   const found = [];
@@ -41,6 +41,10 @@ OVERLAPS = """
     if (!svg.checkVisibility()) continue;
     const texts = [...svg.querySelectorAll('text')].filter(e => e.checkVisibility());
     const boxes = texts.map(e => e.getBoundingClientRect());
+    const edge = svg.getBoundingClientRect();
+    boxes.forEach((box, i) => {
+      if (box.right > edge.right + 1 || box.left < edge.left - 1) found.push(['cut', texts[i].textContent]);
+    });
     texts.forEach((one, i) => texts.slice(i + 1).forEach((other, j) => {
       const [a, b] = [boxes[i], boxes[i + 1 + j]];
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);

@@ -23,7 +23,7 @@ from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
 from harness.report.measures import measure
 from harness.report.sentences import sentence
-from harness.report.several import Several, several
+from harness.report.several import Several, several, why_refused
 from harness.report.text import counted, plain
 from harness.report.verdicts import primary
 from harness.report.view import groups
@@ -165,10 +165,7 @@ def _standings(source: Source, summary: Summary) -> Iterator[Html]:
 
 def _left_out(found: Several, document: RunComparison) -> Iterator[Html]:
     """Pairs that are refused, with the reason, and what a later run lacks."""
-    lines = [
-        f"{baseline.pair_words(pair)}: refused, {plain(pair.refused or 'no load point in common')}"
-        for pair in found.refused
-    ]
+    lines = [f"{baseline.pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
     lines += baseline.missing_lines(document)
     if lines:
         yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")

@@ -9,7 +9,7 @@ from harness.report.html.tags import Html, join, tag
 from harness.report.text import plain
 
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
-LEFT, RIGHT, TOP, BOTTOM = 50.0, 12.0, 10.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 50.0, 18.0, 10.0, 40.0
 TITLE_ROOM = 28.0  # of the title of the upright axis, with the gaps on both its sides
 NAMES_MOST, NAMES_GAP = (
     190.0,
@@ -110,7 +110,7 @@ class _Drawing:
             return below
         beside = tag(
             "text", self.chart.y.title, text_anchor="middle",
-            transform=f"translate(11,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
+            transform=f"translate(14,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
         )  # fmt: skip
         return join([below, beside])
 

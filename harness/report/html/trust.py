@@ -37,13 +37,12 @@ def wrong(source: Source) -> Iterator[Html]:
 def doubts_by_code(summary: Summary) -> list[tuple[Reason, list[CellResult]]]:
     """What cells are doubted for, each with its cells: INVALID before SUSPECT, then what is about most cells.
 
-    Of the cells of one code that have different hints, each hint is an entry.
+    The reason is that of the first cell; those of the others may have other figures and hints.
     """
-    found: dict[tuple[str, str, str], list[tuple[Reason, CellResult]]] = {}
+    found: dict[tuple[str, str], list[tuple[Reason, CellResult]]] = {}
     for cell in summary.cells:
         for reason in cell.validity.reasons:
-            key = (reason.verdict, reason.code, reason.hint or "")
-            found.setdefault(key, []).append((reason, cell))
+            found.setdefault((reason.verdict, reason.code), []).append((reason, cell))
     ranked = sorted(found.values(), key=lambda mine: (-VERDICTS.index(mine[0][0].verdict), -len(mine)))
     return [(mine[0][0], [cell for _reason, cell in mine]) for mine in ranked]
 
