@@ -99,6 +99,7 @@ class Conclusion(Record, frozen=True, kw_only=True):
     under_load: Annotated[tuple[UnderLoad, ...], doc("Per backend, over closed-loop loads.")]
     undecided: Annotated[int, doc("Pairs of the primary metric that more repeats might decide.")]
     unequal: Annotated[tuple[Unequal, ...], doc("Conditions that differ and refuse or weaken a verdict.")]
+    caveats: Annotated[dict[str, str], doc("By label of a backend: what its figures do not show.")]
     next_steps: Annotated[tuple[NextStep, ...], doc("Most important first.")]
 
 

@@ -8,6 +8,7 @@ from itertools import product
 
 from msgspec.structs import asdict
 
+from harness.compare.ranking import caveats_of
 from harness.compare.verdict import left_out_words
 from harness.model import (
     Concluded,
@@ -47,6 +48,7 @@ def conclude(summary: Summary) -> Conclusion:
             entry.verdict == "not enough runs" for entry in summary.comparison if entry.metric == first
         ),
         unequal=tuple(one for one in summary.unequal if one.matters or one.apart),
+        caveats=caveats_of(summary.cells),
         next_steps=tuple(next_steps(summary, courses)),
     )
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from harness.model import Summary
+from harness.report.conclusion import conclude
 from harness.report.notes import no_verdict
 from harness.report.sentences import IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
-from harness.report.text import markdown_escaped
+from harness.report.text import markdown_escaped, plain
 from harness.report.verdicts import capacity_lines, confidence, noise_lines, runs, tested
 from harness.report.view import groups, labels
 
@@ -16,6 +17,8 @@ def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
     for line in whole_run(summary):
         yield from wrap(line, columns, subsequent_indent="  ")
     yield from _loads(summary, columns, paint)
+    for line in caveats(summary):
+        yield from (paint(part, YELLOW) for part in wrap(line, columns, subsequent_indent="  "))
     for line in wrap(intervals(summary), columns):
         yield paint(line, DIM)
 
@@ -37,6 +40,12 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     if not course and not no_verdict(summary):
         return found
     return [(load, [one for one in mine if one[0] == IN_DOUBT]) for load, mine in found]
+
+
+def caveats(summary: Summary) -> Iterator[str]:
+    """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.` for each backend with one."""
+    for label, caveat in conclude(summary).caveats.items():
+        yield plain(f"{label}: {caveat}.")
 
 
 def intervals(summary: Summary) -> str:
@@ -69,5 +78,7 @@ def markdown_lines(summary: Summary) -> Iterator[str]:
         yield f"- **{markdown_escaped(load)}**"
         for name, text in mine:
             yield f"  - {markdown_escaped(f'{name}: {text}' if name else text)}"
+    for line in caveats(summary):
+        yield f"- {markdown_escaped(line)}"
     if line := intervals(summary):
         yield f"- {markdown_escaped(line)}"

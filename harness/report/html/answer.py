@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness.model import Order
 from harness.report import notes
 from harness.report.conclusion import doubts, order, orders
+from harness.report.first_lines import caveats
 from harness.report.html import figures
 from harness.report.html.next_steps import next_steps
 from harness.report.html.source import Source
@@ -43,6 +44,7 @@ def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         yield tag("p", tag("strong", line))
     if len(source.labels) == 1:
         yield from (tag("p", tag("strong", line)) for line in under_load(summary))
+    yield from (tag("p", line, class_="doubt small") for line in caveats(summary))
     parts = [join(_load(source, group)) for group in load_groups]
     shown = parts if len(parts) <= OPEN_LOADS else [parts[-1]]
     yield from shown
