@@ -20,7 +20,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
-RUN = ROOT / "results" / "published" / "20261122T122433Z-batch-1-8-32-d2c1a5"
+RUN = ROOT / "results" / "published" / "20261125T020543Z-shared-prefix-9d36a6"
 PICTURE = ROOT / "docs" / "recording.svg"
 COLUMNS, ROWS = 92, 40
 WIDE, HIGH, MARGIN, BAR = 8.4, 19, 18, 34  # pixels: a character, a line, the frame, its title

@@ -74,7 +74,15 @@ class RunContext:
             return f"claimed for a {claim.model} model, measured with {self.model or 'an unnamed one'}"
         if claim.value is not None and claim.model is None and claim.measure not in SHARES:
             return "an absolute figure claimed without naming a model"
-        return ""
+        # Who says nothing of hardware does not mean an engine without its own kernels.
+        of_speed = claim.hardware != "cpu" and claim.measure not in SHARES
+        return next(iter(self._caveats(claim)), "") if of_speed else ""
+
+    def _caveats(self, claim: Claim) -> list[str]:
+        """What the figures of these systems do not show here, each with the label of its backend."""
+        labels = (self.label(name) for name in claim.systems)
+        known = {label: self.labels[label].conditions.settings.get("caveat") for label in labels if label}
+        return [f"{label}: {caveat}" for label, caveat in known.items() if caveat]
 
     def _meets(self, hardware: str) -> bool:
         _, pattern = HARDWARE[hardware]
@@ -107,7 +115,7 @@ class RunContext:
         tracks = {str(cell.track) for cell in shown.values()}
         if len(tracks) > 1:
             differences.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
-        return differences
+        return [*differences, *self._caveats(claim)]
 
 
 def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:

@@ -1,14 +1,20 @@
 """What a run leaves open, and what to run to close it."""
 
+import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import median_high
 
-from harness.model import NextStep, Reason, Summary, UnderLoad
-from harness.report.text import counted, plain
+from harness.model import NextStep, PairVerdict, Reason, Summary, UnderLoad
+from harness.report.measures import measure
+from harness.report.text import counted, listing, plain
 from harness.report.view import labels, repeats
 
 AGAIN = "the same command"
 MORE_REPEATS = 10  # the default limit of --repeats auto
+# As `why` of a verdict says it: harness/compare/verdict.py.
+NEEDED = re.compile(r"about (\d+) runs would decide|runs, (\d+) are needed")
 MORE_USERS = (2, 4)  # times the most that were measured
 
 
@@ -60,7 +66,8 @@ def _most(hint: str) -> int:
 def _of_repeats(summary: Summary) -> Iterator[NextStep]:
     first = summary.verdict_rules.primary
     pairs = [entry for entry in summary.comparison if entry.metric == first]
-    waiting = sum(entry.verdict == "not enough runs" for entry in pairs)
+    open_pairs = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
+    waiting = sum(entry.metric == first for entry in open_pairs)
     several, most = len(labels(summary)) > 1, repeats(summary)
     stopping = summary.stopping
     if several and most == 1 and not any(entry.tested for entry in pairs):
@@ -71,6 +78,23 @@ def _of_repeats(summary: Summary) -> Iterator[NextStep]:
     elif waiting and (stopping is None or stopping.reason != "no-figure"):
         more = max(MORE_REPEATS, 2 * most)
         yield NextStep(why=_open(waiting, len(pairs)), do=f"{AGAIN} with --repeats auto --max-repeats {more}")
+    elif not waiting and (needed := repeats_needed(open_pairs)):
+        # The other metrics do not stop a run: with --repeats auto it would end where this one did.
+        names = listing(list(dict.fromkeys(measure(entry.metric).name for entry in open_pairs)))
+        metrics = {entry.metric for entry in open_pairs}
+        total = sum(entry.metric in metrics for entry in summary.comparison)
+        why = f"{names}: {_open(len(open_pairs), total)}"
+        yield NextStep(why=plain(why), do=f"{AGAIN} with --repeats {median_high(needed)}")
+
+
+def repeats_needed(pairs: Sequence[PairVerdict]) -> list[int]:
+    """Repeats for each pair that repeats can decide; more where some of those measured were left out."""
+    found = ((entry, NEEDED.search(entry.why)) for entry in pairs)
+    return [
+        math.ceil(int(match[1] or match[2]) * max(entry.measured) / min(entry.runs))
+        for entry, match in found
+        if match and min(entry.runs)
+    ]
 
 
 def _open(waiting: int, pairs: int) -> str:

@@ -1,7 +1,5 @@
 """What to run next: what would remove a doubt, and what would decide a pair."""
 
-import math
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from statistics import median_high
@@ -11,12 +9,11 @@ from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
 from harness.report.html.trust import doubts_by_code
 from harness.report.measures import measure
+from harness.report.next_steps import repeats_needed
 from harness.report.text import counted, plain
 from harness.report.view import groups
 
 MOST_HINTS = 2
-# As `why` of a verdict says it: harness/compare/verdict.py.
-NEEDED = re.compile(r"about (\d+) runs would decide|runs, (\d+) are needed")
 
 
 def next_steps(source: Source) -> Iterator[Html]:
@@ -63,7 +60,7 @@ def _undecided(summary: Summary, wanted: Sequence[PairVerdict]) -> str:
     metrics = list(dict.fromkeys(measure(entry.metric).name for entry in wanted))
     total = sum(entry.metric in {one.metric for one in wanted} for entry in summary.comparison)
     said = f"{', '.join(metrics)}: {len(wanted)} of {counted(total, 'comparison')} undecided."
-    needed = _needed(wanted)
+    needed = repeats_needed(wanted)
     if not needed:
         return f"{said} More repeats would hardly decide {'it' if len(wanted) == 1 else 'them'}."
     repeats = median_high(needed)
@@ -71,18 +68,8 @@ def _undecided(summary: Summary, wanted: Sequence[PairVerdict]) -> str:
     return f"{said} About {repeats} repeats would decide {'it' if len(wanted) == 1 else f'{decided} of them'}"
 
 
-def _needed(wanted: Sequence[PairVerdict]) -> list[int]:
-    """Repeats of each comparison that repeats can decide; more where some of those measured were left out."""
-    found = ((entry, NEEDED.search(entry.why)) for entry in wanted)
-    return [
-        math.ceil(int(match[1] or match[2]) * max(entry.measured) / min(entry.runs))
-        for entry, match in found
-        if match and min(entry.runs)
-    ]
-
-
 def _repeats(wanted: Sequence[PairVerdict]) -> str:
-    needed = _needed(wanted)
+    needed = repeats_needed(wanted)
     return str(median_high(needed)) if needed else ""
 
 

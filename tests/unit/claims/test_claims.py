@@ -291,3 +291,25 @@ def test_every_scenario_is_of_a_kind_of_work():
     kinds = load_book().workloads
     assert set(paths.definitions("workloads")) - set(kinds) <= {"prompt-file", "trace", "cold-start"}
     assert set(kinds) <= set(paths.definitions("workloads"))
+
+
+def test_an_engine_without_its_own_kernels_decides_no_claim_about_speed():
+    """Unless it is about a CPU; what it reuses or keeps to is its own all the same."""
+    caveat = "native torch kernels, CPU"
+    bare = cell("sglang", conditions={"settings": {"caveat": caveat}})
+    pair = {"of": ["vllm", "sglang"], "ratio": [1.0, INF]}
+    speed, share = "output_tokens_per_s", "prefix_cache_hit_rate"
+    claims = [
+        {**pair, "measure": speed},
+        {**pair, "measure": speed, "hardware": "cpu"},
+        {**pair, "measure": share},
+    ]
+    found = judged(
+        claims,
+        cells=[cell("vllm"), bare],
+        comparison=[finding("vllm", "sglang", [1.8, 2.0, 2.2])],
+        estimates=[estimate("vllm", 0.8, 0.81, 0.82, share), estimate("sglang", 0.4, 0.41, 0.42, share)],
+    )
+    assert [(one.verdict, one.why) for one in found[:1]] == [("not decidable here", f"sglang: {caveat}")]
+    assert [one.verdict for one in found[1:]] == ["reproduced", "reproduced"]
+    assert all(f"sglang: {caveat}" in one.differs for one in found)
