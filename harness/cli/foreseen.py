@@ -1,5 +1,6 @@
 """Before the first cell: which pairs of backends will get no verdict, and the flag that would change it."""
 
+import json
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,13 @@ from harness.cli.output import agreed, can_ask, page_width
 from harness.comparability import Key
 from harness.comparability.ahead import Ahead, foreseen
 from harness.engines.command import configured, facts_ahead
+from harness.engines.dialect import unsaid
 from harness.errors import SpecError
 from harness.report.verdicts import refusal_sentence
 from harness.run.prepare import Prepared
 from harness.spec.backend import Value
+from harness.spec.scenario.synthetic import Structured
+from harness.workload.prompts.request import Constraint
 
 ANYWAY = "--anyway"
 WHAT = "some pairs of backends will get no verdict:"
@@ -28,18 +32,23 @@ class Refusal:
 
 def refusals(prepared: Prepared) -> list[Refusal]:
     """In the order of the pairs."""
+    prompts = prepared.scenario.prompts
+    shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     ahead: dict[str, Ahead] = {}
     for engine, ref in zip(prepared.engines, prepared.backends, strict=True):
         definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
-        ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned)
+        lacking = unsaid(definition, prepared.scenario.request, map(Constraint, shapes))
+        ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
     load = prepared.scenario.load
     most = max(load.concurrency) if load.concurrency else None
     return [
         Refusal(
             refusal_sentence(" and ".join(difference.labels), difference.text),
-            _flag(key, [ahead[label].engine.get("values", {}) for label in difference.labels]),
+            _flag(key, [ahead[label].engine.get("values", {}) for label in difference.labels])
+            if key
+            else _of_shapes(shapes, [ahead[label] for label in difference.labels]),
         )
         for key, difference in foreseen(ahead, most)
     ]
@@ -53,6 +62,12 @@ def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
             numbers = all(isinstance(value, int | float) for value in given)
             return f"--engine-set {name}={min(given, key=float) if numbers else given[0]}"
     return ""
+
+
+def _of_shapes(shapes: Sequence[str], pair: Sequence[Ahead]) -> str:
+    """The shapes that both can be asked for; "" where there is none, or none is lacking."""
+    both = [shape for shape in shapes if not any(f"structured.{shape}" in one.unsupported for one in pair)]
+    return f"--set 'prompts.shapes={json.dumps(both)}'" if both and len(both) < len(shapes) else ""
 
 
 def confirm(prepared: Prepared, *, anyway: bool) -> None:

@@ -1,11 +1,14 @@
 """What will make backends unequal, as far as their definitions and flags say before the first cell."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from msgspec.structs import replace
+
 from harness.comparability.keys import Key, relation
+from harness.comparability.measured import unasked
 from harness.comparability.settings import classified, of_engine
 from harness.comparability.table import TABLE
 from harness.comparability.unequal import said
@@ -20,10 +23,15 @@ class Ahead:
     variant: str | None
     engine: Mapping[str, Any]
     tuned: frozenset[str] = frozenset()  # names of the values that `bench tune` set
+    unsupported: Mapping[str, str] = field(default_factory=dict)  # as the cells will have it
 
 
-def foreseen(backends: Mapping[str, Ahead], in_flight: float | None = None) -> Iterator[tuple[Key, Unequal]]:
+def foreseen(
+    backends: Mapping[str, Ahead], in_flight: float | None = None
+) -> Iterator[tuple[Key | None, Unequal]]:
     """A row of the table and its difference, for each pair of labels and condition that refuses a verdict.
+
+    No row belongs to what one of the pair has no field for.
 
     In the order of the pairs, with the text that `unequal` finds in their cells. `in_flight`: the most
     requests of a closed loop at once; None: no limit is known.
@@ -41,6 +49,9 @@ def foreseen(backends: Mapping[str, Ahead], in_flight: float | None = None) -> I
                 and (key.code != "max-sequences" or _reached(values, in_flight))
             ):
                 yield key, Unequal(key.code, pair, said(key, values), True, key.metrics)
+        for one in unasked({label: backends[label].unsupported for label in pair}):
+            if one.matters:
+                yield None, replace(one, labels=pair)
 
 
 def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:

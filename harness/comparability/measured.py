@@ -30,7 +30,7 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from _tokens_per_event(group)
     yield from _usage(group)
     yield from _text(group)
-    yield from _unsaid(group)
+    yield from unasked({label: cell.conditions.unsupported for label, cell in group.items()})
     yield from _shapes_kept(group)
     yield from _agreement(group)
 
@@ -165,13 +165,15 @@ def _apart(
         yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart)
 
 
-def _unsaid(group: Group) -> Iterator[Unequal]:
-    """What some were asked and others could not be. Lengths have their own rule."""
-    missing = {label: cell.conditions.unsupported for label, cell in group.items()}
+def unasked(missing: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
+    """What some were asked and others could not be. Lengths have their own rule.
+
+    `missing`: by label, names of what the engine has no field for, each with what that means.
+    """
     names = dict.fromkeys(name for unsaid in missing.values() for name in unsaid if name != "exact_output")
     for name in names:
         without = tuple(label for label, unsaid in missing.items() if name in unsaid)
-        if len(without) < len(group):
+        if len(without) < len(missing):
             text = f"{name} could not be asked of {', '.join(without)}: {missing[without[0]][name]}"
             yield Unequal(f"unsaid-{name}", without, text, name != "seed")
 

@@ -90,3 +90,15 @@ def test_the_engines_of_the_articles_are_equal_as_they_are(begun, capsys):
     backends = "vllm,sglang,llamacpp,transformers"
     assert main(["run", "--scenario", "shared-prefix", "--backends", backends]) == ExitCode.OK
     assert capsys.readouterr().err == ""
+
+
+def test_a_shape_that_one_cannot_be_asked_for_is_known_ahead(begun, capsys):
+    run = ["run", "--scenario", "structured-output", "--backends", "vllm,llamacpp"]
+    assert main(run) == ExitCode.USAGE
+    said = " ".join(capsys.readouterr().err.split())
+    assert "vllm and llamacpp: not comparable, structured.regex could not be asked of llamacpp" in said
+    equal = 'prompts.shapes=["json_schema", "choice"]'
+    assert f"hint: --set '{equal}' makes them equal" in said
+    assert main([*run, "--set", equal]) == ExitCode.OK
+    assert capsys.readouterr().err == ""
+    assert len(begun) == 1
