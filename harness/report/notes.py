@@ -135,7 +135,7 @@ def same_work(summary: Summary) -> bool:
 
 def no_verdict(summary: Summary) -> str:
     """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
-    tested = any(finding.ratio for finding in summary.comparison)
+    tested = any(finding.tested for finding in summary.comparison)
     if len(labels(summary)) < 2 or tested:
         return ""
     return (
