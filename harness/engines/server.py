@@ -2,8 +2,10 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 from harness.apis import APIS, ApiName, Message
@@ -24,6 +26,8 @@ KEY_HINT = (
 SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
 _LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
+_SETTLES_S = 2.0
+_BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
 _FEW = 16  # tokens; some servers refuse a lower limit
 _TEXT_CHARS = 200  # of a name or a version
 _FACT_CHARS = 20_000
@@ -187,9 +191,8 @@ class Server:
         for slot in range(slots):
             path = reset.path.replace("{slot}", str(slot))
             for body in (reset.body, reset.then) if reset.then else (reset.body,):
-                answer = self._ask(
-                    reset.method, path, json=fill(body, {"served_name": self.served_name}) or None
-                )
+                said = fill(body, {"served_name": self.served_name}) or None
+                answer = self._once_idle(partial(self._ask, reset.method, path, json=said))
                 if not answer.ok:
                     return ResetResult(
                         False, f"{reset.method} {path} answered {answer.status}: {answer.said}"
@@ -198,6 +201,13 @@ class Server:
                 return ResetResult(False, f"{reset.method} {path} answered {answer.said}")
         done = f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
         return ResetResult(True, done + (f"; leaves {reset.leaves}" if reset.leaves else ""))
+
+    def _once_idle(self, ask: Callable[[], Answer]) -> Answer:
+        """A server may count a request as running for a moment after its last byte: refusals are repeated."""
+        deadline = time.monotonic() + _SETTLES_S
+        while (answer := ask()).status in _BUSY and time.monotonic() < deadline:
+            time.sleep(_SETTLES_S / 20)
+        return answer
 
     def counters(self) -> dict[str, float] | None:
         """[metrics] by our names, those present: counters since start, and gauges now.
