@@ -21,7 +21,7 @@ def test_up_is_measured_by_url_read_and_taken_down(bench, up):
     shown = up("--engine-set", "max_sequences=3").stdout
     url = re.search(r"vllm serves model 'bench' at (\S+)", shown)[1]
     assert f"--backends vllm={url}" in shown
-    done = bench("run", "--scenario", "shared-prefix", "--backends", f"vllm={url}", *SMALL, code=(0, 4))
+    done = bench("run", "--scenario", "shared-prefix", "--backends", f"vllm={url}", *SMALL, "-v", code=(0, 4))
     assert "launch attach" in done.stdout
     assert "loading the model" in bench("logs", "vllm").stdout
     assert len(bench("logs", "vllm", "--tail", "1").stdout.splitlines()) == 1
