@@ -114,7 +114,8 @@ def test_metrics_on_a_port_of_their_own_are_read(bench, simulator):
 
 
 def test_a_gpu_that_is_not_there_is_told_before_anything_starts(bench, simulator):
-    done = bench(*RUN, "--device", "cuda", "--backends", "lmdeploy", code=3, BENCH_IMAGE_LMDEPLOY=simulator())
+    run = ("run", "--scenario", "shared-prefix", "--launch", "compose", "--device", "cuda")
+    done = bench(*run, "--backends", "lmdeploy", code=3, BENCH_IMAGE_LMDEPLOY=simulator())
     assert "lmdeploy: needs an NVIDIA GPU (cuda), and this machine has none" in done.stderr
     assert "nothing was downloaded or started" in done.stderr
 
