@@ -128,7 +128,7 @@ class Description:
         probe = self.prepared.probe
         if probe is None:
             most = "at most " if self.prepared.looks else ""
-        return f"{most}{len(self.cells)} cells, {measured} of load"
+            return f"{most}{len(self.cells)} cells, {measured} of load"
         loads = len(self.prepared.plan[0].cells)
         return (
             f"{len(self.prepared.plan)} searches among {loads} loads, usually 10 to 20 probes each: "
