@@ -34,11 +34,13 @@ _HEADS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from harness.apis import API_NAMES
+
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
     parser.add_argument(
         "--api",
-        choices=("chat", "completions", "responses", "messages"),
+        choices=API_NAMES,
         default="chat",
         help="API of the requests (default: chat, whose result runs go by)",
     )

@@ -3,16 +3,14 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from harness.cli.output import page_width, wants_color
 from harness.model import Summary, as_json
 from harness.report.conclusion import conclude
-from harness.report.screen import next_lines, screen
+from harness.report.screen import Sketch, next_lines, screen
 from harness.report.table import terminal
 from harness.store import RunFolder
-
-Sketch = Callable[[Summary, int], str]  # of a width
 
 
 def show(folder: RunFolder, arguments: argparse.Namespace, sketch: Sketch | None = None) -> None:

@@ -12,7 +12,7 @@ from harness.errors import ExitCode, SpecError
 from harness.sampling.job import DEFAULT_HZ
 
 if TYPE_CHECKING:
-    from harness.model import Summary
+    from harness.report.screen import Sketch
     from harness.run.options import RunOptions
 
 T = TypeVar("T", int, float)
@@ -191,7 +191,7 @@ def main(arguments: argparse.Namespace) -> int:
 def measure(
     arguments: argparse.Namespace,
     command: tuple[str, ...],
-    sketch: "Callable[[Summary, int], str] | None" = None,
+    sketch: "Sketch | None" = None,
 ) -> int:
     """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
     from harness.run.prepare import prepare

@@ -9,10 +9,11 @@ from harness.cli.live import wrapped
 from harness.cli.metrics_port import serving
 from harness.cli.output import page_width, print_error, progress_display
 from harness.cli.progress import Display
-from harness.cli.results import Sketch, show
+from harness.cli.results import show
 from harness.engines.machine import Machine
 from harness.engines.preflight import require
 from harness.errors import ExitCode, SetupError
+from harness.report.screen import Sketch
 from harness.run.execute import Run
 from harness.run.options import Ui
 from harness.run.prepare import Prepared

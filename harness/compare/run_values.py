@@ -6,7 +6,7 @@ A run that is no evidence for a metric is left out of that metric, up to MOST_OU
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -42,9 +42,9 @@ class Series:
     out: frozenset[str] = frozenset()  # names of cells whose figures are left out
     at_least: bool = False
     # Each is asked for once per pair, and of all pairs again after every round.
-    _values: dict[str, dict[Work, float]] = field(default_factory=dict, repr=False, compare=False)
-    _failures: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
-    _doubtful: dict[str, dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    _values: dict[str, dict[Work, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _failures: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _doubtful: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def measured(self) -> int:
@@ -87,15 +87,11 @@ class Series:
     def evidence(self, metric: str) -> "Series":
         """Without the figures of cells that are no evidence for this metric; itself where all are."""
         out = self.doubtful(kind_of(metric))
-        return Series(*self._parts, frozenset(out), self.at_least) if out else self
+        return replace(self, out=frozenset(out)) if out else self
 
     def as_least(self) -> "Series":
         """The same runs, with rates that are the least that the server can do."""
-        return Series(*self._parts, self.out, at_least=True)
-
-    @property
-    def _parts(self) -> tuple[str, tuple[CellResult, ...], tuple[CellResult, ...], Mapping[str, Samples]]:
-        return self.label, self.cells, self.invalid, self.samples
+        return replace(self, at_least=True)
 
     def before(self, repeat: int) -> "Series":
         """Of the repeats before this one."""
@@ -103,7 +99,7 @@ class Series:
         def early(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
             return tuple(cell for cell in cells if cell.repeat < repeat)
 
-        return Series(self.label, early(self.cells), early(self.invalid), self.samples)
+        return replace(self, cells=early(self.cells), invalid=early(self.invalid))
 
     def values(self, metric: str) -> dict[Work, float]:
         """By the work a run had: the hash of its requests and which run of these requests it was."""

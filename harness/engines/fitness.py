@@ -16,7 +16,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
-    """What no installation can change, known without a download. `python`: None: nothing is installed."""
+    """What no installation can change. `python`: of an environment to be made; None: it is there already."""
     process = definition.process
     if process is None:
         return

@@ -6,12 +6,9 @@ Terminal, JSON, Markdown and report word their claims from these types. Knows no
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from msgspec.structs import asdict
-
 from harness.compare.ranking import caveats_of
 from harness.compare.verdict import left_out_words
 from harness.model import (
-    Concluded,
     Conclusion,
     Interval,
     Order,
@@ -51,11 +48,6 @@ def conclude(summary: Summary) -> Conclusion:
         caveats=caveats_of(summary.cells),
         next_steps=tuple(next_steps(summary, courses)),
     )
-
-
-def concluded(summary: Summary) -> Concluded:
-    """What `bench run --json` and `bench report --json` print."""
-    return Concluded(**asdict(summary), conclusion=conclude(summary))
 
 
 def orders(summary: Summary, group: Group) -> tuple[Order, ...]:

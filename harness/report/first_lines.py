@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from harness.compare.ranking import caveats_of
 from harness.model import Summary
-from harness.report.conclusion import conclude
 from harness.report.notes import no_verdict
 from harness.report.sentences import IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
@@ -44,7 +44,7 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
 
 def caveats(summary: Summary) -> Iterator[str]:
     """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.` for each backend with one."""
-    for label, caveat in conclude(summary).caveats.items():
+    for label, caveat in caveats_of(summary.cells).items():
         yield plain(f"{label}: {caveat}.")
 
 

@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from statistics import median_high
 
 from harness.model import NextStep, PairVerdict, Reason, Summary, UnderLoad
@@ -63,43 +64,70 @@ def _most(hint: str) -> int:
     return max((int(number[:9]) for number in numbers), default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Pairs that more repeats might decide: those of the primary metric, where there are any, else all."""
+
+    primary: bool
+    names: list[str]  # of their metrics
+    pairs: int
+    total: int  # pairs of these metrics
+    needed: list[int]  # repeats of each pair that repeats can decide
+
+    @property
+    def repeats(self) -> int | None:
+        """How many would decide at least half of those that can be decided; None: none can."""
+        return median_high(self.needed) if self.needed else None
+
+
+def undecided(summary: Summary) -> Undecided | None:
+    """None where every pair has a verdict, or can have none."""
+    found = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
+    primary = [entry for entry in found if entry.primary]
+    wanted = primary or found
+    if not wanted:
+        return None
+    metrics = dict.fromkeys(entry.metric for entry in wanted)
+    return Undecided(
+        bool(primary),
+        [measure(metric).name for metric in metrics],
+        len(wanted),
+        sum(entry.metric in metrics for entry in summary.comparison),
+        list(_needed(wanted)),
+    )
+
+
+def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
+    """More than the verdict says where some of the measured repeats were left out."""
+    for entry in pairs:
+        if (found := NEEDED.search(entry.why)) and min(entry.runs):
+            yield math.ceil(int(found[1] or found[2]) * max(entry.measured) / min(entry.runs))
+
+
 def _of_repeats(summary: Summary) -> Iterator[NextStep]:
-    first = summary.verdict_rules.primary
-    pairs = [entry for entry in summary.comparison if entry.metric == first]
-    open_pairs = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
-    waiting = sum(entry.metric == first for entry in open_pairs)
+    waiting = undecided(summary)
     several, most = len(labels(summary)) > 1, repeats(summary)
     stopping = summary.stopping
-    if several and most == 1 and not any(entry.tested for entry in pairs):
+    if several and most == 1 and not any(entry.tested for entry in summary.comparison if entry.primary):
         why = "one repeat cannot tell a difference from noise"
         yield NextStep(why=why, do=f"{AGAIN} with --repeats auto")
-    elif waiting and stopping is not None and stopping.reason == "budget":
-        yield NextStep(why=_open(waiting, len(pairs)), do=f"{AGAIN} with a larger --budget")
-    elif waiting and (stopping is None or stopping.reason != "no-figure"):
-        more = max(MORE_REPEATS, 2 * most)
-        yield NextStep(why=_open(waiting, len(pairs)), do=f"{AGAIN} with --repeats auto --max-repeats {more}")
-    elif not waiting and (needed := repeats_needed(open_pairs)):
+    elif waiting is None:
+        return
+    elif not waiting.primary:
         # The other metrics do not stop a run: with --repeats auto it would end where this one did.
-        names = listing(list(dict.fromkeys(measure(entry.metric).name for entry in open_pairs)))
-        metrics = {entry.metric for entry in open_pairs}
-        total = sum(entry.metric in metrics for entry in summary.comparison)
-        why = f"{names}: {_open(len(open_pairs), total)}"
-        yield NextStep(why=plain(why), do=f"{AGAIN} with --repeats {median_high(needed)}")
+        if waiting.repeats:
+            why = f"{listing(waiting.names)}: {_open(waiting)}"
+            yield NextStep(why=plain(why), do=f"{AGAIN} with --repeats {waiting.repeats}")
+    elif stopping is not None and stopping.reason == "budget":
+        yield NextStep(why=_open(waiting), do=f"{AGAIN} with a larger --budget")
+    elif stopping is None or stopping.reason != "no-figure":
+        more = max(MORE_REPEATS, 2 * most)
+        yield NextStep(why=_open(waiting), do=f"{AGAIN} with --repeats auto --max-repeats {more}")
 
 
-def repeats_needed(pairs: Sequence[PairVerdict]) -> list[int]:
-    """Repeats for each pair that repeats can decide; more where some of those measured were left out."""
-    found = ((entry, NEEDED.search(entry.why)) for entry in pairs)
-    return [
-        math.ceil(int(match[1] or match[2]) * max(entry.measured) / min(entry.runs))
-        for entry, match in found
-        if match and min(entry.runs)
-    ]
-
-
-def _open(waiting: int, pairs: int) -> str:
-    be = "is" if waiting == 1 else "are"
-    return f"{waiting} of {counted(pairs, 'pair')} {be} undecided"
+def _open(waiting: Undecided) -> str:
+    be = "is" if waiting.pairs == 1 else "are"
+    return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {be} undecided"
 
 
 def _of_limit(courses: Sequence[UnderLoad]) -> Iterator[NextStep]:

@@ -11,6 +11,7 @@ from harness.report.grid import COLUMNS, Column, known
 from harness.report.next_steps import advice
 from harness.report.stopping import one_start
 from harness.report.text import counted, listing, plain
+from harness.report.verdicts import tested
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats
 
 Doubt = Literal["SUSPECT", "INVALID"]
@@ -135,8 +136,7 @@ def same_work(summary: Summary) -> bool:
 
 def no_verdict(summary: Summary) -> str:
     """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
-    tested = any(finding.tested for finding in summary.comparison)
-    if len(labels(summary)) < 2 or tested:
+    if len(labels(summary)) < 2 or tested(summary):
         return ""
     return (
         f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "

@@ -18,10 +18,10 @@ from harness.report.view import Group, Row, first_cells, groups, labels, repeats
 WARNINGS = 3
 NAMED = 3  # backends that the headline names
 LABEL = 40
-More = Callable[[Summary, int], str]  # of a width: what is shown between the table and its conclusion
+Sketch = Callable[[Summary, int], str]  # of a width: pictures between the table and its conclusion
 
 
-def screen(summary: Summary, columns: int, color: bool, sketch: More | None = None) -> str:
+def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = None) -> str:
     """At most `columns` wide from 60 on. With `sketch`: the table first, then it, then the conclusion."""
     paint = Paint(color)
     table, conclusion = list(_table(summary, columns, paint)), list(first_lines(summary, columns, paint))

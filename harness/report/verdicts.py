@@ -53,14 +53,6 @@ def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
     return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in told]
 
 
-def ranked(summary: Summary) -> dict[LoadPoint, list[str]]:
-    """Rank lines of the primary metric."""
-    by_load: dict[LoadPoint, list[str]] = {}
-    for load, line in rank_lines(summary, primary(summary)):
-        by_load.setdefault(load, []).append(line)
-    return by_load
-
-
 def _says(entry: PairVerdict) -> bool:
     """Runs that failed are said as well."""
     return entry.verdict in DECIDED or any(entry.failed)

@@ -1,17 +1,15 @@
 """What to run next: what would remove a doubt, and what would decide a pair."""
 
 import shlex
-from collections.abc import Iterator, Sequence
-from statistics import median_high
+from collections.abc import Iterator
 
-from harness.model import Manifest, PairVerdict, Summary
+from harness.model import Manifest, Summary
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
 from harness.report.html.trust import doubts_by_code
-from harness.report.measures import measure
-from harness.report.next_steps import repeats_needed
+from harness.report.next_steps import Undecided, undecided
 from harness.report.text import counted, plain
-from harness.report.view import groups
+from harness.report.view import groups, labels
 
 MOST_HINTS = 2
 
@@ -19,9 +17,9 @@ MOST_HINTS = 2
 def next_steps(source: Source) -> Iterator[Html]:
     if not source.summary.cells:
         return
-    decide, hints = list(_decide(source.summary, source.manifest)), list(_hints(source.summary))
-    undecided = any(entry.verdict == "not enough runs" for entry in source.summary.comparison)
-    lines: list[str] = [*decide, *hints] if undecided else [*hints, *decide]
+    waiting, hints = undecided(source.summary), list(_hints(source.summary))
+    decide = list(_decide(source.summary, source.manifest, waiting))
+    lines: list[str] = [*decide, *hints] if waiting else [*hints, *decide]
     yield tag("div", tag("h3", "What to run next"), items(lines), class_="small")
 
 
@@ -36,41 +34,27 @@ def _hints(summary: Summary) -> Iterator[str]:
     yield from (plain(text, 160) for text in list(dict.fromkeys([*of_cells, *of_run]))[:MOST_HINTS])
 
 
-def _decide(summary: Summary, manifest: Manifest | None) -> Iterator[Html]:
-    undecided = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
-    primary = [entry for entry in undecided if entry.primary]
-    if wanted := primary or undecided:
-        yield join([_undecided(summary, wanted), *_command(manifest, "--repeats", _repeats(wanted))])
+def _decide(summary: Summary, manifest: Manifest | None, waiting: Undecided | None) -> Iterator[Html]:
+    if waiting:
+        yield join([_undecided(waiting), *_command(manifest, "--repeats", str(waiting.repeats or ""))])
         return
     closed = [group.point.value for group in groups(summary) if group.point.kind == "concurrency"]
     if closed:
-        said = "More users show where throughput ends" if len(set(_labels(summary))) < 2 else (
+        said = "More users show where throughput ends" if len(labels(summary)) < 2 else (
             "Nothing compared here is left undecided; other loads may have another order"
         )  # fmt: skip
         loads = ",".join(f"{value:g}" for value in (*closed, 2 * closed[-1]))
         yield join([said, *_command(manifest, "--concurrency", loads)])
 
 
-def _labels(summary: Summary) -> Iterator[str]:
-    return (cell.label for cell in summary.cells)
-
-
-def _undecided(summary: Summary, wanted: Sequence[PairVerdict]) -> str:
+def _undecided(waiting: Undecided) -> str:
     """How many comparisons are open, and how many repeats would decide how many of them."""
-    metrics = list(dict.fromkeys(measure(entry.metric).name for entry in wanted))
-    total = sum(entry.metric in {one.metric for one in wanted} for entry in summary.comparison)
-    said = f"{', '.join(metrics)}: {len(wanted)} of {counted(total, 'comparison')} undecided."
-    needed = repeats_needed(wanted)
-    if not needed:
-        return f"{said} More repeats would hardly decide {'it' if len(wanted) == 1 else 'them'}."
-    repeats = median_high(needed)
-    decided = sum(one <= repeats for one in needed)
-    return f"{said} About {repeats} repeats would decide {'it' if len(wanted) == 1 else f'{decided} of them'}"
-
-
-def _repeats(wanted: Sequence[PairVerdict]) -> str:
-    needed = repeats_needed(wanted)
-    return str(median_high(needed)) if needed else ""
+    said = f"{', '.join(waiting.names)}: {waiting.pairs} of {counted(waiting.total, 'comparison')} undecided."
+    alone = waiting.pairs == 1
+    if waiting.repeats is None:
+        return f"{said} More repeats would hardly decide {'it' if alone else 'them'}."
+    decided = sum(one <= waiting.repeats for one in waiting.needed)
+    return f"{said} About {waiting.repeats} repeats would decide {'it' if alone else f'{decided} of them'}"
 
 
 def _command(manifest: Manifest | None, flag: str, value: str) -> Iterator[Html]:
