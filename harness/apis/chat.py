@@ -8,15 +8,17 @@ from harness.apis.payload import (
     CallPart,
     Document,
     Payload,
+    Usage,
     arguments,
-    count,
+    first_call,
     generated_kind,
     items,
     place,
+    reported_usage,
     string,
     timed_usage,
+    usage_kind,
 )
-from harness.records.event_kind import UNKNOWN, EventKind
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
@@ -39,12 +41,10 @@ def read(document: Document) -> Payload:
         reasoning.append(string(thought) or string(delta.get("reasoning_content")))
         texts.append(string(delta.get("content")) or string(delta.get("text")))
         calls += _tool_calls(delta.get("tool_calls"))
-    prompt, cached, output = _usage(document)
+    usage = _usage(document)
     parts = tuple(calls)
-    kind = generated_kind("".join(texts), "".join(reasoning), parts)
-    if kind is None:
-        kind = EventKind.USAGE if max(prompt, cached, output) != UNKNOWN else EventKind.OTHER
-    return Payload(kind, "".join(reasoning + texts), finish_reason, prompt, cached, output, calls=parts)
+    kind = generated_kind("".join(texts), "".join(reasoning), parts) or usage_kind(usage)
+    return Payload(kind, "".join(reasoning + texts), finish_reason, *usage, calls=parts)
 
 
 def _tool_calls(calls: object) -> list[CallPart]:
@@ -58,19 +58,12 @@ def _tool_calls(calls: object) -> list[CallPart]:
     return parts
 
 
-def _usage(document: Document) -> tuple[int, int, int]:
-    """Prompt, cached and output tokens: from `usage`, where absent from llama.cpp's `timings`."""
-    prompt, cached, output = timed_usage(document)
-    usage = document.get("usage")
-    if isinstance(usage, dict):
-        details = usage.get("prompt_tokens_details")
-        if isinstance(details, dict) and (reported := count(details.get("cached_tokens"))) != UNKNOWN:
-            cached = reported
-        if (reported := count(usage.get("prompt_tokens"))) != UNKNOWN:
-            prompt = reported
-        if (reported := count(usage.get("completion_tokens"))) != UNKNOWN:
-            output = reported
-    return prompt, cached, output
+def _usage(document: Document) -> Usage:
+    """From `usage`, where absent from llama.cpp's `timings`."""
+    timed, usage = timed_usage(document), document.get("usage")
+    if not isinstance(usage, dict):  # most events of a stream
+        return timed
+    return reported_usage(usage, "prompt_tokens", "completion_tokens", timed)
 
 
 def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
@@ -78,8 +71,7 @@ def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
     message: dict[str, object] = {"role": "assistant", "content": said}
     tool = b'{"role":"user",'
     if tool_calls:
-        call = json.loads(tool_calls)[0]
-        name = call["id"] or "call_0"
+        name, call = first_call(tool_calls)
         function = {"name": call["name"], "arguments": call["arguments"]}
         message["tool_calls"] = [{"id": name, "type": "function", "function": function}]
         tool = b'{"role":"tool","tool_call_id":%b,' % json.dumps(name).encode()

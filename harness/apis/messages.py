@@ -16,11 +16,13 @@ from harness.apis.payload import (
     count,
     error_message,
     error_payload,
+    first_call,
     generated_kind,
     items,
     mapping,
     place,
     string,
+    usage_kind,
 )
 from harness.records.event_kind import UNKNOWN, EventKind
 
@@ -92,8 +94,7 @@ def _usage(holder: Document) -> Payload:
     fresh, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     cached, written = (count(usage.get(f"cache_{part}_input_tokens")) for part in ("read", "creation"))
     prompt = UNKNOWN if fresh == UNKNOWN else fresh + max(cached, 0) + max(written, 0)
-    kind = EventKind.OTHER if max(prompt, cached, output) == UNKNOWN else EventKind.USAGE
-    return Payload(kind, "", "", prompt, cached, output)
+    return Payload(usage_kind((prompt, cached, output)), "", "", prompt, cached, output)
 
 
 def _whole(message: Document) -> Payload:
@@ -121,8 +122,7 @@ def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
     blocks: list[dict[str, object]] = [{"type": "text", "text": said}] if said or not tool_calls else []
     tool = b'{"role":"user","content":[{"type":"text","text":'
     if tool_calls:
-        call = json.loads(tool_calls)[0]
-        name = call["id"] or "call_0"
+        name, call = first_call(tool_calls)
         given = _object(call["arguments"])
         blocks.append({"type": "tool_use", "id": name, "name": call["name"], "input": given})
         tool = b'{"role":"user","content":[{"type":"tool_result","tool_use_id":%b,"content":'

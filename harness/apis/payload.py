@@ -126,7 +126,31 @@ def count(value: object) -> int:
     return UNKNOWN
 
 
-def timed_usage(document: Document) -> tuple[int, int, int]:
+Usage = tuple[int, int, int]  # prompt, cached and output tokens; UNKNOWN where not reported
+
+
+def usage_kind(usage: Usage) -> EventKind:
+    """Of an event without generated text."""
+    return EventKind.OTHER if max(usage) == UNKNOWN else EventKind.USAGE
+
+
+def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) -> Usage:
+    """OpenAI's `usage` with these names of its counts; where one is absent, that of `otherwise`."""
+    details = mapping(usage.get(f"{prompt}_details"))
+    counts = count(usage.get(prompt)), count(details.get("cached_tokens")), count(usage.get(output))
+    first, cached, last = (
+        other if said == UNKNOWN else said for said, other in zip(counts, otherwise, strict=True)
+    )
+    return first, cached, last
+
+
+def first_call(tool_calls: str) -> tuple[str, dict[str, str]]:
+    """Of the calls that an answer holds, the one that the chat goes on with, and the id to answer it by."""
+    call: dict[str, str] = json.loads(tool_calls)[0]
+    return call["id"] or "call_0", call
+
+
+def timed_usage(document: Document) -> Usage:
     """Prompt, cached and output tokens by llama.cpp's `timings`."""
     timings = document.get("timings")
     if not isinstance(timings, dict):

@@ -10,15 +10,17 @@ from harness.apis.payload import (
     Document,
     Payload,
     arguments,
-    count,
     error_message,
     error_payload,
+    first_call,
     generated_kind,
     items,
     mapping,
     place,
+    reported_usage,
     string,
     timed_usage,
+    usage_kind,
 )
 from harness.records.event_kind import UNKNOWN, EventKind
 
@@ -87,19 +89,11 @@ def _ended(response: dict[str, Any], document: Document) -> Payload:
     if status == "failed" or response.get("error"):
         return error_payload(error_message(response.get("error")))
     reason = string(mapping(response.get("incomplete_details")).get("reason"))
-    prompt, cached, output = timed_usage(response)
-    if max(prompt, cached, output) == UNKNOWN:
-        prompt, cached, output = timed_usage(document)
-    usage = mapping(response.get("usage"))
-    details = mapping(usage.get("input_tokens_details"))
-    if (reported := count(details.get("cached_tokens"))) != UNKNOWN:
-        cached = reported
-    if (reported := count(usage.get("input_tokens"))) != UNKNOWN:
-        prompt = reported
-    if (reported := count(usage.get("output_tokens"))) != UNKNOWN:
-        output = reported
-    kind = EventKind.OTHER if max(prompt, cached, output) == UNKNOWN else EventKind.USAGE
-    return Payload(kind, "", reason or status, prompt, cached, output)
+    timed = timed_usage(response)
+    if max(timed) == UNKNOWN:
+        timed = timed_usage(document)
+    usage = reported_usage(mapping(response.get("usage")), "input_tokens", "output_tokens", timed)
+    return Payload(usage_kind(usage), "", reason or status, *usage)
 
 
 def _whole(response: Document) -> Payload:
@@ -126,8 +120,7 @@ def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
     made = [_assistant(said)] if said or not tool_calls else []
     tool = b'{"role":"user","content":'
     if tool_calls:
-        call = json.loads(tool_calls)[0]
-        name = call["id"] or "call_0"
+        name, call = first_call(tool_calls)
         fields = {"type": "function_call", "call_id": name, "name": call["name"]}
         made.append({**fields, "arguments": call["arguments"]})
         tool = b'{"type":"function_call_output","call_id":%b,"output":' % json.dumps(name).encode()

@@ -18,7 +18,7 @@ def hit_rate(
     """
     rows = requests[answered(requests)]
     known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
-    if known and not beyond_prompt(requests):
+    if known and not len(beyond_prompt(requests)):
         return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()), "usage"
     if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:
         return counters["cached_prompt_tokens"] / counters["prompt_tokens"], "counters"
@@ -26,13 +26,20 @@ def hit_rate(
 
 
 def why_unknown(requests: NDArray[np.void]) -> str:
-    if beyond_prompt(requests):
+    if len(beyond_prompt(requests)):
         return "the server counts more cached tokens than prompt tokens"
     return "neither usage nor counters report cached tokens"
 
 
-def beyond_prompt(requests: NDArray[np.void]) -> bool:
-    """Whether the server counts more cached tokens than prompt tokens: then its count says nothing."""
-    rows = requests[answered(requests)]
-    known = (rows["cached_tokens"] != UNKNOWN) & (rows["prompt_tokens"] != UNKNOWN)
-    return bool((rows["cached_tokens"] > rows["prompt_tokens"])[known].any())
+def counted(requests: NDArray[np.void]) -> NDArray[np.void]:
+    """Measured answers whose prompt and cached tokens the server reports."""
+    known = (requests["prompt_tokens"] != UNKNOWN) & (requests["cached_tokens"] != UNKNOWN)
+    rows: NDArray[np.void] = requests[answered(requests) & known]
+    return rows
+
+
+def beyond_prompt(requests: NDArray[np.void]) -> NDArray[np.void]:
+    """Those with more cached tokens than prompt tokens: if there is one, the server's count says nothing."""
+    rows = counted(requests)
+    beyond: NDArray[np.void] = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
+    return beyond

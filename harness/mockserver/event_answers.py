@@ -1,5 +1,6 @@
 """Answers of the two APIs whose streams are named events and have no `[DONE]`: Responses and Messages."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -27,13 +28,52 @@ def _named(document: Mapping[str, object]) -> bytes:
     return f"event: {document['type']}\ndata: ".encode() + dump(document) + b"\n\n"
 
 
+def _part_type(*, thought: bool) -> str:
+    return "reasoning_text" if thought else "output_text"
+
+
+def _block_delta(index: int, **delta: object) -> bytes:
+    return _named({"type": "content_block_delta", "index": index, "delta": delta})
+
+
 def _cut_at_text(event: bytes) -> tuple[bytes, bytes]:
     before, after = event.split(JSON_NUL)
     return before, after
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesAnswer(Answer):
+class EventAnswer(Answer, ABC):
+    """Its text comes in parts, first what was thought: each is opened, written piece by piece, and closed."""
+
+    def _text_events(self) -> Iterator[Write]:
+        index, open_part = -1, None
+        around: tuple[bytes, bytes] = b"", b""
+        for piece in self._pieces():
+            ahead = b""
+            if open_part is not piece.thought:
+                ahead = self._closed(index, thought=True) if open_part else b""
+                index, open_part = index + 1, piece.thought
+                ahead += self._opened(index, thought=piece.thought)
+                around = _cut_at_text(self._delta(index, thought=piece.thought))
+            yield Write(piece.due_ns, ahead + around[0] + piece.data + around[1], 1, piece.tokens)
+
+    @abstractmethod
+    def _opened(self, index: int, *, thought: bool) -> bytes: ...
+
+    @abstractmethod
+    def _delta(self, index: int, *, thought: bool) -> bytes:
+        """One event of the part, with a NUL in the place of its text."""
+
+    @abstractmethod
+    def _closed(self, index: int, *, thought: bool) -> bytes: ...
+
+    @property
+    def _last_part(self) -> int:
+        return 1 if self._reasoning_tokens else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesAnswer(EventAnswer):
     style: ResponsesStyle = field(default_factory=ResponsesStyle)
 
     def _stream(self) -> Iterator[Write]:
@@ -59,44 +99,34 @@ class ResponsesAnswer(Answer):
         data += self._event_bytes("response.in_progress", response=response)
         return (data, b"") if self.style.opens == "early" else (b"", data)
 
-    def _text_events(self) -> Iterator[Write]:
-        index, open_item = -1, None
-        parts: tuple[bytes, bytes] = b"", b""
-        for piece in self._pieces():
-            ahead = b""
-            if open_item is not piece.thought:
-                ahead = self._closed(index, thought=True) if open_item else b""
-                index, open_item = index + 1, piece.thought
-                ahead += self._opened(index, thought=piece.thought)
-                name = "reasoning_text" if piece.thought else "output_text"
-                place = {"content_index": 0, "item_id": self._item_id(index), "output_index": index}
-                logprobs: dict[str, object] = {} if piece.thought else {"logprobs": []}
-                parts = _cut_at_text(
-                    self._event_bytes(f"response.{name}.delta", **place, delta="\0", **logprobs)
-                )
-            yield Write(piece.due_ns, ahead + parts[0] + piece.data + parts[1], 1, piece.tokens)
+    def _place(self, index: int) -> dict[str, object]:
+        return {"content_index": 0, "item_id": self._item_id(index), "output_index": index}
 
     def _opened(self, index: int, *, thought: bool) -> bytes:
         item = {**self._item(index, thought=thought), "content": [], "status": "in_progress"}
         data = self._event_bytes("response.output_item.added", item=item, output_index=index)
-        place = {"content_index": 0, "item_id": self._item_id(index), "output_index": index}
-        part = {"type": "reasoning_text" if thought else "output_text", "text": ""}
-        return data + self._event_bytes("response.content_part.added", **place, part=part)
+        part = {"type": _part_type(thought=thought), "text": ""}
+        return data + self._event_bytes("response.content_part.added", **self._place(index), part=part)
+
+    def _delta(self, index: int, *, thought: bool) -> bytes:
+        logprobs: dict[str, object] = {} if thought else {"logprobs": []}
+        name = f"response.{_part_type(thought=thought)}.delta"
+        return self._event_bytes(name, **self._place(index), delta="\0", **logprobs)
 
     def _closed(self, index: int, *, thought: bool) -> bytes:
         item = self._item(index, thought=thought)
-        (part,) = item["content"]
-        place = {"content_index": 0, "item_id": self._item_id(index), "output_index": index}
+        (part,), place = item["content"], self._place(index)
         data = self._event_bytes(f"response.{part['type']}.done", **place, text=part["text"])
         data += self._event_bytes("response.content_part.done", **place, part=part)
         return data + self._event_bytes("response.output_item.done", item=item, output_index=index)
 
     def _tail(self, first_ns: int, last_ns: int) -> bytes:
-        last = 1 if self._reasoning_tokens else 0
         response = self._whole_document(first_ns, last_ns)
         timings = self._timings(first_ns, last_ns) if self.style.timings else {}
         name = f"response.{response['status']}" if self.style.last_by_status else "response.completed"
-        return self._closed(last, thought=False) + self._event_bytes(name, response=response, **timings)
+        return self._closed(self._last_part, thought=False) + self._event_bytes(
+            name, response=response, **timings
+        )
 
     def _whole_document(self, first_ns: int, last_ns: int) -> Mapping[str, object]:
         thought = [self._item(0, thought=True)] if self._reasoning_tokens else []
@@ -135,13 +165,13 @@ class ResponsesAnswer(Answer):
 
     def _item(self, index: int, *, thought: bool) -> dict[str, Any]:
         begin, end = (0, self._reasoning_tokens) if thought else (self._reasoning_tokens, self.script.tokens)
-        part = {"type": "reasoning_text" if thought else "output_text", "text": self._text(begin, end)}
+        part = {"type": _part_type(thought=thought), "text": self._text(begin, end)}
         item = {"id": self._item_id(index), "status": "completed", "content": [part]}
         return {**item, "type": "reasoning"} if thought else {**item, "type": "message", "role": "assistant"}
 
 
 @dataclass(frozen=True, slots=True)
-class MessagesAnswer(Answer):
+class MessagesAnswer(EventAnswer):
     style: MessagesStyle = field(default_factory=MessagesStyle)
 
     def _opening(self) -> tuple[bytes, bytes]:
@@ -150,26 +180,18 @@ class MessagesAnswer(Answer):
         data = _named({"type": "message_start", "message": message})
         return (data, b"") if self.style.opens == "early" else (b"", data)
 
-    def _text_events(self) -> Iterator[Write]:
-        index, open_block = -1, None
-        parts: tuple[bytes, bytes] = b"", b""
-        for piece in self._pieces():
-            ahead = b""
-            if open_block is not piece.thought:
-                ahead = self._stopped(index, thought=True) if open_block else b""
-                index, open_block = index + 1, piece.thought
-                key = "thinking" if piece.thought else "text"
-                block = {"type": key, key: ""}
-                ahead += _named({"type": "content_block_start", "index": index, "content_block": block})
-                parts = _cut_at_text(self._delta(index, type=f"{key}_delta", **{key: "\0"}))
-            yield Write(piece.due_ns, ahead + parts[0] + piece.data + parts[1], 1, piece.tokens)
+    def _opened(self, index: int, *, thought: bool) -> bytes:
+        key = "thinking" if thought else "text"
+        block = {"type": key, key: ""}
+        return _named({"type": "content_block_start", "index": index, "content_block": block})
 
-    def _delta(self, index: int, **delta: object) -> bytes:
-        return _named({"type": "content_block_delta", "index": index, "delta": delta})
+    def _delta(self, index: int, *, thought: bool) -> bytes:
+        key = "thinking" if thought else "text"
+        return _block_delta(index, type=f"{key}_delta", **{key: "\0"})
 
-    def _stopped(self, index: int, *, thought: bool) -> bytes:
+    def _closed(self, index: int, *, thought: bool) -> bytes:
         signed = thought and self.style.signature
-        data = self._delta(index, type="signature_delta", signature="") if signed else b""
+        data = _block_delta(index, type="signature_delta", signature="") if signed else b""
         return data + _named({"type": "content_block_stop", "index": index})
 
     def _tail(self, first_ns: int, last_ns: int) -> bytes:
@@ -178,7 +200,7 @@ class MessagesAnswer(Answer):
             usage = self._counts(all_input=False, output=self._output_tokens)
         delta = {"stop_reason": self._stop_reason, "stop_sequence": None}
         counted = {} if self.habits.usage == "never" else {"usage": usage}
-        data = self._stopped(1 if self._reasoning_tokens else 0, thought=False)
+        data = self._closed(self._last_part, thought=False)
         data += _named({"type": "message_delta", "delta": delta, **counted})
         return data + _named({"type": "message_stop"})
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from harness.metrics.cache import beyond_prompt, counted
 from harness.metrics.latency import answered
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
@@ -52,9 +53,7 @@ def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.records.requests[answered(cell.records.requests)]
-    rows = rows[(rows["prompt_tokens"] != UNKNOWN) & (rows["cached_tokens"] != UNKNOWN)]
-    beyond = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
+    rows, beyond = counted(cell.records.requests), beyond_prompt(cell.records.requests)
     if len(beyond):
         yield Violation(
             f"{len(beyond)} of {len(rows)} answers with more cached tokens than prompt tokens: "

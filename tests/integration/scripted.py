@@ -70,19 +70,25 @@ def command(*arguments):
     return [sys.executable, "-m", "harness", *arguments]
 
 
-def bench(*arguments, code=0, limit_s=120, **environment):
+def bench(*arguments, code=0, limit_s=120, cwd=None, **environment):
     """`code`: the exit code that it must have, or several."""
     done = subprocess.run(
         command(*arguments),
         capture_output=True,
         text=True,
         timeout=limit_s,
+        cwd=cwd,
         env={**os.environ, "COLUMNS": "100", **environment},
     )
     allowed = (code,) if isinstance(code, int) else code
     assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
+
+
+def bench_in(here, *arguments, code=0):
+    """In the folder `here`, which has its cache."""
+    return bench(*arguments, code=code, limit_s=300, cwd=here, BENCH_CACHE=str(here / "cache"))
 
 
 def run_folder():

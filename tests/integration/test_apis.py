@@ -1,34 +1,15 @@
 """Whole runs in each API against the scripted server, in the dialects of three engines."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from harness.mockserver.process import running
+from tests.integration.scripted import bench_in
 
 APIS = ("chat", "completions", "responses", "messages")
 ENGINES = ("vllm", "llamacpp", "sglang")
 REQUESTS, TOKENS = 12, 8
-
-
-def bench(here, *arguments, code=0):
-    """`code` None: whatever a busy machine makes of the figures, VALID (0) or INVALID (4)."""
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "BENCH_CACHE": str(here / "cache")},
-    )
-    assert done.returncode in ((0, 4) if code is None else (code,)), (
-        f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    )
-    assert "Traceback" not in done.stderr
-    return done
 
 
 LOAD = (
@@ -41,7 +22,7 @@ LOAD = (
 def run(tmp_path_factory):
     """(summary, run folder) of three engines in four APIs."""
     here = tmp_path_factory.mktemp("apis")
-    bench(
+    bench_in(
         here, "run", *LOAD, "--launch", "simulate", "--backends", ",".join(ENGINES), "--api", ",".join(APIS)
     )
     (folder,) = (here / "results").iterdir()
@@ -84,7 +65,7 @@ def test_a_length_that_an_api_cannot_force_is_a_warning(run):
 
 
 def test_apis_are_compared_with_verdicts(tmp_path):
-    bench(
+    bench_in(
         tmp_path,
         *("run", *LOAD, "--launch", "simulate", "--backends", "vllm", "--api", "chat,responses"),
         *("--repeats", "3"),
@@ -98,13 +79,13 @@ def test_apis_are_compared_with_verdicts(tmp_path):
 
 
 def test_a_backend_without_the_api_is_one_line_before_anything_starts(tmp_path):
-    done = bench(tmp_path, "run", *LOAD, "--backends", "tgi", "--api", "messages", "--dry-run", code=2)
+    done = bench_in(tmp_path, "run", *LOAD, "--backends", "tgi", "--api", "messages", "--dry-run", code=2)
     assert "backend 'tgi' has no Messages API" in done.stderr
 
 
 def test_a_running_server_without_the_api_is_one_line(tmp_path):
     with running(ttft_ms=1, gap_ms=1, dialect="ollama") as server:
-        done = bench(
+        done = bench_in(
             tmp_path, "run", *LOAD, "--backends", f"openai={server.url}", "--api", "messages", code=3
         )
     assert "no Messages API: POST /v1/messages answered 404" in done.stderr
@@ -112,16 +93,16 @@ def test_a_running_server_without_the_api_is_one_line(tmp_path):
 
 def test_bench_url_says_which_apis_a_server_has(tmp_path):
     with running(ttft_ms=20, gap_ms=10, dialect="vllm") as server:
-        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=None)
+        done = bench_in(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=(0, 4))
     assert "APIs: chat, completions, responses, messages" in done.stderr
     with running(ttft_ms=20, gap_ms=10, dialect="ollama") as server:
-        done = bench(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=None)
+        done = bench_in(tmp_path, server.url, "--minutes", "0.3", "--no-report", code=(0, 4))
     assert "APIs: chat, completions; none of responses, messages" in done.stderr
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_later_turns_carry_the_answers_before_them(tmp_path, api):
-    bench(
+    bench_in(
         tmp_path,
         *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", "vllm", "--api", api),
         *("--requests", "12", "--concurrency", "2", "--repeats", "1", "--no-probe", "--output-tokens", "8"),
@@ -137,7 +118,7 @@ def test_later_turns_carry_the_answers_before_them(tmp_path, api):
 def test_what_fails_in_chat_fails_in_every_api(tmp_path, api):
     label = "vllm" if api == "chat" else f"vllm@{api}"
     faults = ("error-event:every=3:after=2", "truncation:every=4:after=2", "malformed:every=5:after=2")
-    bench(
+    bench_in(
         tmp_path,
         *("run", *LOAD, "--launch", "simulate", "--backends", "vllm", "--api", api, "--requests", "40"),
         "--no-probe",

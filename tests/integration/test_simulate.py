@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,30 +15,17 @@ from harness.host import paths
 from harness.spec.backend import Process
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, Track
+from tests.integration.scripted import bench_in
 
 EIGHT = ("vllm", "sglang", "tgi", "llamacpp", "ollama", "lmdeploy", "tensorrt-llm", "aphrodite")
 DYING_AT_START, DYING_IN_A_CELL, OVERLOADED = "sglang", "tgi", "lmdeploy"
-
-
-def bench(here, *arguments, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", *arguments],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "BENCH_CACHE": str(here / "cache")},
-    )
-    assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory):
     """The eight engines, three of them in trouble: (run folder, what was printed)."""
     here = tmp_path_factory.mktemp("matrix")
-    done = bench(
+    done = bench_in(
         here,
         *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", ",".join(EIGHT)),
         *("--requests", "24", "--concurrency", "2", "--output-tokens", "8", "--repeats", "1"),
@@ -121,7 +105,7 @@ def test_engines_tell_what_their_definitions_ask_of_them(matrix, summary):
 
 @pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"}))
 def test_every_definition_holds_on_its_simulator(tmp_path, name):
-    done = bench(tmp_path, "probe", name, "--launch", "simulate", "--json")
+    done = bench_in(tmp_path, "probe", name, "--launch", "simulate", "--json")
     probed = json.loads(done.stdout)
     assert probed["simulated"]
     assert [finding for finding in probed["findings"] if finding["holds"] is False] == []
@@ -133,7 +117,7 @@ def test_a_front_that_answers_before_its_worker_is_there_is_waited_for(tmp_path)
     early = "503:at=0:times=3"
     for name, code in (("dynamo", 0), ("nim", 3)):
         fault = ("--backends", name, "--simulate-fault", f"{name}={early}")
-        done = bench(tmp_path, "run", "--scenario", "fixed-length", *options, *fault, code=code)
+        done = bench_in(tmp_path, "run", "--scenario", "fixed-length", *options, *fault, code=code)
         assert ("cannot generate" in done.stderr) is bool(code)
 
 
@@ -148,13 +132,13 @@ def test_a_front_that_answers_before_its_worker_is_there_is_waited_for(tmp_path)
     ],
 )
 def test_a_wrong_wish_is_one_line_before_anything_starts(tmp_path, arguments, message):
-    done = bench(tmp_path, "run", "--scenario", "fixed-length", "--launch", "simulate", *arguments, code=2)
+    done = bench_in(tmp_path, "run", "--scenario", "fixed-length", "--launch", "simulate", *arguments, code=2)
     assert message in done.stderr
 
 
 def test_faults_of_a_simulator_are_not_for_real_engines(tmp_path):
     arguments = ("--backends", "truth", "--simulate-fault", "truth=die")
-    done = bench(tmp_path, "run", "--scenario", "fixed-length", *arguments, code=2)
+    done = bench_in(tmp_path, "run", "--scenario", "fixed-length", *arguments, code=2)
     assert "--launch simulate" in done.stderr
 
 

@@ -37,14 +37,15 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     loud = notes.banner(found.whole)
     warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
-    over_time = courses(series(_history(runs)), {primary(found.whole)}) or Html("")
+    history = series(_history(runs))
+    over_time = courses(history, {primary(found.whole)}) or Html("")
     body = tag(
         "body",
         tag("a", "Skip to the answer", href="#answer", class_="skip"),
         tag("header", tag("h1", title), tag("p", _subtitle(runs, found), class_="muted"), warned),
         tag(
             "main",
-            _answer(source, runs, found, document),
+            _answer(source, runs, found, document, history),
             over_time,
             _charts(source),
             _more(runs, found, document),
@@ -79,7 +80,9 @@ def _subtitle(runs: Sequence[Run], found: Several) -> str:
     return " · ".join(filter(None, (model(found.whole), *machines)))
 
 
-def _answer(source: Source, runs: Sequence[Run], found: Several, document: RunComparison) -> Html:
+def _answer(
+    source: Source, runs: Sequence[Run], found: Several, document: RunComparison, history: Sequence[Series]
+) -> Html:
     """Of the newest run against the baseline; every other run is folded."""
     newest = max(
         (run for run in runs if run.name != document.baseline), key=lambda run: run.manifest.created_utc
@@ -97,7 +100,7 @@ def _answer(source: Source, runs: Sequence[Run], found: Several, document: RunCo
         _pairs(pairs, found),
         tag(
             "div",
-            *(figures.figure(chart) for chart in (drawn, _course(runs, found)) if chart),
+            *(figures.figure(chart) for chart in (drawn, _course(found, history)) if chart),
             class_="first",
         ),
         *([details("The other runs against the baseline", _pairs(older, found))] if older else []),
@@ -106,9 +109,9 @@ def _answer(source: Source, runs: Sequence[Run], found: Several, document: RunCo
     )
 
 
-def _course(runs: Sequence[Run], found: Several) -> Chart | None:
+def _course(found: Several, history: Sequence[Series]) -> Chart | None:
     """Of the metric that decides, at the highest load of the first backend."""
-    wanted = [one for one in series(_history(runs)) if one.metric == primary(found.whole)]
+    wanted = [one for one in history if one.metric == primary(found.whole)]
     most = max(wanted, key=lambda one: (one.label == wanted[0].label, one.load), default=None)
     return course(most) if most else None
 
