@@ -49,6 +49,13 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")] = "runs"
     verdict: Annotated[Word, doc("docs/verdicts.md.")]
     why: Annotated[str, doc("In words.")]
+    lacks: Annotated[
+        str, doc("What there is no verdict for the want of, without figures; empty with one.")
+    ] = ""
+    runs_needed: Annotated[
+        int | None,
+        doc("Of each, as evidence, that would give a verdict; null with one, and where more would hardly."),
+    ] = None
     primary: Annotated[bool, doc("Of the metric that decides.")] = False
     p_holm: Annotated[float | None, doc("Of a difference within the floor, adjusted for the family.")] = None
     p_same_holm: Annotated[

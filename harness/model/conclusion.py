@@ -23,6 +23,12 @@ class Speedup(Record, frozen=True, kw_only=True):
         doc("Low, estimate, high, of the geometric means of the repeats; null: no interval was found."),
     ]
     why: Annotated[str, doc("Figures and reason, for people.")]
+    lacks: Annotated[
+        str, doc("What an undecided pair lacks, without figures; empty: it is not undecided.")
+    ] = ""
+    runs_needed: Annotated[
+        int | None, doc("Of each backend, that would decide an undecided pair; null: more would hardly.")
+    ] = None
     left_out: Annotated[str, doc("Repeats that are no evidence for this metric; empty: none.")] = ""
     in_doubt: Annotated[tuple[str, ...], doc("Those of both with repeats that are not VALID.")] = ()
 
@@ -34,7 +40,12 @@ class Speedup(Record, frozen=True, kw_only=True):
     @property
     def span(self) -> str:
         """`2.44× (0.96 to 6.2)`, or "" where no interval was found."""
-        return f"{self.factor} ({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
+        return f"{self.factor} {self.between}" if self.times else ""
+
+    @property
+    def between(self) -> str:
+        """`(0.96 to 6.2)`, or "" where no interval was found."""
+        return f"({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
 
     def other(self, label: str) -> str:
         """The backend of the two that is not this one."""

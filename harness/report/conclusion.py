@@ -118,6 +118,8 @@ def speedup(entry: PairVerdict, doubtful: set[str] | frozenset[str] = frozenset(
         state=state,
         times=times if a_ahead or times is None else _turned(times),
         why=plain(entry.why),
+        lacks=plain(entry.lacks),
+        runs_needed=entry.runs_needed,
         left_out="; ".join(_left_out(entry)),
         in_doubt=tuple(label for label in (ahead, behind) if label in doubtful),
     )

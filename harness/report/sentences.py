@@ -49,20 +49,14 @@ def _found(summary: Summary, group: Group) -> Iterator[Claim]:
     of = order(summary, group)
     if not mine or len(of.places) > 2:
         yield "", sentence(summary, group)
-        mine.pop(_waited(measure(of.metric)), None)
-    refused = {_waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
+        mine.pop(waited(measure(of.metric)), None)
+    refused = {waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
                if len(one.pairs) == 1 and one.pairs[0].state == "not comparable"}  # fmt: skip
     for name, text in mine.items():
         yield name, plain(f"{text}: {refused[name]}" if name in refused else text)
-    if len(of.pairs) == 1 and (words := _needed(of.pairs[0])):
-        yield "undecided", words
-
-
-def _needed(pair: Speedup) -> str:
-    """What an undecided pair of the primary metric lacks."""
-    if pair.state != "undecided":
-        return ""
-    return pair.why.partition(": ")[2] if pair.times else pair.why
+    # Runs of an earlier version say it in `why` alone.
+    if len(of.pairs) == 1 and (pair := of.pairs[0]).state == "undecided":
+        yield "undecided", pair.lacks or pair.why
 
 
 def sentence(summary: Summary, group: Group) -> str:
@@ -112,11 +106,12 @@ def by_metric(summary: Summary, group: Group) -> dict[str, str]:
         left_out = next((pair.left_out for pair in one.pairs), "") if len(one.pairs) == 1 else ""
         more = f" ({left_out})" if left_out and left_out != said else ""
         said = left_out or said
-        said_of[_waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
+        said_of[waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
     return said_of
 
 
-def _waited(of: Measure) -> str:
+def waited(of: Measure) -> str:
+    """What a person waits for, such as `first token`; of other metrics their short name."""
     name = _WAITS.get(of.metric.name)
     if name is None:
         return of.name

@@ -1,4 +1,4 @@
-"""How long the first start takes, from nothing to a figure: of bench in four places, and of other tools.
+"""How long the first start takes, from nothing to a figure: of bench in five places, and of other tools.
 
     python -m tests.bench.starts [--only NAME] [--tokenizer FOLDER]
 
@@ -47,7 +47,13 @@ class Start:
     figure: str = r"TTFT p50 \d"
 
 
+_SUGGESTED = r"""
+e/bin/bench > page; cat page
+PATH="$PWD/e/bin:$PATH" eval "$(grep -m1 '^ *bench run ' page)"
+"""
+
 _STARTS = (
+    Start("empty folder", _VENV + "{wheel}", _SUGGESTED),
     Start(
         "laptop", "git clone --quiet {checkout} c && make --quiet -C c .venv/ready", "make --quiet -C c demo"
     ),
