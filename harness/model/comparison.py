@@ -49,9 +49,7 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")] = "runs"
     verdict: Annotated[Word, doc("docs/verdicts.md.")]
     why: Annotated[str, doc("In words.")]
-    lacks: Annotated[
-        str, doc("What there is no verdict for the want of, without figures; empty with one.")
-    ] = ""
+    lacks: Annotated[str, doc("Why there are not enough runs, without figures; empty with a verdict.")] = ""
     runs_needed: Annotated[
         int | None,
         doc("Of each, as evidence, that would give a verdict; null with one, and where more would hardly."),

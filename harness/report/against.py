@@ -1,4 +1,4 @@
-"""What a comparison with a baseline answers first: what is slower, by how much, how sure, and what is open."""
+"""What a comparison with a baseline answers first: what is slower, by how much, and how sure."""
 
 from collections.abc import Iterator, Sequence
 

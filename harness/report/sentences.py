@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
-from harness.report.conclusion import doubts, doubts_by_count, order, orders
+from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.report.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.conclusion import under_load as courses
 from harness.report.measures import Measure, measure
 from harness.report.text import counted, listing, number, plain
@@ -14,6 +14,7 @@ NAMED = 2  # backends that a short claim names; of more it says how many
 MANY = 5  # backends: the table beneath is read with the claim, which only counts
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
+GOODPUT = "goodput"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -38,6 +39,8 @@ def load_words(point: LoadPoint) -> str:
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, its doubts last."""
     found = list(_found(summary, group))
+    if text := goodput_words(group):
+        found.append((GOODPUT, text))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -243,6 +246,23 @@ def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
 
 def _users(count: float) -> str:
     return counted(int(count), "user")
+
+
+def goodput_words(group: Group) -> str:
+    """`inside E2E p95 ≤ 1000 ms: vllm 4.05 req/s, 100 %; tgi 0 req/s, 0 % of the requests`, or ""."""
+    found = goodput(group)
+    if found is None:
+        return ""
+    limits = listing([limit_words(limit) for limit in found.limits])
+    places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
+    words = [f"{one.label} {number(one.requests_per_s)} req/s, {100 * one.share:.3g} %" for one in places]
+    some = "" if len(places) == len(found.places) else "least and most "
+    return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
+
+
+def limit_words(limit: Limit) -> str:
+    """`E2E p95 ≤ 1000 ms`"""
+    return f"{measure(f'{limit.metric}.{limit.share}').name} ≤ {number(limit.limit_ms)} ms"
 
 
 def doubts_line(lines: Sequence[str]) -> str:

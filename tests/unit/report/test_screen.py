@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from harness.report.conclusion import conclude
+from harness.report.conclude import conclude
 from harness.report.screen import next_lines, screen
 from tests.factories.summaries import cell, summary, verdict
 
@@ -155,8 +155,9 @@ def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
 
 
 def test_what_is_undecided_says_what_would_decide_it():
-    why = "3 % lower (5 % lower to 1 % higher) over 3 pairs of runs: about 9 runs would decide"
-    text = "\n".join(lines(two("not enough runs", why=why)))
+    made = two("not enough runs")
+    pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
+    text = "\n".join(lines(replace(made, comparison=tuple(pairs))))
     assert "1 user   first token  vllm 2× (1.6 to 2.5), undecided" in text
     assert "         undecided    about 9 runs would decide" in text
 
