@@ -35,7 +35,7 @@ from harness.model.cell_facts import (
     SampledSource,
     Workers,
 )
-from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord
+from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord, unstated_words
 from harness.model.client import ClientStats, Quantiles, Stall
 from harness.model.comparison import (
     Capacity,
@@ -359,4 +359,5 @@ __all__ = [
     "family",
     "from_json",
     "known",
+    "unstated_words",
 ]

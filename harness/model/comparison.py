@@ -131,6 +131,7 @@ class Unequal(Record, frozen=True):
     apart: Annotated[
         float, doc("By which share it may move a ratio of these metrics: the floor of a verdict grows by it.")
     ] = 0.0
+    what: Annotated[str, doc("The condition in few words; empty: only its code is known.")] = ""
 
 
 class VerdictRules(Record, frozen=True, kw_only=True):

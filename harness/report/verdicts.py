@@ -161,7 +161,7 @@ def refusals_in_short(summary: Summary) -> str:
     """Conditions by which some pairs get no verdict; "" without any."""
     compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
     found = [
-        one.text.partition(": ")[0]
+        one.what or one.code.replace("-", " ")
         for one in summary.unequal
         if one.matters and (not one.metrics or not compared or compared & set(one.metrics))
     ]

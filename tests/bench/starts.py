@@ -35,7 +35,7 @@ export RUNNER_TEMP=$PWD/../t GITHUB_EVENT_PATH=../event GITHUB_STEP_SUMMARY=../p
 export BENCH_ENGINE=truth
 export BENCH_START="exec $PWD/../e/bin/bench truth --port \$PORT --gap-ms 20 --ttft-ms \$(cat ttft)"
 export BENCH_OPTIONS='--concurrency 2 --requests 32 --output-tokens 16'
-../e/bin/python {checkout}/action/measure.py; test $? = 1 && grep Slower ../page
+../e/bin/python {checkout}/action/measure.py; test $? = 1 && grep 'is slower' ../page
 """
 
 
