@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,12 +103,15 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _gate(document: "RunComparison", *, failed: bool, in_markdown: bool) -> str:
+    from harness.cli.output import page_width
     from harness.report import baseline
+    from harness.report.terminal_text import wrap
     from harness.report.text import markdown_escaped
 
     first, *rows = baseline.gate_lines(document.gate, failed=failed)
     if not in_markdown:
-        return "\n".join([first, *rows])
+        folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)
+        return "\n".join([first, *chain.from_iterable(folded)])
     return "\n".join(
         [f"\n**{markdown_escaped(first)}**\n", *(f"- {markdown_escaped(row.strip())}" for row in rows)]
     )
