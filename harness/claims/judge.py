@@ -9,7 +9,16 @@ from collections.abc import Iterator, Sequence
 
 from harness.claims.catalog import Catalog, Claim
 from harness.claims.run_context import RunContext, place_of
-from harness.model import ClaimFinding, ClaimResult, ClaimWord, LoadPoint, Manifest, PairVerdict, Summary
+from harness.model import (
+    ClaimFinding,
+    ClaimResult,
+    ClaimWord,
+    LoadPoint,
+    Manifest,
+    PairVerdict,
+    Summary,
+    unstated_words,
+)
 
 OPEN: ClaimWord = "not decidable here"
 
@@ -32,7 +41,7 @@ def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None
         return None
     elsewhere = place.elsewhere(claim)
     verdict, why = (OPEN, elsewhere) if elsewhere else _together(findings)
-    source = book.sources[claim.source]
+    source, unstated = book.sources[claim.source], place.unstated(claim)
     return ClaimResult(
         id=claim.id,
         says=claim.says,
@@ -44,7 +53,8 @@ def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None
         why=why,
         found=tuple(findings),
         stated_under=place.stated_under(claim),
-        differs=tuple(place.differs(claim)),
+        differs=(*(unstated_words(*one) for one in unstated.items()), *place.others(claim)),
+        unstated=unstated,
         conflicts=tuple(f"{one.topic} ({one.says})" for one in book.conflicts_of(claim.id)),
     )
 

@@ -100,22 +100,29 @@ class RunContext:
         known = filter(None, (claim.where, hardware, claim.model, claim.workload, users))
         return "; ".join(known) or "nothing stated"
 
-    def differs(self, claim: Claim) -> list[str]:
-        """What a reader must know before taking the verdict for the claim's."""
-        differences = []
+    def unstated(self, claim: Claim) -> dict[str, tuple[str, ...]]:
+        """Conditions that the claim leaves open, with what they are here."""
+        here = {}
         if claim.hardware is None:
-            differences.append(f"hardware not stated; here {self.gpus or 'a CPU'}")
+            here["hardware"] = (self.gpus or "a CPU",)
         if claim.model is None:
-            differences.append(f"model not stated; here {self.model or 'not known'}")
+            here["model"] = (self.model or "not known",)
         if claim.workload is None:
-            differences.append(f"workload not stated; here {self.scenario}")
-        shown = {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
-        versions = [f"{label} {cell.engine_version or 'of unknown version'}" for label, cell in shown.items()]
-        differences.append(f"versions not stated; here {', '.join(versions)}")
-        tracks = {str(cell.track) for cell in shown.values()}
-        if len(tracks) > 1:
-            differences.append(f"the weights are not the same here: {', '.join(sorted(tracks))}")
-        return [*differences, *self._caveats(claim)]
+            here["workload"] = (self.scenario,)
+        versions = [
+            f"{label} {cell.engine_version or 'of unknown version'}"
+            for label, cell in self._shown(claim).items()
+        ]
+        return {**here, "versions": tuple(versions)}
+
+    def others(self, claim: Claim) -> list[str]:
+        """What else a reader must know before taking the verdict for the claim's."""
+        tracks = {str(cell.track) for cell in self._shown(claim).values()}
+        weights = f"the weights are not the same here: {', '.join(sorted(tracks))}"
+        return [*([weights] if len(tracks) > 1 else []), *self._caveats(claim)]
+
+    def _shown(self, claim: Claim) -> dict[str, CellResult]:
+        return {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
 
 
 def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:

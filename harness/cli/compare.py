@@ -2,6 +2,9 @@
 
 import argparse
 import json
+import sys
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.output import page_width, wants_color
     from harness.compare.baseline import compare_runs, not_allowed, refused
     from harness.model import as_json
     from harness.report import baseline
@@ -87,7 +91,8 @@ def main(arguments: argparse.Namespace) -> int:
         found = as_json(baseline.concluded(document))
         print(json.dumps({**as_json(document), "conclusion": found}, indent=1))
     else:
-        print((baseline.markdown if arguments.markdown else baseline.terminal)(document))
+        in_words = partial(baseline.terminal, columns=page_width(), color=wants_color(sys.stdout))
+        print((baseline.markdown if arguments.markdown else in_words)(document))
     failed = refused(document) or bool(not_allowed(document))
     if arguments.fail_on:
         accepted = ("undecided",) if arguments.undecided == "pass" else ()
@@ -98,12 +103,15 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _gate(document: "RunComparison", *, failed: bool, in_markdown: bool) -> str:
+    from harness.cli.output import page_width
     from harness.report import baseline
+    from harness.report.terminal_text import wrap
     from harness.report.text import markdown_escaped
 
     first, *rows = baseline.gate_lines(document.gate, failed=failed)
     if not in_markdown:
-        return "\n".join([first, *rows])
+        folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)
+        return "\n".join([first, *chain.from_iterable(folded)])
     return "\n".join(
         [f"\n**{markdown_escaped(first)}**\n", *(f"- {markdown_escaped(row.strip())}" for row in rows)]
     )

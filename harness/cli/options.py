@@ -169,7 +169,7 @@ def add_allow_missing(parser: argparse._ActionsContainer) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="accept a missing backend, load point (c8), both (vllm/c8) or metric (repeatable)",
+        help="accept a missing backend, load point (c8), both (vllm/c8) or metric (ttft_ms.p50); repeatable",
     )
 
 

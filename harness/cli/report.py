@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _several(arguments: argparse.Namespace) -> int:
     """One page; the folders of the runs stay as they are. The first run is the baseline."""
     from harness.compare.baseline import compare_runs
-    from harness.report.baseline import conclusion
+    from harness.report.against import answers
 
     if len(arguments.runs) < 2:
         raise SpecError(
@@ -59,7 +59,7 @@ def _several(arguments: argparse.Namespace) -> int:
     runs = runs_page.opened(arguments.runs, arguments.out)
     document = compare_runs(runs)
     runs_page.write(arguments.html, runs, document)
-    print(f"{conclusion(document)}\n\nreport: {arguments.html}")
+    print("\n".join([*answers(document), "", f"report: {arguments.html}"]))
     return ExitCode.OK
 
 

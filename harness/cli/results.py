@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from harness.cli.output import page_width, wants_color
 from harness.model import Summary, as_json
-from harness.report.conclusion import conclude
+from harness.report.conclude import conclude
 from harness.report.screen import Sketch, next_lines, screen
 from harness.report.table import terminal
 from harness.store import RunFolder

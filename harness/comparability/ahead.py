@@ -48,7 +48,7 @@ def foreseen(
                 and not _searched_by_both(key, first, second)
                 and (key.code != "max-sequences" or _reached(values, in_flight))
             ):
-                yield key, Unequal(key.code, pair, said(key, values), True, key.metrics)
+                yield key, Unequal(key.code, pair, said(key, values), True, key.metrics, what=key.title)
         for one in unasked({label: backends[label].unsupported for label in pair}):
             if one.matters:
                 yield None, replace(one, labels=pair)

@@ -52,12 +52,8 @@ def _cache_state(group: Group) -> Iterator[Unequal]:
         return
     words = {True: "yes", False: "no", None: "not known"}
     listing = listed({label: words[cache.holds] for label, cache in known.items()})
-    yield Unequal(
-        "cache-state",
-        tuple(known),
-        f"prefix cache in the state that was asked for: {listing}",
-        False in states,
-    )
+    what = "prefix cache in the state that was asked for"
+    yield Unequal("cache-state", tuple(known), f"{what}: {listing}", False in states, what=what)
 
 
 def _prompt_tokens(group: Group) -> Iterator[Unequal]:
@@ -67,9 +63,8 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
     if len(means) > 1 and _differ(known):
         spread = _spread(means.values())
         words = listed({label: f"{mean:.1f}" for label, mean in means.items()})
-        yield Unequal(
-            "prompt-tokens", tuple(known), f"prompt tokens of the same chats: {words}", spread > MATTERS
-        )
+        what = "prompt tokens of the same chats"
+        yield Unequal("prompt-tokens", tuple(known), f"{what}: {words}", spread > MATTERS, what=what)
 
 
 def _differ(known: Mapping[str, PromptTokens]) -> bool:
@@ -91,8 +86,9 @@ def _output_length(group: Group) -> Iterator[Unequal]:
         alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
         metrics = distorted_by("output-length", *(() if alone else ("queued-output-length",)))
-        text = f"tokens per answer: {words}"
-        yield Unequal("output-length", tuple(known), text, spread > MATTERS, metrics, spread)
+        what = "tokens per answer"
+        text = f"{what}: {words}"
+        yield Unequal("output-length", tuple(known), text, spread > MATTERS, metrics, spread, what)
 
 
 def _tokens_per_event(group: Group) -> Iterator[Unequal]:
@@ -102,9 +98,9 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
     if len(known) > 1 and (spread := _spread(known.values())) > MATTERS:
         words = listed({label: f"{size:.2f}" for label, size in known.items()})
         metrics = distorted_by("tokens-per-event")
-        yield Unequal(
-            "tokens-per-event", tuple(known), f"tokens per event: {words}", spread > MATTERS, metrics
-        )
+        what = "tokens per event"
+        text = f"{what}: {words}"
+        yield Unequal("tokens-per-event", tuple(known), text, spread > MATTERS, metrics, what=what)
 
 
 def _usage(group: Group) -> Iterator[Unequal]:
@@ -112,7 +108,8 @@ def _usage(group: Group) -> Iterator[Unequal]:
     if wrong := _miscounted(group):
         text = "; ".join(f"usage of {label}: {measured}" for label, measured in wrong.items())
         metrics = (*distorted_by("token-count"), "prefix_cache_hit_rate")
-        yield Unequal("usage-implausible", tuple(wrong), text, True, metrics)
+        what = f"usage of {', '.join(wrong)}"
+        yield Unequal("usage-implausible", tuple(wrong), text, True, metrics, what=what)
 
 
 def _miscounted(group: Group) -> dict[str, str]:
@@ -162,7 +159,7 @@ def _apart(
     if apart > TOLD:
         text = f"{title}: {listed({label: f'{mean:.3g}' for label, (mean, _) in values.items()})}"
         matters = spread > MATTERS and spread > SURE * error
-        yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart)
+        yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart, title)
 
 
 def unasked(missing: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
@@ -174,8 +171,9 @@ def unasked(missing: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
     for name in names:
         without = tuple(label for label, unsaid in missing.items() if name in unsaid)
         if len(without) < len(missing):
-            text = f"{name} could not be asked of {', '.join(without)}: {missing[without[0]][name]}"
-            yield Unequal(f"unsaid-{name}", without, text, name != "seed")
+            what = f"{name} could not be asked of {', '.join(without)}"
+            text = f"{what}: {missing[without[0]][name]}"
+            yield Unequal(f"unsaid-{name}", without, text, name != "seed", what=what)
 
 
 def _shapes_kept(group: Group) -> Iterator[Unequal]:
@@ -188,7 +186,8 @@ def _shapes_kept(group: Group) -> Iterator[Unequal]:
     for shape, known in rates.items():
         if min(known.values()) < IGNORED <= max(known.values()):
             words = listed({label: f"{rate:.0%}" for label, rate in known.items()})
-            yield Unequal(f"shape-{shape}", tuple(known), f"valid answers to {shape}: {words}", True)
+            what = f"valid answers to {shape}"
+            yield Unequal(f"shape-{shape}", tuple(known), f"{what}: {words}", True, what=what)
 
 
 def _agreement(group: Group) -> Iterator[Unequal]:
@@ -200,7 +199,9 @@ def _agreement(group: Group) -> Iterator[Unequal]:
                 tracks = {cell.track, group[partner].track}
                 matters = len(tracks) == 1 and None not in tracks
                 metrics = distorted_by("answers")
-                yield Unequal("agreement", (label, partner), f"answers disagree: {text}", matters, metrics)
+                what = "answers disagree"
+                text = f"{what}: {text}"
+                yield Unequal("agreement", (label, partner), text, matters, metrics, what=what)
 
 
 def _same_run(label: str, name: str, other: str) -> bool:

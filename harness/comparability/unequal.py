@@ -67,7 +67,7 @@ def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator
         if not _both_tuned(key, group[a], group[b])
     )
     matters = refused and (key.code != "max-sequences" or _reached(group, known))
-    yield Unequal(key.code, tuple(known), said(key, known), matters, key.metrics)
+    yield Unequal(key.code, tuple(known), said(key, known), matters, key.metrics, what=key.title)
 
 
 def said(key: Key, values: Mapping[str, object]) -> str:

@@ -26,12 +26,6 @@ class Missing:
         both = f"{self.label}/{point}" if point else None
         return {name for name in (self.label, point, both, self.metric) if name}
 
-    @property
-    def words(self) -> str:
-        """`llamacpp c8: INVALID failed-requests 3 of 5`."""
-        place = (self.label, self.load.label if self.load else None, self.metric)
-        return f"{' '.join(part for part in place if part)}: {self.why}"
-
     def of(self, run: str, allowed: Iterable[str]) -> MissingFigure:
         """`run`: the one that lacks it."""
         return MissingFigure(

@@ -92,6 +92,16 @@ def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Said:
+    """`lacks`, `runs_needed`: of a pair without a verdict."""
+
+    word: Word
+    why: str
+    lacks: str = ""
+    runs_needed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Judged:
     """One test as a member of its family: adjusted p and the level it had to reach."""
 
@@ -156,21 +166,23 @@ class _Test:
         interval = detectable = family_ratio = None
         a, b = self.sides
         shift, alpha = self.test.shift, self.rules.alpha
-        word, why = self._word(judged)
+        said = self._word(judged)
         if shift is not None:
             interval = exponential(shift.interval(1 - alpha))
             strictest = alpha / (judged.members if judged else 1)
             detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
         if shift is not None and judged is not None:
-            family_ratio = exponential(shift.interval(1 - _level(word, judged)))
+            family_ratio = exponential(shift.interval(1 - _level(said.word, judged)))
         return PairVerdict(
             a=a.label,
             b=b.label,
             load=self.pairing.load,
             metric=self.metric,
             better=VERDICT_METRICS[self.metric],
-            verdict=word,
-            why=why,
+            verdict=said.word,
+            why=said.why,
+            lacks=said.lacks,
+            runs_needed=said.runs_needed,
             runs=self.test.runs,
             measured=(a.measured, b.measured),
             failed=(a.failures(self.metric), b.failures(self.metric)),
@@ -183,38 +195,38 @@ class _Test:
             p_holm=judged.p_apart if judged else None,
             p_same_holm=judged.p_same if judged else None,
             smallest_detectable=detectable,
-            chance=self._chance(judged) if word == "not enough runs" else None,
+            chance=self._chance(judged) if said.word == "not enough runs" else None,
             primary=self.primary,
         )
 
-    def _word(self, judged: _Judged | None) -> tuple[Word, str]:
+    def _word(self, judged: _Judged | None) -> _Said:
         if self.refused:
-            return "not comparable", self.refused
+            return _Said("not comparable", self.refused)
         if self.test.shift is None or judged is None:
             return self._missing()
-        word, why = self._at_least(*self._measured(judged))
-        why = "; ".join([why, *self._out_words])
+        said = self._at_least(self._measured(judged))
+        said = replace(said, why="; ".join([said.why, *self._out_words]))
         if not self._failures:
-            return word, why
+            return said
         a, b = self.sides
-        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(word, ())
+        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(said.word, ())
         if any(side.failures(self.metric) for side in hurt):
-            return "not comparable", f"{self._failures}: its remaining runs would flatter it"
-        return word, f"{why}; {self._failures}"
+            return _Said("not comparable", f"{self._failures}: its remaining runs would flatter it")
+        return replace(said, why=f"{said.why}; {self._failures}")
 
-    def _at_least(self, word: Word, why: str) -> tuple[Word, str]:
+    def _at_least(self, said: _Said) -> _Said:
         """A server that could have done more can only be called better, never worse or the same."""
         idle = next((index for index, side in enumerate(self.sides) if side.at_least), None)
         if idle is None or kind_of(self.metric) != RATES:
-            return word, why
+            return said
         assert self.test.shift is not None
         a_ahead = (self.test.shift.estimate < 0) == (VERDICT_METRICS[self.metric] == "lower")
         served = f"{self.sides[idle].label} served all that was sent"
-        if word == "same" or a_ahead != (idle == 0):
-            return "not comparable", f"{served}: what more it can do is not known"
-        return word, f"{why}; {served} and may do more"
+        if said.word == "same" or a_ahead != (idle == 0):
+            return _Said("not comparable", f"{served}: what more it can do is not known")
+        return replace(said, why=f"{said.why}; {served} and may do more")
 
-    def _measured(self, judged: _Judged) -> tuple[Word, str]:
+    def _measured(self, judged: _Judged) -> _Said:
         """From the runs that have a figure."""
         assert self.test.shift is not None
         alpha, same = self.rules.alpha, self.same_within
@@ -223,10 +235,12 @@ class _Test:
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (VERDICT_METRICS[self.metric] == "lower")
             beyond = f"beyond the floor of {_percent(self.floor)}{self._unequal}"
-            return ("faster" if better else "slower"), f"{words}, {beyond}"
+            return _Said("faster" if better else "slower", f"{words}, {beyond}")
         if judged.p_same < alpha:
-            return "same", f"{words}, within {_percent(same)}"
-        return "not enough runs", f"{words}: {self._undecided(span, judged)}"
+            return _Said("same", f"{words}, within {_percent(same)}")
+        needed = _runs_needed(self.test, self.floor, same, alpha / judged.members)
+        lacks = self._undecided(span, judged, needed)
+        return _Said("not enough runs", f"{words}: {lacks}", lacks, needed)
 
     def _chance(self, judged: _Judged | None) -> float | None:
         """Of a word by the last look; None without a later one."""
@@ -238,9 +252,8 @@ class _Test:
         prospect = Prospect(math.log1p(self.floor), same, judged.level_apart, judged.level_same)
         return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
 
-    def _undecided(self, span: Interval, judged: _Judged) -> str:
+    def _undecided(self, span: Interval, judged: _Judged, needed: int | None) -> str:
         floor, same, members = self.floor, self.same_within, judged.members
-        needed = _runs_needed(self.test, floor, same, self.rules.alpha / members)
         advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
@@ -275,16 +288,18 @@ class _Test:
         counts = zip(self.sides, self._out, strict=True)
         return [f"{side.label}: {left_out_words(out, side.measured)}" for side, out in counts if out]
 
-    def _missing(self) -> tuple[Word, str]:
+    def _missing(self) -> _Said:
         if self.test.zero:
-            return "not enough runs", "a value is 0: there is no ratio"
+            why = "a value is 0: there is no ratio"
+            return _Said("not enough runs", why, why)
         counts = f"{self.test.runs[0]} and {self.test.runs[1]} runs, {self.rules.min_runs} are needed"
         if self._failures:
-            return "not comparable", f"{self._failures}; {counts}"
+            return _Said("not comparable", f"{self._failures}; {counts}")
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
         nulls = [cell.null_reasons for side in self.sides for cell in side.cells]
         reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
-        return "not enough runs", "; ".join([counts, *self._out_words, *invalid, *reasons])
+        why = "; ".join([counts, *self._out_words, *invalid, *reasons])
+        return _Said("not enough runs", why, why, self.rules.min_runs)
 
 
 def _level(word: Word, judged: _Judged) -> float:

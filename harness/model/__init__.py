@@ -35,7 +35,7 @@ from harness.model.cell_facts import (
     SampledSource,
     Workers,
 )
-from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord
+from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord, unstated_words
 from harness.model.client import ClientStats, Quantiles, Stall
 from harness.model.comparison import (
     Capacity,
@@ -57,12 +57,15 @@ from harness.model.conclusion import (
     ComparedConclusion,
     Concluded,
     Conclusion,
+    Good,
+    Goodput,
     NextStep,
     Order,
     PairState,
     Place,
     Speedup,
     UnderLoad,
+    Warned,
 )
 from harness.model.conditions import (
     CacheState,
@@ -239,6 +242,8 @@ __all__ = [
     "GateKind",
     "GateRow",
     "GitRevision",
+    "Good",
+    "Goodput",
     "Gpu",
     "GpuDevice",
     "Histogram",
@@ -343,6 +348,7 @@ __all__ = [
     "Validity",
     "Verdict",
     "VerdictRules",
+    "Warned",
     "Word",
     "Workers",
     "WorkloadCard",
@@ -353,4 +359,5 @@ __all__ = [
     "family",
     "from_json",
     "known",
+    "unstated_words",
 ]

@@ -1,6 +1,9 @@
 """What a run says of published claims."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
+
+import msgspec
 
 from harness.model.load import LoadPoint
 from harness.model.record import Record, doc
@@ -37,4 +40,18 @@ class ClaimResult(Record, frozen=True, kw_only=True):
     found: Annotated[tuple[ClaimFinding, ...], doc("By load point, and pair or system.")]
     stated_under: Annotated[str, doc("Conditions of the claim, as far as they were stated.")]
     differs: Annotated[tuple[str, ...], doc("Conditions here that were not stated, or are others.")]
+    unstated: Annotated[
+        dict[str, tuple[str, ...]], doc("Of `differs`, what was not stated, with what it is here.")
+    ] = msgspec.field(default_factory=dict)
     conflicts: Annotated[tuple[str, ...], doc("What other sources say against it.")]
+
+    @property
+    def others(self) -> list[str]:
+        """Of `differs`, what was stated and is another here, and what a reader must know."""
+        open_ones = {unstated_words(*one) for one in self.unstated.items()}
+        return [text for text in self.differs if text not in open_ones]
+
+
+def unstated_words(what: str, here: Sequence[str]) -> str:
+    """`versions not stated; here vllm 0.32`"""
+    return f"{what} not stated; here {', '.join(here)}"

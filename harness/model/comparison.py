@@ -49,6 +49,11 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")] = "runs"
     verdict: Annotated[Word, doc("docs/verdicts.md.")]
     why: Annotated[str, doc("In words.")]
+    lacks: Annotated[str, doc("Why there are not enough runs, without figures; empty with a verdict.")] = ""
+    runs_needed: Annotated[
+        int | None,
+        doc("Of each, as evidence, that would give a verdict; null with one, and where more would hardly."),
+    ] = None
     primary: Annotated[bool, doc("Of the metric that decides.")] = False
     p_holm: Annotated[float | None, doc("Of a difference within the floor, adjusted for the family.")] = None
     p_same_holm: Annotated[
@@ -126,6 +131,7 @@ class Unequal(Record, frozen=True):
     apart: Annotated[
         float, doc("By which share it may move a ratio of these metrics: the floor of a verdict grows by it.")
     ] = 0.0
+    what: Annotated[str, doc("The condition in few words; empty: only its code is known.")] = ""
 
 
 class VerdictRules(Record, frozen=True, kw_only=True):

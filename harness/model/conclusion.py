@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from harness.model.comparison import Interval, Unequal
+from harness.model.figures import Limit
 from harness.model.load import LoadPoint
 from harness.model.record import Record, doc
 from harness.model.summary import Summary
@@ -23,6 +24,10 @@ class Speedup(Record, frozen=True, kw_only=True):
         doc("Low, estimate, high, of the geometric means of the repeats; null: no interval was found."),
     ]
     why: Annotated[str, doc("Figures and reason, for people.")]
+    lacks: Annotated[str, doc("Why it is undecided, without figures; empty: it is not.")] = ""
+    runs_needed: Annotated[
+        int | None, doc("Of each backend, that would decide an undecided pair; null: more would hardly.")
+    ] = None
     left_out: Annotated[str, doc("Repeats that are no evidence for this metric; empty: none.")] = ""
     in_doubt: Annotated[tuple[str, ...], doc("Those of both with repeats that are not VALID.")] = ()
 
@@ -34,7 +39,12 @@ class Speedup(Record, frozen=True, kw_only=True):
     @property
     def span(self) -> str:
         """`2.44× (0.96 to 6.2)`, or "" where no interval was found."""
-        return f"{self.factor} ({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
+        return f"{self.factor} {self.between}" if self.times else ""
+
+    @property
+    def between(self) -> str:
+        """`(0.96 to 6.2)`, or "" where no interval was found."""
+        return f"({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
 
     def other(self, label: str) -> str:
         """The backend of the two that is not this one."""
@@ -85,6 +95,29 @@ class UnderLoad(Record, frozen=True, kw_only=True):
     in_doubt: Annotated[bool, doc("Some of these repeats are not VALID.")]
 
 
+class Good(Record, frozen=True, kw_only=True):
+    """One backend against the limits of `[slo]`, at one load."""
+
+    label: Annotated[str, doc("Backend as the run names it.")]
+    requests_per_s: Annotated[float, doc("Goodput: answers inside every limit; median of the repeats.")]
+    share: Annotated[float, doc("Of the measured requests, 0 to 1; median of the repeats.")]
+
+
+class Goodput(Record, frozen=True, kw_only=True):
+    """What was answered inside the limits at one load. Medians: no verdict on a difference."""
+
+    load: Annotated[LoadPoint, doc("Where all were measured.")]
+    limits: Annotated[tuple[Limit, ...], doc("Of [slo], with what the first backend kept them by.")]
+    places: Annotated[tuple[Good, ...], doc("Most first; without a figure left out.")]
+
+
+class Warned(Record, frozen=True, kw_only=True):
+    """What makes figures doubtful, or is missing."""
+
+    text: Annotated[str, doc("In words.")]
+    hint: Annotated[str, doc("What to do; empty: nothing is known.")]
+
+
 class NextStep(Record, frozen=True, kw_only=True):
     """What to run next."""
 
@@ -100,6 +133,8 @@ class Conclusion(Record, frozen=True, kw_only=True):
     undecided: Annotated[int, doc("Pairs of the primary metric that more repeats might decide.")]
     unequal: Annotated[tuple[Unequal, ...], doc("Conditions that differ and refuse or weaken a verdict.")]
     caveats: Annotated[dict[str, str], doc("By label of a backend: what its figures do not show.")]
+    goodput: Annotated[tuple[Goodput, ...], doc("Per load; empty without limits.")]
+    warnings: Annotated[tuple[Warned, ...], doc("What changes the meaning of most figures first.")]
     next_steps: Annotated[tuple[NextStep, ...], doc("Most important first.")]
 
 

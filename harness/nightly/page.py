@@ -7,6 +7,7 @@ from harness.compare.history import Series, series
 from harness.model import Summary
 from harness.nightly.run_suite import Night, Step
 from harness.report import trends, verdicts
+from harness.report.baseline import place_words
 from harness.report.first_lines import markdown_lines
 from harness.report.text import counted, markdown_escaped, plain
 from harness.store import RunFolder
@@ -24,7 +25,7 @@ def drawn(night: Night) -> str:
     about = night.suite.suite
     said = [
         *_drift_lines(night),
-        *(f"missing: {scenario}: {figure.words}" for scenario, figure in night.missing),
+        *(f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing),
     ]
     said += [f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps]
     primary = {verdicts.primary(_summary(step.folder)) for step in night.steps if step.folder is not None}
@@ -44,7 +45,7 @@ def _lines(night: Night) -> Iterator[str]:
     for line in _drift_lines(night):
         yield f"- {markdown_escaped(line)}"
     for scenario, figure in night.missing:
-        yield f"- {markdown_escaped(plain(f'missing: {scenario}: {figure.words}', 400))}"
+        yield f"- {markdown_escaped(plain(f'missing: {scenario}: {place_words(figure)}', 400))}"
     if night.drifts or night.missing:
         yield ""
     for line in night.behind:

@@ -97,7 +97,7 @@ class Run:
 
     def conclusion(self) -> "Conclusion":
         """What the run shows and leaves open, as `bench report --json` prints it."""
-        from harness.report.conclusion import conclude
+        from harness.report.conclude import conclude
 
         return conclude(self.summary)
 

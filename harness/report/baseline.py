@@ -1,9 +1,10 @@
 """Runs compared with a baseline, as text and as Markdown for a pull request."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from harness.compare.missing import Missing
 from harness.model import (
     ComparedConclusion,
     ComparedFigure,
@@ -12,12 +13,15 @@ from harness.model import (
     Difference,
     GateRow,
     LoadPoint,
+    MissingFigure,
     Order,
     Place,
     RunComparison,
 )
+from harness.report.against import answers
 from harness.report.conclusion import groups_of, speedup
 from harness.report.measures import measure
+from harness.report.terminal_text import BOLD, Paint, hanging, wrap
 from harness.report.text import (
     NOT_KNOWN,
     counted,
@@ -33,44 +37,50 @@ from harness.report.view import point_words
 PRIMARY = "*"
 
 
-def terminal(document: RunComparison) -> str:
-    return "\n".join(_terminal(document))
+def terminal(document: RunComparison, columns: int, color: bool) -> str:
+    return "\n".join(_terminal(document, columns, Paint(color)))
 
 
 def markdown(document: RunComparison) -> str:
     return "\n".join(_markdown(document))
 
 
-def _terminal(document: RunComparison) -> Iterator[str]:
-    for run in document.runs:
-        role = "baseline" if run.name == document.baseline else "run"
-        yield f"{role:<9} {run_words(run)}"
+def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[str]:
+    for place, text in enumerate(answers(document)):
+        for line in wrap(text, columns, subsequent_indent="  "):
+            yield paint(line, "" if place else BOLD)
+    for line in missing_lines(document):
+        yield from wrap(line, columns, subsequent_indent="  ")
     for pair in document.pairs:
         yield ""
-        yield pair_words(pair)
-        yield from (f"  differs: {_difference(difference)}" for difference in pair.differences)
-        if pair.refused:
-            yield f"  refused: {plain(pair.refused)}; --force compares all the same"
+        yield from wrap(pair_words(pair), columns, subsequent_indent="  ")
         if not pair.findings:
             yield "  no load point in common"
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
             yield from _table([heads(pair), *map(finding_row, findings)])
-            yield from (f"    {reason}" for reason in _reasons(findings))
+            yield from _indented(_reasons(findings), columns)
+        yield from _indented((f"differs: {_difference(one)}" for one in pair.differences), columns)
+        if pair.refused:
+            yield from _indented([f"refused: {plain(pair.refused)}; --force compares all the same"], columns)
     yield ""
-    yield from missing_lines(document)
-    yield conclusion(document)
+    for run in document.runs:
+        role = "baseline" if run.name == document.baseline else "run"
+        yield from hanging(f"{role:<10}", run_words(run), columns, cut=False)
+
+
+def _indented(lines: Iterable[str], columns: int) -> Iterator[str]:
+    for line in lines:
+        yield from wrap(line, columns, initial_indent="  ", subsequent_indent="    ")
 
 
 def missing_lines(document: RunComparison) -> Iterator[str]:
     """`missing: llamacpp c8: INVALID failed-requests 3 of 5`, what was allowed included."""
     runs = {figure.run for figure in document.missing}
     for figure in document.missing:
-        point = figure.load.label if figure.load else None
-        where = " ".join(filter(None, (figure.label, point, figure.metric)))
         run = f" ({figure.run})" if len(runs) > 1 else ""
         allowed = " (allowed)" if figure.allowed else ""
-        yield plain(f"missing: {where}: {figure.why}{run}{allowed}", 400)
+        yield plain(f"missing: {place_words(figure)}{run}{allowed}", 400)
 
 
 def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
@@ -80,8 +90,14 @@ def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
         return
     yield "gate: failed" if failed else "gate: passed, because --undecided pass accepts:"
     for row in rows:
-        where = " ".join(filter(None, (row.label, row.load.label if row.load else None, row.metric)))
-        yield f"  {plain(f'{row.kind}: {where}: {row.why}', 400)}"
+        yield f"  {plain(f'{row.kind}: {place_words(row)}', 400)}"
+
+
+def place_words(about: Missing | MissingFigure | GateRow) -> str:
+    """`llamacpp c8 TTFT p50: null in 2 of 3 runs`."""
+    load = about.load.label if about.load else None
+    metric = measure(about.metric).name if about.metric else None
+    return f"{' '.join(filter(None, (about.label, load, metric)))}: {about.why}"
 
 
 def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
@@ -89,7 +105,7 @@ def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
     metrics: dict[str, list[str]] = {}
     for finding in findings:
         if finding.undecided:
-            metrics.setdefault(finding.why, []).append(finding.metric)
+            metrics.setdefault(finding.lacks or finding.why, []).append(measure(finding.metric).name)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
 
@@ -98,11 +114,15 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         first, *rest = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
-        yield f"    {first}  {'  '.join(rest)}".rstrip()
+        yield f"  {first}  {'  '.join(rest)}".rstrip()
 
 
 def _markdown(document: RunComparison) -> Iterator[str]:
-    yield f"**{markdown_escaped(conclusion(document))}**"
+    first, *others = map(markdown_escaped, answers(document))
+    yield f"**{first}**"
+    if others:
+        yield ""
+        yield from (f"- {line}" for line in others)
     if document.missing:
         yield ""
         yield from (f"- {markdown_escaped(line)}" for line in missing_lines(document))
@@ -156,7 +176,8 @@ def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
 
 
 def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
-    new, old = map(or_unknown, figure.values)
+    of = measure(figure.metric)
+    new, old = (or_unknown(None if value is None else of.scale * value) for value in figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
     if figure.ratio:
         low, middle, high = (change(ratio) for ratio in figure.ratio)
@@ -164,7 +185,8 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
     elif figure.values[0] and figure.values[1]:
         middle = change(figure.values[0] / figure.values[1])
     mark = PRIMARY if figure.primary else ""
-    return (figure.metric + mark, old, new, middle, interval, figure.verdict)
+    verdict = "undecided" if figure.verdict == "not enough runs" else figure.verdict
+    return (of.title + mark, old, new, middle, interval, verdict)
 
 
 def change(ratio: float) -> str:
@@ -172,40 +194,10 @@ def change(ratio: float) -> str:
     return f"{number(ratio)} ×" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %"
 
 
-def conclusion(document: RunComparison) -> str:
-    """What became slower, or that nothing did, or why that is not known; and how much is missing."""
-    gone = sum(not figure.allowed for figure in document.missing)
-    return _speed(document) + (f" {counted(gone, 'measurement')} missing." if gone else "")
-
-
-def _speed(document: RunComparison) -> str:
-    findings = [(pair, figure) for pair in document.pairs for figure in pair.findings]
-    if not findings:
-        return "Nothing in common to compare."
-    slower, faster = (
-        [f"{pair.a.label} {_place(figure)}" for pair, figure in findings if figure.verdict == word]
-        for word in ("slower", "faster")
-    )
-    ahead = f" Faster: {plain(listing(faster), 1000)}." if faster else ""
-    if slower:
-        return f"Slower: {plain(listing(slower), 1000)}.{ahead}"
-    open_ones = sum(figure.undecided for _, figure in findings)
-    if open_ones == len(findings):
-        return "No verdict: " + plain(findings[0][1].why) + "."
-    rest = f"; {open_ones} of {len(findings)} not decided" if open_ones else ""
-    return f"Nothing is slower{rest}.{ahead}"
-
-
-def _place(figure: ComparedFigure) -> str:
-    """With how many times better the better one is."""
-    by = f" by {span}" if (span := speedup(figure).span) else ""
-    return f"{figure.metric} at {figure.load.label}{by}"
-
-
 def concluded(document: RunComparison) -> ComparedConclusion:
     """The same as data: each figure in one direction."""
     orders = tuple(_order(pair, figure) for pair in document.pairs for figure in pair.findings)
-    return ComparedConclusion(sentence=conclusion(document), orders=orders)
+    return ComparedConclusion(sentence=" ".join(answers(document)), orders=orders)
 
 
 def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:

@@ -7,7 +7,6 @@ from itertools import chain
 from harness.model import ClaimFinding, ClaimResult
 from harness.report.text import counted, listing, number, plain
 
-UNSTATED = " not stated; here "
 WORDS = ("reproduced", "contradicted", "not decidable here")
 
 
@@ -81,17 +80,13 @@ def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
 def here(entries: Sequence[ClaimResult]) -> list[str]:
     """Conditions of all claims that this run can check: `hardware: a CPU`."""
     said: dict[str, dict[str, None]] = {}
-    for text in chain.from_iterable(entry.differs for entry in entries):
-        what, unstated, found = text.partition(UNSTATED)
-        if unstated:
-            said.setdefault(what, {}).update(dict.fromkeys(found.split(", ")))
+    for what, found in chain.from_iterable(entry.unstated.items() for entry in entries):
+        said.setdefault(what, {}).update(dict.fromkeys(found))
     return [f"{what}: {', '.join(found)}" for what, found in said.items()]
 
 
 def conditions(entry: ClaimResult) -> list[str]:
     """What was stated, what was left unsaid, what is another here."""
-    unsaid = [text.split(UNSTATED)[0] for text in entry.differs if UNSTATED in text]
-    others = [text for text in entry.differs if UNSTATED not in text]
     conflicts = [f"the sources contradict each other: {topic}" for topic in entry.conflicts]
-    missing = [f"not stated: {listing(unsaid)}"] if unsaid else []
-    return [f"stated under: {entry.stated_under}", *missing, *others, *conflicts]
+    missing = [f"not stated: {listing(list(entry.unstated))}"] if entry.unstated else []
+    return [f"stated under: {entry.stated_under}", *missing, *entry.others, *conflicts]

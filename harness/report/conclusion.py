@@ -1,4 +1,4 @@
-"""What a run shows, as data: per load and metric the order of the backends and each pair's speed-up.
+"""Parts of what a run shows, as data: the order of the backends, each pair's speed-up, goodput, doubts.
 
 Terminal, JSON, Markdown and report word their claims from these types. Knows no output format.
 """
@@ -6,10 +6,10 @@ Terminal, JSON, Markdown and report word their claims from these types. Knows no
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from harness.compare.ranking import caveats_of
 from harness.compare.verdict import left_out_words
 from harness.model import (
-    Conclusion,
+    Good,
+    Goodput,
     Interval,
     Order,
     PairState,
@@ -20,7 +20,6 @@ from harness.model import (
     UnderLoad,
 )
 from harness.report.measures import measure
-from harness.report.next_steps import next_steps
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Row, groups, labels
 
@@ -32,22 +31,6 @@ _STATES: dict[str, PairState] = {
     "not enough runs": "undecided",
     "not comparable": "not comparable",
 }
-
-
-def conclude(summary: Summary) -> Conclusion:
-    """Everything that this run shows, and what it leaves open."""
-    courses = tuple(under_load(summary))
-    first = summary.verdict_rules.primary
-    return Conclusion(
-        orders=tuple(one for group in groups(summary) for one in orders(summary, group)),
-        under_load=courses,
-        undecided=sum(
-            entry.verdict == "not enough runs" for entry in summary.comparison if entry.metric == first
-        ),
-        unequal=tuple(one for one in summary.unequal if one.matters or one.apart),
-        caveats=caveats_of(summary.cells),
-        next_steps=tuple(next_steps(summary, courses)),
-    )
 
 
 def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
@@ -118,6 +101,8 @@ def speedup(entry: PairVerdict, doubtful: set[str] | frozenset[str] = frozenset(
         state=state,
         times=times if a_ahead or times is None else _turned(times),
         why=plain(entry.why),
+        lacks=plain(entry.lacks),
+        runs_needed=entry.runs_needed,
         left_out="; ".join(_left_out(entry)),
         in_doubt=tuple(label for label in (ahead, behind) if label in doubtful),
     )
@@ -166,6 +151,21 @@ def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:
 def _median(row: Row, path: str) -> float | None:
     spread = row.spread(path)
     return spread.median if spread else None
+
+
+def goodput(group: Group) -> Goodput | None:
+    """None without limits, or without a figure."""
+    known = [(row, slo) for row in group.rows if row.usable and (slo := row.usable[0].slo)]
+    places = [
+        Good(label=row.label, requests_per_s=rate, share=share)
+        for row, _slo in known
+        if (rate := _median(row, "goodput_requests_per_s")) is not None
+        and (share := _median(row, "slo.attainment")) is not None
+    ]
+    if not places:
+        return None
+    places.sort(key=lambda place: -place.requests_per_s)
+    return Goodput(load=group.point, limits=known[0][1].limits, places=tuple(places))
 
 
 def doubt(row: Row) -> str:

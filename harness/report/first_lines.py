@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness.compare.ranking import caveats_of
 from harness.model import Summary
 from harness.report.notes import no_verdict
-from harness.report.sentences import IN_DOUBT, Claim, claims, load_words, under_load
+from harness.report.sentences import GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
 from harness.report.text import markdown_escaped, plain
 from harness.report.verdicts import capacity_lines, confidence, noise_lines, runs, tested
@@ -34,12 +34,12 @@ def whole_run(summary: Summary) -> Iterator[str]:
 
 
 def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
-    """The claims of each load; doubts alone where the whole run says the rest, or nothing was tested."""
+    """The claims of each load; without verdicts where the run says them as a whole, or has none."""
     course = len(labels(summary)) == 1 and any(True for _ in under_load(summary))
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
         return found
-    return [(load, [one for one in mine if one[0] == IN_DOUBT]) for load, mine in found]
+    return [(load, [one for one in mine if one[0] in (GOODPUT, IN_DOUBT)]) for load, mine in found]
 
 
 def caveats(summary: Summary) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """What a run leaves open, and what to run to close it."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from harness.report.view import labels, repeats
 
 AGAIN = "the same command"
 MORE_REPEATS = 10  # the default limit of --repeats auto
-# As `why` of a verdict says it: harness/compare/verdict.py.
-NEEDED = re.compile(r"about (\d+) runs would decide|runs, (\d+) are needed")
 MORE_USERS = (2, 4)  # times the most that were measured
 
 
@@ -100,8 +97,8 @@ def undecided(summary: Summary) -> Undecided | None:
 def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
     """More than the verdict says where some of the measured repeats were left out."""
     for entry in pairs:
-        if (found := NEEDED.search(entry.why)) and min(entry.runs):
-            yield math.ceil(int(found[1] or found[2]) * max(entry.measured) / min(entry.runs))
+        if entry.runs_needed and min(entry.runs):
+            yield math.ceil(entry.runs_needed * max(entry.measured) / min(entry.runs))
 
 
 def _of_repeats(summary: Summary) -> Iterator[NextStep]:

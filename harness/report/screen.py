@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from harness.model import Summary
-from harness.report.conclusion import conclude
+from harness.report.conclude import conclude
 from harness.report.first_lines import first_lines
 from harness.report.grid import Column, fitting, width
-from harness.report.notes import Note, banner, most_important, odd_tracks
+from harness.report.notes import banner, odd_tracks
 from harness.report.sentences import load_words
 from harness.report.table import marks
 from harness.report.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging, wrap
 from harness.report.text import counted, listing, plain
-from harness.report.verdicts import refusals_in_short
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
 
 WARNINGS = 3
@@ -122,16 +121,15 @@ def _weights_of(summary: Summary, label: str) -> str:
 
 
 def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
-    refused = refusals_in_short(summary)
-    found = [*([Note("warning", refused)] if refused else []), *most_important(summary)]
+    found = conclude(summary).warnings
     if not found:
         return
     yield ""
-    for note in found[:WARNINGS]:
-        first, *rest = wrap(f"warning: {note.short or note.text}", columns, subsequent_indent="  ")
+    for warned in found[:WARNINGS]:
+        first, *rest = wrap(f"warning: {warned.text}", columns, subsequent_indent="  ")
         yield from (paint(first, YELLOW), *rest)
-        if note.hint:
-            yield from hanging("  hint: ", note.hint, columns)
+        if warned.hint:
+            yield from hanging("  hint: ", warned.hint, columns)
     if len(found) > WARNINGS:
         yield f"{counted(len(found) - WARNINGS, 'more warning')}: -v, or the report"
 

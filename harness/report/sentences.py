@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import LoadPoint, Order, Place, Speedup, Summary, UnderLoad
-from harness.report.conclusion import doubts, doubts_by_count, order, orders
+from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.report.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.conclusion import under_load as courses
 from harness.report.measures import Measure, measure
 from harness.report.text import counted, listing, number, plain
@@ -14,6 +14,7 @@ NAMED = 2  # backends that a short claim names; of more it says how many
 MANY = 5  # backends: the table beneath is read with the claim, which only counts
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
+GOODPUT = "goodput"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -38,6 +39,8 @@ def load_words(point: LoadPoint) -> str:
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, its doubts last."""
     found = list(_found(summary, group))
+    if text := goodput_words(group):
+        found.append((GOODPUT, text))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -49,20 +52,14 @@ def _found(summary: Summary, group: Group) -> Iterator[Claim]:
     of = order(summary, group)
     if not mine or len(of.places) > 2:
         yield "", sentence(summary, group)
-        mine.pop(_waited(measure(of.metric)), None)
-    refused = {_waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
+        mine.pop(waited(measure(of.metric)), None)
+    refused = {waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
                if len(one.pairs) == 1 and one.pairs[0].state == "not comparable"}  # fmt: skip
     for name, text in mine.items():
         yield name, plain(f"{text}: {refused[name]}" if name in refused else text)
-    if len(of.pairs) == 1 and (words := _needed(of.pairs[0])):
-        yield "undecided", words
-
-
-def _needed(pair: Speedup) -> str:
-    """What an undecided pair of the primary metric lacks."""
-    if pair.state != "undecided":
-        return ""
-    return pair.why.partition(": ")[2] if pair.times else pair.why
+    # Runs of an earlier version say it in `why` alone.
+    if len(of.pairs) == 1 and (pair := of.pairs[0]).state == "undecided":
+        yield "undecided", pair.lacks or pair.why
 
 
 def sentence(summary: Summary, group: Group) -> str:
@@ -112,11 +109,12 @@ def by_metric(summary: Summary, group: Group) -> dict[str, str]:
         left_out = next((pair.left_out for pair in one.pairs), "") if len(one.pairs) == 1 else ""
         more = f" ({left_out})" if left_out and left_out != said else ""
         said = left_out or said
-        said_of[_waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
+        said_of[waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
     return said_of
 
 
-def _waited(of: Measure) -> str:
+def waited(of: Measure) -> str:
+    """What a person waits for, such as `first token`; of other metrics their short name."""
     name = _WAITS.get(of.metric.name)
     if name is None:
         return of.name
@@ -248,6 +246,23 @@ def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
 
 def _users(count: float) -> str:
     return counted(int(count), "user")
+
+
+def goodput_words(group: Group) -> str:
+    """`inside E2E p95 ≤ 1000 ms: vllm 4.05 req/s, 100 %; tgi 0 req/s, 0 % of the requests`, or ""."""
+    found = goodput(group)
+    if found is None:
+        return ""
+    limits = listing([limit_words(limit) for limit in found.limits])
+    places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
+    words = [f"{one.label} {number(one.requests_per_s)} req/s, {100 * one.share:.3g} %" for one in places]
+    some = "" if len(places) == len(found.places) else "least and most "
+    return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
+
+
+def limit_words(limit: Limit) -> str:
+    """`E2E p95 ≤ 1000 ms`"""
+    return f"{measure(f'{limit.metric}.{limit.share}').name} ≤ {number(limit.limit_ms)} ms"
 
 
 def doubts_line(lines: Sequence[str]) -> str:

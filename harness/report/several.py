@@ -1,6 +1,5 @@
 """Several runs as one summary per backend, so that they are worded and drawn as one run is."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from harness.model import (
     RunComparison,
     Summary,
 )
+from harness.report.against import run_names
 from harness.report.text import plain
 
 Member = tuple[str, str]  # name of the run, backend as that run names it
@@ -34,7 +34,7 @@ class Several:
 
 def several(runs: Sequence[Run], document: RunComparison) -> Several:
     """Raises SpecError where no pair of the runs can be compared: then nothing may share an axis."""
-    names = _names(runs)
+    names = run_names(document.runs)
     kept = [pair for pair in document.pairs if not why_refused(pair)]
     refused = tuple(pair for pair in document.pairs if pair not in kept)
     if not kept:
@@ -107,13 +107,3 @@ def _verdicts(pairs: Sequence[ComparedPair], names: dict[str, str]) -> Iterator[
 
 def _of(side: ComparedLabel) -> Member:
     return side.run, side.label
-
-
-def _names(runs: Sequence[Run]) -> dict[str, str]:
-    """The day of each run; with its time where they share one, with its folder where they share that."""
-    for length in (10, 16):
-        names = {run.name: run.manifest.created_utc[:length].replace("T", " ") for run in runs}
-        if len(set(names.values())) == len(runs):
-            return names
-    twice = Counter(names.values())
-    return {name: short if twice[short] == 1 else f"{short} {name[-6:]}" for name, short in names.items()}

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness.model import CellResult, Summary
 from harness.report import verdicts
 from harness.report.agreement import agreement_tables
+from harness.report.conclude import conclude
 from harness.report.first_lines import first_lines, markdown_lines
 from harness.report.grid import GAP, Column, Entry, shown
 from harness.report.notes import (
@@ -162,6 +163,8 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     yield ""
     yield from loud
     yield from markdown_lines(summary)
+    for step in conclude(summary).next_steps[:1]:
+        yield f"- **next:** {markdown_escaped(f'{step.why}: {step.do}')}"
     yield ""
     for group in groups(summary):
         columns = shown(group.rows)

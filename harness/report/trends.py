@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.compare.history import Drift, Series
+from harness.report.measures import measure
 from harness.report.text import counted, markdown_escaped, markdown_row, number, plain
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -24,7 +25,7 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
 
 
 def _name(series: Series) -> str:
-    return plain(f"{series.scenario} {series.label} {series.load.label} {series.metric}")
+    return plain(f"{series.scenario} {series.label} {series.load.label} {measure(series.metric).name}")
 
 
 def _line(series: Series) -> str:

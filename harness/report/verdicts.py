@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.compare import capacity
-from harness.model import METRICS, LoadPoint, PairVerdict, Summary
+from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary
 from harness.report.conclusion import speedup
 from harness.report.measures import measure
 from harness.report.stopping import stopping_lines
@@ -26,10 +26,18 @@ class Finding:
     b: str
     metric: str
     word: str
-    ahead: str  # a or b: the one that is better, by the verdict or by the estimate
-    times: str  # `2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" where none
     why: str
     primary: bool
+    found: Speedup
+
+    @property
+    def ahead(self) -> str:
+        return self.found.ahead
+
+    @property
+    def times(self) -> str:
+        """`2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" where none."""
+        return self.found.span
 
 
 def primary(summary: Summary) -> str:
@@ -63,16 +71,14 @@ def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
 
 
 def _finding(entry: PairVerdict) -> Finding:
-    found = speedup(entry)
     return Finding(
         a=entry.a,
         b=entry.b,
         metric=entry.metric,
         word=entry.verdict,
-        ahead=found.ahead,
-        times=found.span,
         why=plain(entry.why),
         primary=entry.primary,
+        found=speedup(entry),
     )
 
 
@@ -155,7 +161,7 @@ def refusals_in_short(summary: Summary) -> str:
     """Conditions by which some pairs get no verdict; "" without any."""
     compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
     found = [
-        one.text.partition(": ")[0]
+        one.what or one.code.replace("-", " ")
         for one in summary.unequal
         if one.matters and (not one.metrics or not compared or compared & set(one.metrics))
     ]
@@ -179,7 +185,8 @@ def sentence(finding: Finding) -> str:
     if finding.word == "not comparable":
         return refusal_sentence(f"{a} and {b}", finding.why)
     if finding.times and finding.word == "not enough runs":
-        why = finding.why.partition(": ")[2]  # the interval is not said again
+        found = finding.found
+        why = "; ".join(filter(None, (found.lacks or found.why, found.left_out)))
         return f"{a} and {b}: {plain(finding.ahead, 40)} {finding.times}, undecided: {why}"
     return f"{a} and {b}: {finding.word}, {finding.why}"
 

@@ -13,7 +13,7 @@ from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.trust import wrong
 from harness.report.measures import measure
-from harness.report.sentences import by_metric, doubts_line, sentence, under_load
+from harness.report.sentences import by_metric, doubts_line, goodput_words, sentence, under_load
 from harness.report.text import counted, listing
 from harness.report.verdicts import capacity_lines, confidence, primary
 from harness.report.view import Group, groups, point_words
@@ -58,6 +58,8 @@ def _load(source: Source, group: Group) -> Iterator[Html]:
     if len(group.rows) > 1:
         yield standing(source, group, order(source.summary, group))
     yield tag("p", sentence(source.summary, group))
+    if good := goodput_words(group):
+        yield tag("p", f"Goodput: {good}.")
     yield from in_doubt(group)
 
 

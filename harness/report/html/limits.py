@@ -7,6 +7,7 @@ from harness.model import CellResult, Limit
 from harness.model.json_path import number_at
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, section, table, tag
+from harness.report.sentences import limit_words
 from harness.report.text import NOT_KNOWN, number, or_unknown, plain
 from harness.report.view import Row, groups, point_words
 
@@ -54,8 +55,7 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
     slo = row.usable[0].slo if row.usable else None
     for limit in slo.limits if slo else ():
         kept = tag("span", "yes", class_="faster") if limit.met else tag("span", "no", class_="slower")
-        name = f"{limit.metric.removesuffix('_ms')} {limit.share} ≤ {number(limit.limit_ms)} ms"
-        yield [name, number(100 * limit.within), kept, _bound(row.usable[0], limit)]
+        yield [limit_words(limit), number(100 * limit.within), kept, _bound(row.usable[0], limit)]
 
 
 def _bound(cell: CellResult, limit: Limit) -> str:

@@ -110,7 +110,9 @@ def _by_backend(source: Source, paths: Sequence[str]) -> Html:
 
 def _limiters(row: Row) -> str:
     """Without the numbers, which differ from repeat to repeat."""
-    counts = Counter(_limiter(cell).partition(":")[0] for cell in row.cells)
+    counts = Counter(
+        cell.limiter.code.replace("-", " ") if cell.limiter else _limiter(cell) for cell in row.cells
+    )
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{words} ({count} of {len(row.cells)})" for words, count in counts.most_common())

@@ -9,6 +9,7 @@ from harness.compare.baseline import Run
 from harness.compare.history import Series, entries, series
 from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
 from harness.report import baseline, notes
+from harness.report.against import answers
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
 from harness.report.conclusion import order, speedup
@@ -89,14 +90,15 @@ def _answer(
     )
     pairs = [pair for pair in document.pairs if pair.a.run == newest.name]
     older = [pair for pair in document.pairs if pair not in pairs]
-    said = baseline.conclusion(changed(document, pairs=tuple(pairs)))
+    first, *others = answers(changed(document, pairs=tuple(pairs)))
     trade_offs = [chart for chart in source.charts if chart.family == "trade-off"]
     drawn = next((chart for chart in trade_offs if chart.option == "TTFT p50"), None)
     standings = [part for summary in found.families.values() for part in _standings(source, summary)]
     return section(
         "answer",
         "Results",
-        tag("p", f"{found.names[newest.name]}: ", tag("strong", said), f" {_against(found, document)}"),
+        tag("p", f"{found.names[newest.name]}: ", tag("strong", first), f" {_against(found, document)}"),
+        *([items(others)] if others else []),
         _pairs(pairs, found),
         tag(
             "div",

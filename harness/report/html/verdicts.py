@@ -79,14 +79,14 @@ def _load(point: LoadPoint) -> str:
 def _cell(finding: Finding | None) -> Html:
     if finding is None:
         return Html("")
-    factor, _, interval = finding.times.partition(" ")
+    factor = finding.found.factor
     text = {
         "faster": f"{finding.ahead} {factor} faster",
         "slower": f"{finding.ahead} {factor} faster",
         "not enough runs": f"{finding.ahead} {factor}, undecided" if factor else "undecided",
     }.get(finding.word, finding.word)
     word = tag("span", text, class_=finding.word.replace(" ", "-"), title=finding.why)
-    return join([word, tag("small", interval or finding.why, class_="range")])
+    return join([word, tag("small", finding.found.between or finding.why, class_="range")])
 
 
 def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:
@@ -115,8 +115,9 @@ def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Ht
 
 def _short(finding: Finding, word: str) -> Html:
     """`1.33× faster`: the factor is the same whichever way round it is told."""
-    factor = finding.times.partition(" ")[0]
     text = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}.get(
         word
     )
-    return tag("span", text or f"{factor} {word}", class_=word.replace(" ", "-"), title=finding.why)
+    return tag(
+        "span", text or f"{finding.found.factor} {word}", class_=word.replace(" ", "-"), title=finding.why
+    )

@@ -175,13 +175,13 @@ ROWS: tuple[Row, ...] = (
         "gate: three runs, twice as slow",
         "slower",
         "slower, exit 1",
-        _gate(_slower, (1, "slower: openai c4 ttft_ms.p50")),
+        _gate(_slower, (1, "slower: openai c4 TTFT p50")),
     ),
     Row(
         "gate: 0.9 s without a token every 5 s",
         "medians equal, tail slower",
         "same, exit 0",
-        _gate(_stalling, (1, "slower: openai c4 e2e_ms.p99"), requests=160),
+        _gate(_stalling, (1, "slower: openai c4 E2E p99"), requests=160),
     ),
     Row(
         "gate: 1 % of requests refused",

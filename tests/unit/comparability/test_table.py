@@ -89,7 +89,7 @@ def between_runs(key, kind, name, values):
             placed(made, "vllm", kind, name, value)
         runs.append(Run(run, typed(made), with_manifest(cells("vllm", 100, track="bf16"), typed(made)), {}))
     document = compare_runs(runs)
-    return document.pairs[0], baseline.terminal(document)
+    return document.pairs[0], baseline.terminal(document, 200, color=False)
 
 
 def between_engines(kind, name, values, labels=("a", "b")):
@@ -239,7 +239,7 @@ def test_what_nobody_classified_is_told():
             made = manifest("vllm")
             placed(made, "vllm", kind, what.split()[1], value)
             runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
-        assert f"differs: {what}: 1 | 2" in baseline.terminal(compare_runs(runs))
+        assert f"differs: {what}: 1 | 2" in baseline.terminal(compare_runs(runs), 200, color=False)
 
 
 def test_a_change_that_another_source_hides_is_told_all_the_same():
@@ -250,7 +250,7 @@ def test_a_change_that_another_source_hides_is_told_all_the_same():
         placed(made, "vllm", INFO, "vllm_config.scheduler_config.max_num_seqs", "8")
         placed(made, "vllm", FLAG, "--max-num-seqs", size)
         runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
-    text = baseline.terminal(compare_runs(runs))
+    text = baseline.terminal(compare_runs(runs), 200, color=False)
     assert "differs: flag --max-num-seqs: 8 | 16" in text
     assert "sequences at once" not in text
 

@@ -13,6 +13,7 @@ from harness.errors import ExitCode, SpecError
 from harness.host import scratch
 from harness.model import Manifest
 from harness.report import baseline
+from harness.report.against import answers
 from harness.store import RunFolder
 from tests.factories.documents import changed
 from tests.factories.documents import made as filled
@@ -189,14 +190,17 @@ def test_other_weights_are_part_of_the_question_about_two_engines():
 
 def test_what_is_printed():
     document = compare_runs([BASE, run("new", cells("vllm", 112), host__gpu_driver="575")])
-    text = baseline.terminal(document)
+    text = baseline.terminal(document, 80, color=False)
+    assert text.startswith("vllm is slower than in the run of 2026-11-20 08:00")
+    assert "first token by 12 % at 4 users (" in " ".join(text.split())
     assert "vllm: new against base" in text
     assert "differs: GPU driver: 570 | 575" in text
+    assert "TTFT p50, ms*" in text
     assert "+12.0 %" in text
-    assert text.endswith(baseline.conclusion(document))
-    assert baseline.conclusion(document).startswith("Slower: vllm ttft_ms.p50 at c4")
+    assert max(map(len, text.splitlines())) <= 80
     page = baseline.markdown(document)
-    assert "| ttft\\_ms.p50\\* | 100 | 112 | +12.0 % |" in page
+    assert page.startswith("**vllm is slower than in the run of 2026-11-20 08:00")
+    assert "| TTFT p50, ms\\* | 100 | 112 | +12.0 % |" in page
     assert "<details><summary>1 difference in conditions</summary>" in page
 
 
@@ -217,10 +221,10 @@ def stored(tmp_path_factory):
 def test_a_run_with_itself_and_with_a_slower_one(stored, capsys):
     old, new = stored
     assert command(old, old, "--fail-on", "slower") == ExitCode.OK
-    assert "Nothing is slower" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("llamacpp is not slower than in the run of ")
     assert command(old, new) == ExitCode.OK
     assert command(old, new, "--fail-on", "slower") == ExitCode.LIMIT_FAILED
-    assert "Slower: llamacpp ttft_ms.p50 at c4" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("llamacpp is slower than in the run of ")
 
 
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
@@ -292,7 +296,7 @@ def gone(document):
                 ],
             ),
             ("tgi", 8, "output_tokens_per_s"),
-            "missing: tgi c8 output_tokens_per_s: null in 5 of 5 runs: no counts",
+            "missing: tgi c8 output: null in 5 of 5 runs: no counts",
         ),
     ],
 )
@@ -300,15 +304,15 @@ def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(new, lacks, 
     """Audit 14: nothing is slower, exit 0."""
     document = compare_runs([WIDE, new])
     assert gone(document) == [lacks]
-    assert line in baseline.terminal(document).splitlines()
-    assert baseline.conclusion(document).endswith("1 measurement missing.")
+    assert line in baseline.terminal(document, 200, color=False).splitlines()
+    assert answers(document)[-1] == "1 measurement missing."
     assert not_allowed(document)
     label, value, metric = lacks
     names = [label, metric, f"c{value}" if value else None, f"{label}/c{value}" if value else None]
     for name in filter(None, names):
         allowed = compare_runs([WIDE, new], allow_missing=[name])
         assert not not_allowed(allowed)
-        assert f"{line} (allowed)" in baseline.terminal(allowed).splitlines()
+        assert f"{line} (allowed)" in baseline.terminal(allowed, 200, color=False).splitlines()
     assert not_allowed(compare_runs([WIDE, new], allow_missing=["vllm"]))
 
 

@@ -125,8 +125,8 @@ def test_a_line_that_is_none_is_named(tmp_path, line, words):
 def test_what_is_printed():
     made = history(noisy([100.0] * 10 + [110.0] * 3))
     text = trends.terminal(series(made), drifts(made))
-    assert text.startswith("chat vllm c4 ttft_ms.p50  ")
+    assert text.startswith("chat vllm c4 TTFT p50  ")
     assert "% worse than its best level, by one step, since run-10" in text
-    assert "| chat vllm c4 ttft\\_ms.p50 | 13 |" in trends.markdown(series(made), drifts(made))
+    assert "| chat vllm c4 TTFT p50 | 13 |" in trends.markdown(series(made), drifts(made))
     assert trends.terminal([], []).strip() == "No run in the history: `bench history RUN` adds one."
     assert trends.spark([1.0, 1.0]) == "▁▁"

@@ -62,19 +62,21 @@ def test_no_interval_is_said():
 
 
 def test_what_was_left_unsaid_is_said_once():
+    hardware, model = {"hardware": ["a CPU"]}, {"model": ["SmolLM2"]}
     differs = [
         "hardware not stated; here a CPU",
         "model not stated; here SmolLM2",
         "the weights are not the same",
     ]
-    text = terminal([entry(differs=differs), entry(differs=differs[:1])], 100)
+    both = entry(differs=differs, unstated={**hardware, **model})
+    text = terminal([both, entry(differs=differs[:1], unstated=hardware)], 100)
     assert "Here: hardware: a CPU; model: SmolLM2." in text
     assert "not stated: hardware and model\n          the weights are not the same\n" in text
 
 
 def test_a_version_that_several_claims_are_about_is_said_once():
-    one, two = "versions not stated; here vllm 0.32", "versions not stated; here llamacpp 1, vllm 0.32"
-    text = terminal([entry(differs=[one]), entry(differs=[two])], 100)
+    versions = (["vllm 0.32"], ["llamacpp 1", "vllm 0.32"])
+    text = terminal([entry(unstated={"versions": here}) for here in versions], 100)
     assert "Here: versions: vllm 0.32, llamacpp 1." in text
 
 

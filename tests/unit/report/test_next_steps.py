@@ -1,74 +1,106 @@
-"""What a report says is to be run next, and what it says is wrong."""
+"""A report says what is wrong and what is to be run next in the words of the terminal."""
 
 import re
+from html import unescape
 from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from harness.compare import compare
 from harness.compare.rules import Rules
+from harness.report.conclude import conclude
 from harness.report.html.next_steps import next_steps
 from harness.report.html.trust import wrong
+from harness.report.screen import WARNINGS, next_lines, screen
+from harness.report.table import markdown
+from harness.report.text import markdown_escaped
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 from tests.unit.report.test_evidence import interleaved
+from tests.unit.report.test_sentences import summaries
 
 RULES = Rules("ttft_ms.p50", ("ttft_ms.p50",))
 COMMAND = ["bench", "run", "--scenario", "chat", "--repeats", "3", "--out=results"]
+OPEN = "1 of 1 pair is undecided: the same command with --repeats auto"
+STATES = ("VALID", "SUSPECT", "INVALID")
 
 
-def page(*cells, part=next_steps, command=COMMAND, **changes):
-    found = {**compare(cells, RULES)._asdict(), **changes}
-    source = SimpleNamespace(summary=summary(*cells, **found), manifest=SimpleNamespace(command=command))
-    return re.sub(r"<[^>]+>", "", "".join(part(source)))
+def lines(part, made, command=None):
+    """The points of a list of the page."""
+    manifest = SimpleNamespace(command=command)
+    html = "".join(part(SimpleNamespace(summary=made, manifest=manifest)))
+    return [_words(one) for one in re.findall("<li>(.*?)</li>", html)]
 
 
-def test_an_undecided_pair_is_measured_more_often():
-    text = page(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
-    assert "TTFT p50: 1 of 1 comparison undecided. About " in text
-    repeats = re.search(r"About (\d+) repeats would decide it: (.*)", text)
-    assert repeats[2] == f"bench run --scenario chat --out=results --repeats {repeats[1]}"
+def _words(html):
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
 
 
-def test_too_few_runs_are_completed():
-    text = page(*interleaved((10.0, 11.0), (20.0, 21.0)))
-    assert "About 3 repeats would decide it: bench run --scenario chat --out=results --repeats 3" in text
+def compared(*cells, **changes):
+    return summary(*cells, **{**compare(cells, RULES)._asdict(), **changes})
 
 
-def test_where_more_repeats_would_not_help_none_are_asked_for():
-    text = page(*interleaved((10.0, 31.0, 10.5), (11.0, 9.0, 30.0)))
-    assert "More repeats would hardly decide it." in text
-    assert "bench run" not in text
+WARNED = st.lists(
+    st.fixed_dictionaries({
+        "code": st.sampled_from(("cell-missing", "engine-died", "one-repeat", "different-tracks")),
+        "text": st.sampled_from(("a thing", "another thing")),
+        "hint": st.sampled_from(("", "do this")),
+    }),
+    max_size=5,
+)  # fmt: skip
 
 
-def test_where_all_is_decided_another_load_is_what_is_left():
-    text = page(*interleaved((10.0, 11.0, 10.5), (20.0, 22.5, 21.0)))
-    assert "other loads may have another order: bench run --scenario chat --repeats 3 --out=results" in text
-    assert text.endswith("--concurrency 4,8")
+@given(
+    made=summaries(validities=STATES),
+    warnings=WARNED,
+    state=st.sampled_from(("complete", "interrupted", "invalid")),
+    columns=st.sampled_from((60, 80, 120)),
+)
+def test_report_terminal_page_and_document_have_one_source(made, warnings, state, columns):
+    made = replace(made, state=state, warnings=summary(warnings=warnings).warnings)
+    found = conclude(made)
+    steps = [f"{one.why}: {one.do}" for one in found.next_steps]
+    assert lines(next_steps, made) == [" ".join(step.split()) for step in steps]
+    assert " ".join(" ".join(next_lines(made, columns)).split()) == f"next: {steps[0]}"
+    assert f"**next:** {markdown_escaped(steps[0])}" in markdown(made)
+    said = [f"{one.text}{f' Hint: {one.hint}' if one.hint else ''}" for one in found.warnings]
+    assert lines(wrong, made)[:WARNINGS] == said[:WARNINGS]
+    below = " ".join(screen(made, columns, color=False).split())
+    for one in found.warnings[:WARNINGS]:
+        assert f"warning: {one.text}{f' hint: {one.hint}' if one.hint else ''}" in below
+    more = len(found.warnings) - WARNINGS
+    assert (f"{more} more warning" in below) == (more > 0)
 
 
-def test_the_hints_of_the_first_warnings_come_first():
-    doubtful = changed(cell("a"), validity=verdict("SUSPECT", "lockstep", "0.7", "0.5", "spread the start"))
-    text = page(doubtful)
-    assert text.startswith("What to run nextlockstep (1 cell): spread the start")
-    assert "More users show where throughput ends: bench run" in text
+@pytest.mark.parametrize(
+    ("first", "second", "step"),
+    [
+        ((10.0, 11.0, 10.5), (11.5, 12.6, 10.9), OPEN),
+        ((10.0, 11.0), (20.0, 21.0), OPEN),
+        ((10.0, 11.0, 10.5), (20.0, 22.5, 21.0), "to see a later change: bench compare"),
+    ],
+)
+def test_what_was_measured_decides_what_comes_first(first, second, step):
+    made = compared(*interleaved(first, second))
+    assert lines(next_steps, made)[0].startswith(step)
+
+
+def test_the_command_of_the_run_stands_below_where_it_is_known():
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    for command, there in ((COMMAND, True), (None, False)):
+        source = SimpleNamespace(summary=made, manifest=SimpleNamespace(command=command))
+        html = _words("".join(next_steps(source)))
+        assert (
+            "The command of this run: bench run --scenario chat --repeats 3 --out=results" in html
+        ) == there
 
 
 def test_what_is_wrong_is_counted():
     doubtful = changed(cell("a"), validity=verdict("SUSPECT", "lockstep", "0.7", "0.5", "spread the start"))
-    text = page(doubtful, cell("b"), part=wrong)
+    text = _words("".join(wrong(SimpleNamespace(summary=summary(doubtful, cell("b"))))))
     assert "2 cells: 1 VALID and 1 SUSPECT. All 64 requests were answered." in text
-    assert "SUSPECT lockstep: a c4 r0" in text
-    assert "No warning." in page(cell("a"), part=wrong)
-
-
-def test_only_three_warnings_stand_on_the_first_screen():
-    warnings = [{"code": f"w{number}", "text": "text", "hint": ""} for number in range(5)]
-    text = page(cell("a"), part=wrong, warnings=warnings)
-    assert "w2: text" in text
-    assert "w3: text" not in text
-    assert "2 more warnings" in text
-
-
-def test_a_run_without_its_command_says_what_without_how():
-    text = page(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)), command=None)
-    assert "repeats would decide it" in text
-    assert "bench run" not in text
+    assert "SUSPECT a c4 r0: lockstep, 0.7; limit 0.5 Hint: spread the start" in text
+    assert "No warning." in "".join(wrong(SimpleNamespace(summary=summary(cell("a")))))

@@ -3,8 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from harness.report.conclusion import conclude
+from harness.report.conclude import conclude
 from harness.report.screen import next_lines, screen
+from harness.report.table import markdown
 from tests.factories.summaries import cell, summary, verdict
 
 LOADS = [{"kind": "concurrency", "value": users} for users in (1, 8)]
@@ -155,8 +156,9 @@ def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
 
 
 def test_what_is_undecided_says_what_would_decide_it():
-    why = "3 % lower (5 % lower to 1 % higher) over 3 pairs of runs: about 9 runs would decide"
-    text = "\n".join(lines(two("not enough runs", why=why)))
+    made = two("not enough runs")
+    pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
+    text = "\n".join(lines(replace(made, comparison=tuple(pairs))))
     assert "1 user   first token  vllm 2× (1.6 to 2.5), undecided" in text
     assert "         undecided    about 9 runs would decide" in text
 
@@ -188,3 +190,45 @@ def test_more_repeats_of_what_is_mostly_in_doubt_are_not_the_next_step(doubtful,
     assert {"stop what else runs", "the same command with --repeats auto --max-repeats 10"} <= {
         step.do for step in steps
     }
+
+
+def limited(label, rate, share, **changes):
+    limits = [{"metric": "e2e_ms", "share": "p95", "limit_ms": 1000, "within": share, "met": share >= 0.95}]
+    slo = {"limits": limits, "met": share >= 0.95, "good": 30, "requests": 32, "attainment": share}
+    return cell(label, goodput_requests_per_s=rate, slo=slo, **changes)
+
+
+def test_what_was_answered_inside_the_limits_is_said_and_stands_in_the_table():
+    made = summary(
+        limited("llamacpp", 1.5, 0.4),
+        limited("vllm", 3.7, 1.0),
+        comparison=two().comparison,
+        verdict_rules=RULES,
+    )
+    said = "inside E2E p95 ≤ 1000 ms: vllm 3.70 req/s, 100 %; llamacpp 1.50 req/s, 40 % of the requests"
+    assert said in " ".join(" ".join(lines(made)).split())
+    assert any("goodput" in line and "validity" in line for line in lines(made))
+    assert f"goodput: {said}" in markdown(made)
+    (found,) = conclude(made).goodput
+    assert [(one.label, one.requests_per_s, one.share) for one in found.places] == [
+        ("vllm", 3.7, 1.0),
+        ("llamacpp", 1.5, 0.4),
+    ]
+
+
+def test_of_one_server_goodput_is_said_at_each_load():
+    made = summary(
+        *(limited("openai", rate, 1.0, load=load) for load, rate in zip(LOADS, (1.0, 6.0), strict=True)),
+        verdict_rules=RULES,
+    )
+    text = "\n".join(lines(made))
+    assert "8 users  goodput  inside E2E p95 ≤ 1000 ms: openai 6.00 req/s, 100 %" in text
+    assert not conclude(two()).goodput
+
+
+def test_of_many_backends_the_least_and_the_most_goodput_are_said():
+    made = summary(
+        *(limited(label, rate, 0.5) for label, rate in zip("abcd", (1.0, 4.0, 2.0, 3.0), strict=True))
+    )
+    text = " ".join(" ".join(lines(made)).split())
+    assert "goodput least and most inside E2E p95 ≤ 1000 ms: a 1.00 req/s, 50 %; b 4.00 req/s, 50 %" in text

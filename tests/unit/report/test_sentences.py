@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import as_json
-from harness.report.conclusion import conclude, doubt, order, orders, speedup
+from harness.report.conclude import conclude
+from harness.report.conclusion import doubt, order, orders, speedup
 from harness.report.screen import screen
 from harness.report.sentences import by_metric, sentence, under_load
 from harness.report.table import markdown, terminal

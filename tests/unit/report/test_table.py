@@ -107,8 +107,7 @@ def test_the_verdicts_stand_at_the_beginning(page):
 
 
 def test_what_was_tested_and_not_decided_says_what_would_decide():
-    why = "3 % lower (5 % lower to 1 % higher) over 5 pairs of runs: about 9 runs would decide"
-    undecided = {**COMPARED, "verdict": "not enough runs", "why": why}
+    undecided = {**COMPARED, "verdict": "not enough runs", "lacks": "about 9 runs would decide"}
     found = terminal(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, False)
     assert "4 users  first token  llamacpp 2× (1.6 to 2.5), undecided\n" in found
     assert "         undecided    about 9 runs would decide\n" in found

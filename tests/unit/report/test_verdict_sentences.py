@@ -7,7 +7,7 @@ from harness.report import verdicts
 from tests.factories import documents
 
 
-def said(word, why, ratio=None):
+def said(word, why, ratio=None, lacks=""):
     pair = documents.made(
         PairVerdict,
         a="vllm",
@@ -15,6 +15,7 @@ def said(word, why, ratio=None):
         metric="ttft_ms.p50",
         verdict=word,
         why=why,
+        lacks=lacks,
         ratio=ratio,
         runs=[3, 3],
     )
@@ -28,8 +29,9 @@ def test_a_refusal_is_whole_whether_or_not_there_is_a_ratio(ratio):
 
 
 def test_an_interval_is_not_said_twice():
-    why = "1.2 % lower (3 % lower to 1 % higher) over 3 pairs: neither beyond 2 % nor within 2 %"
-    assert said("not enough runs", why, [0.97, 0.988, 1.01]) == (
+    lacks = "neither beyond 2 % nor within 2 %"
+    why = f"1.2 % lower (3 % lower to 1 % higher) over 3 pairs: {lacks}"
+    assert said("not enough runs", why, [0.97, 0.988, 1.01], lacks) == (
         "vllm and sglang: sglang 1.01× (0.99 to 1.03), undecided: neither beyond 2 % nor within 2 %"
     )
     assert said("not enough runs", "2 and 2 runs, 3 are needed") == (
