@@ -1,0 +1,91 @@
+"""`bench import`: results of other tools as a run folder."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli import options
+from harness.errors import ExitCode, SpecError
+from harness.host import paths
+
+if TYPE_CHECKING:
+    from harness.imports import Part
+    from harness.store import RunFolder
+
+EPILOG = """Reads vllm bench serve, SGLang bench_serving, aiperf, guidellm and llama-bench, by what stands in
+the file. Several files of one NAME and load are its repeats, and so are the files of a folder. `bench
+report`, `compare` and the other commands take the run folder as any other, and FILE in its place.
+
+What another client measured is not verified: each figure is SUSPECT, and says from which tool it is.
+
+Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
+
+SERVER = "server"
+_NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="[NAME=]FILE",
+        help=f"result files, or folders of them; NAME of the backend (default: {SERVER})",
+    )
+    options.add_runs_folder(parser)
+    options.add_verbose(parser)
+    options.add_json(parser, "print summary.json and its conclusion instead of the table")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.results import show
+
+    folder = made(arguments.files, arguments.out)
+    if not arguments.json:
+        print()
+    show(folder, arguments)
+    return ExitCode.OK
+
+
+def made(given: Sequence[str], out: Path) -> "RunFolder":
+    """With summary and report; what each file had is printed on stderr."""
+    from harness import report
+    from harness.imports import imported
+    from harness.summary import summarise_folder
+
+    parts = [part for text in given for part in _parts(text)]
+    folder = imported(parts, out, ["bench", "import", *given])
+    folder.write_summary(summarise_folder(folder))
+    report.build(folder)
+    return folder
+
+
+def is_import(name: str) -> bool:
+    """Whether a word where a run is wanted names files: a file, or a folder that is no run."""
+    path = Path(name)
+    kind = paths.entry(path)
+    return kind == "file" or (kind == "folder" and not paths.entry(path / "manifest.json"))
+
+
+def _parts(text: str) -> "list[Part]":
+    from harness.imports import Part, read
+    from harness.imports.detect import files_below
+    from harness.untrusted import inert
+
+    named = _NAMED.fullmatch(text)
+    label, path = (named[1], Path(named[2])) if named and not paths.entry(Path(text)) else (SERVER, Path(text))
+    kind = paths.entry(path)
+    if kind is None:
+        raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
+    parts = []
+    for file in files_below(path) if kind == "folder" else [path]:
+        source, taken = read(file)
+        for one in taken:
+            lacks = f"; not in it: {'; '.join(one.lacks)}" if one.lacks else ""
+            told = f"{file}: {one.tool} {one.version or '(version not known)'}: {one.took}{lacks}"
+            print(inert(told), file=sys.stderr)
+            parts.append(Part(label, source, one))
+    return parts

@@ -1,0 +1,86 @@
+"""Which tool wrote a file: by what stands in it, whatever its name is."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from pathlib import Path
+
+from harness.errors import SpecError
+from harness.imports import aiperf, guidellm, llamabench, sglang, vllm
+from harness.imports.source import Document, Source, refuse
+from harness.imports.taken import Taken
+
+TOOLS = (vllm.TOOL, sglang.TOOL, aiperf.TOOL, guidellm.TOOL, llamabench.TOOL)
+_BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
+    (sglang.KEYS, sglang.read),
+    (vllm.KEYS, vllm.read),
+    (guidellm.KEYS, guidellm.read),
+    (aiperf.SUMMARY_KEYS, aiperf.read_summary),
+    (llamabench.KEYS, llamabench.read),
+)
+
+
+def read(path: Path) -> tuple[Source, list[Taken]]:
+    """A measurement, or several. Raises SpecError for a file that is damaged or of no known tool."""
+    source = Source(path)
+    return source, list(_taken(source))
+
+
+def is_result(path: Path) -> bool:
+    """Whether it may be one: JSON, JSON lines or CSV. A run folder's own documents are not."""
+    return path.suffix in (".json", ".jsonl", ".csv")
+
+
+def _taken(source: Source) -> Iterator[Taken]:
+    if source.head.startswith((b"build_commit,", b'"build_commit"')):
+        yield from llamabench.read_csv(source)
+        return
+    if source.head.lstrip().startswith(b"["):
+        (document,) = source.documents()
+        yield from llamabench.read_list(document)
+        return
+    documents = source.documents()
+    first = next(documents)
+    keys = first.keys
+    if first.place and aiperf.KEYS <= keys:
+        yield from aiperf.read(source, chain([first], documents))
+        return
+    for document in chain([first], documents):
+        yield from _reader(document)(document)
+
+
+def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
+    keys = document.keys
+    if aiperf.KEYS <= keys:  # one request alone is a line too
+        return lambda one: aiperf.read(Source(one.path), [one])
+    for wanted, reader in _BY_KEYS:
+        if wanted <= keys:
+            return reader
+    refuse(
+        "is no result that bench can read",
+        document.where,
+        hint=f"it reads files of {', '.join(TOOLS)}; docs/import.md has their flags",
+    )
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Results in a folder and below it, in order; a summary beside its requests is read with them.
+
+    Raises SpecError where there is none.
+    """
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and is_result(path)]
+    requests = {path.parent for path in found if path.suffix == ".jsonl" and _is_requests(path)}
+    kept = []
+    for path in found:
+        if path.parent in requests and path.suffix != ".jsonl":
+            continue  # what aiperf writes beside its requests: summary, inputs
+        kept.append(path)
+    if not kept:
+        raise SpecError("no result of any tool in this folder", where=str(folder))
+    yield from kept
+
+
+def _is_requests(path: Path) -> bool:
+    try:
+        return aiperf.KEYS <= next(Source(path).documents()).keys
+    except SpecError:
+        return False
