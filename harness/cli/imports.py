@@ -41,9 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness import report
     from harness.cli.results import show
 
     folder = made(arguments.files, arguments.out)
+    report.build(folder)
     if not arguments.json:
         print()
     show(folder, arguments)
@@ -51,23 +53,25 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def made(given: Sequence[str], out: Path) -> "RunFolder":
-    """With summary and report; what each file had is printed on stderr."""
-    from harness import report
+    """With its summary; what each file had is printed on stderr."""
     from harness.imports import imported
     from harness.summary import summarise_folder
 
     parts = [part for text in given for part in _parts(text)]
     folder = imported(parts, out, ["bench", "import", *given])
     folder.write_summary(summarise_folder(folder))
-    report.build(folder)
     return folder
 
 
 def is_import(name: str) -> bool:
-    """Whether a word where a run is wanted names files: a file, or a folder that is no run."""
+    """Whether a word where a run is wanted names files: a file, or a folder of them that is no run."""
+    from harness.imports import is_result
+
     path = Path(name)
-    kind = paths.entry(path)
-    return kind == "file" or (kind == "folder" and not paths.entry(path / "manifest.json"))
+    if paths.entry(path) == "file":
+        return True
+    of_run = any(paths.entry(path / one) for one in ("manifest.json", "checksums.json", "cells"))
+    return paths.entry(path) == "folder" and not of_run and any(map(is_result, path.rglob("*")))
 
 
 def _parts(text: str) -> "list[Part]":
@@ -75,8 +79,9 @@ def _parts(text: str) -> "list[Part]":
     from harness.imports.detect import files_below
     from harness.untrusted import inert
 
-    named = _NAMED.fullmatch(text)
-    label, path = (named[1], Path(named[2])) if named and not paths.entry(Path(text)) else (SERVER, Path(text))
+    named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)
+    if named and not paths.entry(path):
+        label, path = named[1], Path(named[2])
     kind = paths.entry(path)
     if kind is None:
         raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")

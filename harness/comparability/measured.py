@@ -211,7 +211,7 @@ def _definitions(group: Group) -> Iterator[Unequal]:
         values = {label: words.get(metric, "as defined here") for label, words in meant.items()}
         if len(set(values.values())) > 1:
             text = f"{metric} is not the same thing: {listed(values)}"
-            yield Unequal("definition", tuple(group), text, True, (metric,))
+            yield Unequal(f"definition-{metric}", tuple(group), text, True, (metric,))
     clients = {
         label: f"{cell.imported.source} ({cell.imported.level})" if cell.imported else "bench"
         for label, cell in group.items()

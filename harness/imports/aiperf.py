@@ -1,6 +1,6 @@
-"""`aiperf profile`: profile_export.jsonl, a request on each line, with profile_export_aiperf.json where it lies.
+"""`aiperf profile`: profile_export.jsonl, a request on each line.
 
-The summary alone is read at the level of figures.
+Where profile_export_aiperf.json lies beside it, version and load are known; alone, it is read as figures.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, Source, finite, plain, refuse
+from harness.imports.source import Document, Source, finite, plain, wrong
 from harness.imports.taken import Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.records.layout import Outcome
@@ -126,7 +126,7 @@ def _answer(line: _Line, where: str) -> Answer:
     sent, end = about.request_start_ns / 1e9, about.request_end_ns / 1e9
     warmup = about.benchmark_phase == "warmup"
     if about.benchmark_phase not in _PHASES:
-        refuse(f"benchmark_phase is '{about.benchmark_phase}'", where)
+        raise wrong(f"benchmark_phase is '{about.benchmark_phase}'", where)
     ttft = _ms(metrics, "time_to_first_token", where)
     if line.error is not None or about.was_cancelled or ttft is None:
         code = line.error.code if line.error else None
@@ -159,13 +159,13 @@ def _ms(metrics: dict[str, _Value], name: str, where: str) -> float | None:
     if found is None or found.value is None:
         return None
     if isinstance(found.value, list):
-        refuse(f"{name} is a list", where)
+        raise wrong(f"{name} is a list", where)
     return finite(found.value * _scale(found.unit, where), name, where)
 
 
 def _scale(unit: str, where: str) -> float:
     if unit not in _MS:
-        refuse(f"a time in '{unit}'", where, hint=f"known: {', '.join(_MS)}")
+        raise wrong(f"a time in '{unit}'", where, hint=f"known: {', '.join(_MS)}")
     return _MS[unit]
 
 
@@ -240,7 +240,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
             if (value := getattr(figure, word)) is not None:
                 reported[f"{metric}.{statistic}"] = finite(value * scale, name, where)
     if not reported:
-        refuse("has no figures", where)
+        raise wrong("has no figures", where)
     count = int(about.request_count.avg or 0) if about.request_count else None
     yield Taken(
         tool=TOOL,
@@ -257,5 +257,3 @@ def read_summary(document: Document) -> Iterator[Taken]:
         failed=int(about.error_request_count.avg or 0) if about.error_request_count else 0,
         planned=count or 0,
     )
-
-

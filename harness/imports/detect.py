@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.errors import SpecError
 from harness.imports import aiperf, guidellm, llamabench, sglang, vllm
-from harness.imports.source import Document, Source, refuse
+from harness.imports.source import Document, Source, wrong
 from harness.imports.taken import Taken
 
 TOOLS = (vllm.TOOL, sglang.TOOL, aiperf.TOOL, guidellm.TOOL, llamabench.TOOL)
@@ -41,7 +41,7 @@ def _taken(source: Source) -> Iterator[Taken]:
     documents = source.documents()
     first = next(documents)
     keys = first.keys
-    if first.place and aiperf.KEYS <= keys:
+    if first.place and keys >= aiperf.KEYS:
         yield from aiperf.read(source, chain([first], documents))
         return
     for document in chain([first], documents):
@@ -50,12 +50,12 @@ def _taken(source: Source) -> Iterator[Taken]:
 
 def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     keys = document.keys
-    if aiperf.KEYS <= keys:  # one request alone is a line too
+    if keys >= aiperf.KEYS:  # one request alone is a line too
         return lambda one: aiperf.read(Source(one.path), [one])
     for wanted, reader in _BY_KEYS:
         if wanted <= keys:
             return reader
-    refuse(
+    raise wrong(
         "is no result that bench can read",
         document.where,
         hint=f"it reads files of {', '.join(TOOLS)}; docs/import.md has their flags",
@@ -81,6 +81,6 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 def _is_requests(path: Path) -> bool:
     try:
-        return aiperf.KEYS <= next(Source(path).documents()).keys
+        return next(Source(path).documents()).keys >= aiperf.KEYS
     except SpecError:
         return False

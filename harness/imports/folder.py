@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from harness import __version__
 from harness.host import installation
-from harness.imports.source import Source, refuse
+from harness.imports.source import Source, wrong
 from harness.imports.taken import Taken
 from harness.model import (
     BackendEntry,
@@ -55,7 +55,7 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
     """Raises SpecError where they are not of one model, StorageError where nothing can be written."""
     models = {part.taken.model for part in parts if part.taken.model}
     if len(models) > 1:
-        refuse(
+        raise wrong(
             f"different models: {', '.join(sorted(models))}",
             ", ".join(dict.fromkeys(str(part.source.path) for part in parts)),
             hint="import the files of each model apart",
@@ -71,7 +71,9 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
         folder.write_cell(part.taken.records, facts)
         order.append((facts.cell, label))
     labels = list(dict.fromkeys(label for _, label in order))
-    folder.write_manifest(_manifest(folder, parts, labels, [cell for cell, _ in order], seen, models, command))
+    folder.write_manifest(
+        _manifest(folder, parts, labels, [cell for cell, _ in order], seen, models, command)
+    )
     return folder
 
 

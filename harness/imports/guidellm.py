@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from harness.imports import serving
-from harness.imports.source import Document, plain, refuse
+from harness.imports.source import Document, plain, wrong
 from harness.imports.taken import Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.records.layout import Outcome
@@ -82,7 +82,7 @@ class _File(msgspec.Struct):
 def read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     if file.metadata.version != _FORMAT:
-        refuse(f"format {file.metadata.version} of {TOOL}; {_FORMAT} is read", where)
+        raise wrong(f"format {file.metadata.version} of {TOOL}; {_FORMAT} is read", where)
     for index, benchmark in enumerate(file.benchmarks):
         yield _benchmark(benchmark, file.metadata.guidellm_version, f"{where}: benchmarks[{index}]")
 
@@ -106,10 +106,9 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     ttfts_ms = [1e3 * (a.first_s - a.sent_s) for a in rows.measured
                 if a.outcome is Outcome.OK and a.first_s is not None]  # fmt: skip
     said = benchmark.metrics.time_to_first_token_ms
-    if said and said.successful:
-        # The tool leaves requests of its own warm-up and cool-down out of its figures.
-        if said.successful.count == len(ttfts_ms):
-            agree("time_to_first_token_ms", said.successful.mean, mean(ttfts_ms), where)
+    # The tool leaves requests of its own warm-up and cool-down out of its figures.
+    if said and said.successful and said.successful.count == len(ttfts_ms):
+        agree("time_to_first_token_ms", said.successful.mean, mean(ttfts_ms), where)
     lacks = ["the arrival of each piece of text, so ITL is not known", "text and finish reason of answers"]
     if unsent:
         lacks.append(f"the start of {unsent} requests that were not sent")
@@ -139,7 +138,9 @@ def _answer(one: _Request, outcome: Outcome, paced: bool) -> Answer | None:
     end = times.request_end if times.request_end is not None else times.resolve_end
     intended = times.targeted_start if paced else None
     if outcome is not Outcome.OK:
-        return Answer(sent_s=sent, end_s=end, intended_s=intended, outcome=outcome, error=one.info.error or "")
+        return Answer(
+            sent_s=sent, end_s=end, intended_s=intended, outcome=outcome, error=one.info.error or ""
+        )
     if times.first_token_iteration is None:
         return Answer(sent_s=sent, end_s=end, intended_s=intended, outcome=Outcome.EMPTY)
     return Answer(
@@ -168,8 +169,8 @@ def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bo
     rate = plain(strategy.get("rate"))
     if kind in ("constant", "poisson") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind)), True
-    refuse(f"the strategy '{kind}', which is not read", where, hint="synchronous, concurrent, throughput, "
-           "constant and poisson are read")  # fmt: skip
+    read = "synchronous, concurrent, throughput, constant and poisson are read"
+    raise wrong(f"the strategy '{kind}', which is not read", where, hint=read)
 
 
 def _model(config: _Config) -> str | None:

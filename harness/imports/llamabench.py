@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from harness.imports.source import Document, Source, finite, refuse
+from harness.imports.source import Document, Source, finite, wrong
 from harness.imports.taken import Rows, Taken
 from harness.model import Load
 
@@ -41,7 +41,7 @@ def read_csv(source: Source) -> Iterator[Taken]:
         try:
             test = msgspec.convert(row, _Test, strict=False)
         except msgspec.ValidationError as error:
-            refuse(f"is not what {TOOL} writes: {str(error).replace('`', chr(39))}", where)
+            raise wrong(f"is not what {TOOL} writes: {str(error).replace('`', chr(39))}", where) from None
         yield from _taken(test, where)
 
 
@@ -49,7 +49,7 @@ def _taken(test: _Test, where: str) -> Iterator[Taken]:
     """A repetition is a repeat. CSV has none, only their mean."""
     name = "".join(f"{kind}{size}" for kind, size in (("pp", test.n_prompt), ("tg", test.n_gen)) if size)
     if not name:
-        refuse("a test of no tokens", where)
+        raise wrong("a test of no tokens", where)
     depth = f"-d{test.n_depth}" if test.n_depth else ""
     for speed in test.samples_ts or [test.avg_ts]:
         finite(speed, "a speed", where)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.imports.source import Document, finite, plain, refuse
+from harness.imports.source import Document, finite, plain, wrong
 from harness.metrics.peers import TOOLS
 from harness.model import Load
 from harness.records.layout import Outcome
@@ -54,7 +54,7 @@ def gaps(raw: Annotated[msgspec.Raw, "list of lists"], where: str) -> Iterator[N
         try:
             yield np.array(msgspec.json.decode(block[opened : closed + 1], type=list[float]), np.float64)
         except (msgspec.DecodeError, ValueError) as error:
-            refuse(f"itls: {error}", where)
+            raise wrong(f"itls: {error}", where) from None
         start = offset + closed + 1
         if start - offset > len(block) // 2 and offset + len(block) < size:
             offset = start
@@ -65,18 +65,18 @@ def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
     """Raises SpecError where the arrays are not of the same requests."""
     if len(set(arrays.values())) > 1:
         sizes = ", ".join(f"{name} {size}" for name, size in arrays.items())
-        refuse(f"its arrays are not of the same requests: {sizes}", where)
+        raise wrong(f"its arrays are not of the same requests: {sizes}", where)
     return next(iter(arrays.values()))
 
 
 def load(rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int) -> Load:
     """Without a rate and a limit everything is sent at once."""
-    per_second = plain(rate)
-    if per_second:
-        shape = plain(burstiness)
-        return Load(kind="rate", value=per_second, arrival="poisson" if shape in (None, 1.0) else "gamma",
-                    **({} if shape in (None, 1.0) else {"burstiness": shape}))  # fmt: skip
-    return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)
+    per_second, shape = plain(rate), plain(burstiness)
+    if not per_second:
+        return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)
+    if shape in (None, 1.0):
+        return Load(kind="rate", value=per_second, arrival="poisson")
+    return Load(kind="rate", value=per_second, arrival="gamma", burstiness=shape)
 
 
 def began_unix_ns(date: str, duration_s: float) -> int | None:
@@ -98,7 +98,8 @@ def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[st
             value = plain(document.get(f"{word}_{name}_ms")) if value is None else value
             if value is not None:
                 found[f"{metric}.{statistic}"] = value
-    for key, metric in (("request_throughput", "requests_per_s"), ("output_throughput", "output_tokens_per_s")):
+    rates = {"request_throughput": "requests_per_s", "output_throughput": "output_tokens_per_s"}
+    for key, metric in rates.items():
         if (rate := plain(document.get(key))) is not None:
             found[metric] = rate
     total, seconds = plain(document.get("total_input_tokens")), plain(document.get("duration"))

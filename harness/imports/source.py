@@ -5,7 +5,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,7 +29,7 @@ class Document:
         try:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-            refuse(f"is not what {tool} writes: {_said(error)}", self.where)
+            raise wrong(f"is not what {tool} writes: {_said(error)}", self.where) from None
 
     @property
     def where(self) -> str:
@@ -43,7 +43,7 @@ class Document:
         except msgspec.ValidationError:
             return frozenset()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            refuse(f"is not whole JSON: {_said(error)}", self.where)
+            raise wrong(f"is not whole JSON: {_said(error)}", self.where) from None
 
 
 class Source:
@@ -57,7 +57,7 @@ class Source:
                 self.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             self.modified_ns = path.stat().st_mtime_ns
         except ValueError:
-            refuse("is empty", str(path))
+            raise wrong("is empty", str(path)) from None
         except OSError as error:
             raise SpecError(f"cannot be read: {error.strerror}", where=str(path)) from None
         _name_infinite_rates(self._map)
@@ -72,11 +72,11 @@ class Source:
     def text(self) -> str:
         """Of a small file. Raises SpecError."""
         if len(self._data) > 64 << 20:
-            refuse("is longer than any file of this kind", str(self.path))
+            raise wrong("is longer than any file of this kind", str(self.path))
         try:
             return str(self._data, "utf-8")
         except UnicodeDecodeError:
-            refuse("is not UTF-8 text", str(self.path))
+            raise wrong("is not UTF-8 text", str(self.path)) from None
 
     def documents(self) -> Iterator[Document]:
         """One for the whole file, or one for each line of JSON lines."""
@@ -104,14 +104,14 @@ class Source:
         return False
 
 
-def refuse(what: str, where: str, hint: str = HINT) -> NoReturn:
-    raise SpecError(what, where=where, hint=hint)
+def wrong(what: str, where: str, hint: str = HINT) -> SpecError:
+    return SpecError(what, where=where, hint=hint)
 
 
 def finite(value: float | None, what: str, where: str) -> float:
     """Raises SpecError for what is no time or amount."""
     if value is None or not 0 <= value < 1e15:
-        refuse(f"{what} is {value}, which is no amount", where)
+        raise wrong(f"{what} is {value}, which is no amount", where)
     return value
 
 

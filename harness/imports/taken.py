@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.imports.source import refuse
+from harness.imports.source import wrong
 from harness.model import Fact, Level, Load
 from harness.records.layout import (
     EVENT_DTYPE,
@@ -73,7 +73,7 @@ class Rows:
     def __init__(self, where: str) -> None:
         self._where = where
         self._answers: list[Answer] = []
-        self._events: IO[bytes] = tempfile.TemporaryFile(prefix="bench-import-")
+        self._events: IO[bytes] = tempfile.TemporaryFile(prefix="bench-import-")  # noqa: SIM115
         self._event_count = 0
 
     def __len__(self) -> int:
@@ -85,9 +85,9 @@ class Rows:
         known = [one for one in times if one is not None]
         if not all(np.isfinite(known)) or sorted(known) != known:
             order = "send, first text, last text and end"
-            refuse(f"request {len(self)}: its times are not in the order of {order}", self._where)
+            raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
         if known[-1] - known[0] > _LONGEST_S:
-            refuse(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
+            raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
         if answer.chunks_s is not None:
             self._write(len(self), answer.chunks_s)
         self._answers.append(answer)
@@ -164,7 +164,7 @@ def agree(what: str, said: float | None, found: float | None, where: str) -> Non
     if said is None or found is None:
         return
     if not np.isfinite(said) or abs(said - found) > max(_WRONG * abs(found), 1e-6):
-        refuse(
+        raise wrong(
             f"its {what} is {said:.6g}, and its records give {found:.6g}: "
             "other units, a file cut short, or two runs in one",
             where,

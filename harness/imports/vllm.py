@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, refuse
+from harness.imports.source import Document, wrong
 from harness.imports.taken import Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.records.layout import Outcome
@@ -30,9 +30,7 @@ class _File(serving.Arrays):
 
 def read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
-    said = serving.checked(
-        serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where
-    )
+    said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
     load = serving.load(file.request_rate, file.max_concurrency, file.burstiness, file.num_prompts)
     detailed = bool(file.ttfts or file.start_times)
     yield _detailed(document, file, load) if detailed else _summary(document, file, load, said)
@@ -40,7 +38,7 @@ def read(document: Document) -> Iterator[Taken]:
 
 def _summary(document: Document, file: _File, load: Load, said: dict[str, float]) -> Taken:
     if not said:
-        refuse("has neither requests nor figures", document.where)
+        raise wrong("has neither requests nor figures", document.where)
     failed = max(file.num_prompts - file.completed, 0)
     return Taken(
         tool=TOOL,
@@ -71,7 +69,7 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
     for index in range(count):
         gaps = next(all_gaps, None)
         if gaps is None:
-            refuse(f"itls: of {index} requests, and there are {count}", where)
+            raise wrong(f"itls: of {index} requests, and there are {count}", where)
         tokens, ttft = file.output_lens[index], float(file.ttfts[index])
         error = file.errors[index] if index < len(file.errors) else None
         result = serving.outcome(error, tokens, ttft)

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from harness.model import CellResult, Imported, LatencyStats
+from harness.metrics.distribution import samples_needed
+from harness.model import CellResult, Imported, LatencyStats, Requests
 from harness.records.layout import Records
 
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
@@ -40,6 +41,9 @@ def as_told(cell: CellResult, file: Imported | None) -> CellResult:
         figures["requests"] = _counts(cell, file)
     for path, value in file.reported.items():
         metric, _, statistic = path.partition(".")
+        if why := _too_few(statistic, file):
+            nulls[path] = why
+            continue
         nulls.pop(path, None)
         if statistic:
             figures[metric] = replace(figures.get(metric) or _NONE, **{statistic: value})
@@ -48,7 +52,15 @@ def as_told(cell: CellResult, file: Imported | None) -> CellResult:
     return replace(cell, **figures, null_reasons=nulls)
 
 
-def _counts(cell: CellResult, file: Imported) -> Any:
+def _too_few(statistic: str, file: Imported) -> str:
+    """Why a percentile of a tool is not shown: its answers are too few for it, as they would be here."""
+    if not statistic.startswith("p") or file.answered is None:
+        return ""
+    needed = samples_needed(int(statistic[1:]))
+    return "" if file.answered >= needed else f"{file.answered} samples; {statistic} needs {needed}"
+
+
+def _counts(cell: CellResult, file: Imported) -> Requests:
     ok, failed = file.answered or 0, file.failed or 0
     outcomes = {name: count for name, count in (("ok", ok), ("http_error", failed)) if count}
     return replace(cell.requests, sent=ok + failed, ok=ok, failed=failed, outcomes=outcomes)

@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+import msgspec
+
 from harness.model.record import Record, doc
 
 Level = Literal["records", "answers", "summary"]
@@ -28,12 +30,18 @@ class Imported(Record, frozen=True, kw_only=True):
     lacks: Annotated[tuple[str, ...], doc("What the file does not have, for people.")] = ()
     definitions: Annotated[
         dict[str, str], doc("By metric, what its figure means where that is not the meaning here.")
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
     reported: Annotated[
         dict[str, float], doc("Figures that are the tool's own, by their path in a cell of summary.json.")
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
     answered: Annotated[int | None, doc("Answers behind reported figures; null: not said.")] = None
     failed: Annotated[int | None, doc("Failed requests behind reported figures; null: not said.")] = None
+
+    @property
+    def words(self) -> str:
+        """`imported from aiperf 0.13.0 (records); client not verified`."""
+        what = {"records": "records", "answers": "latencies without times", "summary": "figures alone"}
+        return f"imported from {self.source} ({what[self.level]}); client not verified"
 
     @property
     def source(self) -> str:

@@ -3,4 +3,15 @@
 from harness.validity.registry import FAMILIES, RULES, blame, eases, judge, unchecked
 from harness.validity.rule import Cause, Evidence, Rule, Violation
 
-__all__ = ["FAMILIES", "RULES", "Cause", "Evidence", "Rule", "Violation", "blame", "eases", "judge", "unchecked"]
+__all__ = [
+    "FAMILIES",
+    "RULES",
+    "Cause",
+    "Evidence",
+    "Rule",
+    "Violation",
+    "blame",
+    "eases",
+    "judge",
+    "unchecked",
+]

@@ -31,10 +31,8 @@ def applies(code: IssueCode, file: Imported | None) -> bool:
 
 
 def _client_unverified(cell: Evidence) -> Iterator[Violation]:
-    file = cell.facts.imported
-    if file is not None:
-        what = {"records": "records", "answers": "latencies without times", "summary": "figures alone"}
-        yield Violation(f"imported from {file.source} ({what[file.level]}); client not verified")
+    if cell.facts.imported is not None:
+        yield Violation(cell.facts.imported.words)
 
 
 RULES = (
@@ -43,7 +41,7 @@ RULES = (
         find=_client_unverified,
         measures="figures from a file of another tool: how late its client was, nobody recorded",
         limit="a client that is watched",
-        hint="`bench run` on the same server shows how exact the client is; docs/peers.md has each tool's bias",
+        hint="`bench run` on the same server shows how exact the client is: docs/import.md",
         cause="client",
     ),
 )
