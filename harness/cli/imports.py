@@ -83,7 +83,7 @@ def _parts(text: str) -> "list[Part]":
     if named and not paths.entry(path):
         label, path = named[1], Path(named[2])
     kind = paths.entry(path)
-    if kind is None:
+    if kind not in ("file", "folder"):
         raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
     parts = []
     for file in files_below(path) if kind == "folder" else [path]:

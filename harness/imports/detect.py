@@ -22,7 +22,10 @@ _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
 def read(path: Path) -> tuple[Source, list[Taken]]:
     """A measurement, or several. Raises SpecError for a file that is damaged or of no known tool."""
     source = Source(path)
-    return source, list(_taken(source))
+    taken = list(_taken(source))
+    if not taken:
+        raise wrong("holds no measurement", str(path))
+    return source, taken
 
 
 def is_result(path: Path) -> bool:

@@ -54,12 +54,7 @@ class Part:
 def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> RunFolder:
     """Raises SpecError where they are not of one model, StorageError where nothing can be written."""
     models = {part.taken.model for part in parts if part.taken.model}
-    if len(models) > 1:
-        raise wrong(
-            f"different models: {', '.join(sorted(models))}",
-            ", ".join(dict.fromkeys(str(part.source.path) for part in parts)),
-            hint="import the files of each model apart",
-        )
+    _check(parts, models)
     folder = RunFolder.create(out, SCENARIO)
     seen: Counter[tuple[str, LoadPoint]] = Counter()
     order = []
@@ -75,6 +70,28 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
         _manifest(folder, parts, labels, [cell for cell, _ in order], seen, models, command)
     )
     return folder
+
+
+def _check(parts: Sequence[Part], models: set[str]) -> None:
+    """Raises SpecError where they are not repeats of one measurement, or one of them is there twice."""
+    where = ", ".join(dict.fromkeys(str(part.source.path) for part in parts))
+    if len(models) > 1:
+        names = ", ".join(sorted(models))
+        raise wrong(f"different models: {names}", where, hint="import the files of each model apart")
+    seen: dict[str, Path] = {}
+    for part in parts:
+        first = seen.setdefault(part.source.sha256, part.source.path)
+        if first != part.source.path:
+            raise wrong(f"is the same as {first}: no repeat", str(part.source.path), hint="leave it out")
+    for label in dict.fromkeys(part.label for part in parts):
+        kinds = {
+            f"{part.taken.tool} {part.taken.version or ''} ({part.taken.level})": None
+            for part in parts
+            if part.label == label
+        }
+        if len(kinds) > 1:
+            what = f"no repeats of one backend: {', '.join(kinds)}"
+            raise wrong(what, where, hint="give each a name: a=FILE b=FILE; or compare them: two runs")
 
 
 def _began(part: Part) -> int:

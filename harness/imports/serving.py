@@ -1,8 +1,8 @@
 """What vLLM's and SGLang's benchmark files have in common: arrays side by side, seconds, figures in ms."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -17,6 +17,9 @@ Number = int | float
 STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 MEASURES = {"TTFT": "ttft_ms", "ITL": "itl_ms", "TPOT": "tpot_ms", "E2E": "e2e_ms",
             "output": "output_tokens_per_s", "requests": "requests_per_s"}  # fmt: skip
+
+
+_LIST = re.compile(rb"\[[^\[\]]*\]")  # inside the outer one: they hold numbers alone
 
 
 class Arrays(msgspec.Struct):
@@ -36,29 +39,19 @@ class Arrays(msgspec.Struct):
     errors: list[str | None] = []
 
 
-def gaps(raw: Annotated[msgspec.Raw, "list of lists"], where: str) -> Iterator[NDArray[np.float64]]:
-    """One array for each request. The lists hold numbers alone, so a bracket is the end of one."""
-    text = bytes(raw) if len(memoryview(raw)) < 1 << 20 else raw
-    data = memoryview(text)
-    start, size = 1, len(data)
-    block, offset = bytes(data[: 1 << 20]), 0
-    while True:
-        opened = block.find(b"[", start - offset)
-        if opened < 0:
-            return
-        closed = block.find(b"]", opened)
-        if closed < 0 and offset + len(block) < size:
-            offset += opened
-            block, start = bytes(data[offset : offset + max(1 << 20, 2 * len(block))]), offset
-            continue
+def gaps(raw: msgspec.Raw, count: int, where: str) -> Iterator[NDArray[np.float64]]:
+    """One array for each of `count` requests, read one by one. Raises SpecError for fewer or more."""
+    found = 0
+    for match in _LIST.finditer(memoryview(raw), 1):
+        found += 1
+        if found > count:
+            break
         try:
-            yield np.array(msgspec.json.decode(block[opened : closed + 1], type=list[float]), np.float64)
+            yield np.array(msgspec.json.decode(match[0], type=list[float]), np.float64)
         except (msgspec.DecodeError, ValueError) as error:
             raise wrong(f"itls: {error}", where) from None
-        start = offset + closed + 1
-        if start - offset > len(block) // 2 and offset + len(block) < size:
-            offset = start
-            block = bytes(data[offset : offset + (1 << 20)])
+    if found != count:
+        raise wrong(f"itls: of {'more' if found > count else found} requests, and there are {count}", where)
 
 
 def equal_lengths(arrays: Mapping[str, int], where: str) -> int:

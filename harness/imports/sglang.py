@@ -55,9 +55,8 @@ def read(document: Document) -> Iterator[Taken]:
 def _rows(file: _File, where: str) -> Rows:
     names = ("input_lens", "output_lens", "ttfts")
     count = serving.equal_lengths({name: len(getattr(file, name)) for name in names}, where)
-    rows, ttfts_ms, all_gaps = Rows(where), [], list(serving.gaps(file.itls, where))
-    serving.equal_lengths({"ttfts": count, "itls": len(all_gaps)}, where)
-    for index, gaps in enumerate(all_gaps):
+    rows, ttfts_ms = Rows(where), []
+    for index, gaps in enumerate(serving.gaps(file.itls, count, where)):
         tokens, ttft = file.output_lens[index], float(file.ttfts[index])
         error = file.errors[index] if index < len(file.errors) else None
         result = serving.outcome(error, tokens, ttft)

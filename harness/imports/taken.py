@@ -1,9 +1,11 @@
 """What a reader takes from a file: one measurement, on its way to a cell of a run folder."""
 
+import os
 import tempfile
+import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import IO
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +75,9 @@ class Rows:
     def __init__(self, where: str) -> None:
         self._where = where
         self._answers: list[Answer] = []
-        self._events: IO[bytes] = tempfile.TemporaryFile(prefix="bench-import-")  # noqa: SIM115
+        self._events, name = tempfile.mkstemp(prefix="bench-import-")
+        Path(name).unlink()
+        self._close = weakref.finalize(self, os.close, self._events)
         self._event_count = 0
 
     def __len__(self) -> int:
@@ -90,7 +94,7 @@ class Rows:
             raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
         if answer.chunks_s is not None:
             self._write(len(self), answer.chunks_s)
-        self._answers.append(answer)
+        self._answers.append(replace(answer, chunks_s=None))
 
     def _write(self, seq: int, chunks_s: NDArray[np.float64]) -> None:
         """Stamps are made relative later, when the first send is known."""
@@ -98,7 +102,9 @@ class Rows:
         events["seq"], events["kind"] = seq, EventKind.TEXT
         events["text_chars"], events["wire_bytes"] = 0, UNKNOWN
         events["stamp_ns"] = np.rint(chunks_s * 1e9)
-        self._events.write(events.tobytes())
+        data = memoryview(events.tobytes())
+        while data:
+            data = data[os.write(self._events, data) :]
         self._event_count += len(events)
 
     def records(self, slots: int | None = None) -> Records:
@@ -139,8 +145,8 @@ class Rows:
     def _stamped(self, t0_ns: int) -> NDArray[np.void]:
         if not self._event_count:
             return np.zeros(0, EVENT_DTYPE)
-        self._events.flush()
-        events = np.memmap(self._events, EVENT_DTYPE, "r+", shape=(self._event_count,))
+        with os.fdopen(os.dup(self._events), "r+b") as file:
+            events = np.memmap(file, EVENT_DTYPE, "r+", shape=(self._event_count,))
         events["stamp_ns"] -= t0_ns
         return events
 

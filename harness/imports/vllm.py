@@ -16,6 +16,7 @@ KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
 # Up to 0.32 the first chunk with a choice counts as the first token, with text or without; from 0.33 on the
 # first text. No key of the file tells the two apart.
 _FIRST_CHUNK = "to the first chunk, which up to 0.32 may hold no text (the file names no version)"
+_VERSION = "the version of the tool (from 0.33 on TTFT ends at text: older and newer files look alike)"
 _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
 
 
@@ -50,7 +51,7 @@ def _summary(document: Document, file: _File, load: Load, said: dict[str, float]
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=file.num_prompts,
-        lacks=("requests (run with --save-detailed)",),
+        lacks=(_VERSION, "requests (run with --save-detailed)"),
         definitions=serving.definitions("vllm", said),
         reported=said,
         answered=file.completed,
@@ -64,12 +65,8 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
     count = serving.equal_lengths({name: len(getattr(file, name)) for name in names}, where)
     rows, doubtful, moved = Rows(where), 0, 0
     ttfts_ms: list[float] = []
-    all_gaps = serving.gaps(file.itls, where)
     total_gap, gap_count = 0.0, 0
-    for index in range(count):
-        gaps = next(all_gaps, None)
-        if gaps is None:
-            raise wrong(f"itls: of {index} requests, and there are {count}", where)
+    for index, gaps in enumerate(serving.gaps(file.itls, count, where)):
         tokens, ttft = file.output_lens[index], float(file.ttfts[index])
         error = file.errors[index] if index < len(file.errors) else None
         result = serving.outcome(error, tokens, ttft)
@@ -102,7 +99,7 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
     agree("completed", file.completed, len(ttfts_ms), where)
     agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
-    lacks = ["the version of the tool", "intended times", "text and finish reason of answers"]
+    lacks = [_VERSION, "intended times", "text and finish reason of answers"]
     if moved:
         lacks.append(f"which chunks hold text: {moved} answers have two chunks more than tokens, so their "
                      "first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
