@@ -52,7 +52,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Times in seconds on one clock. None: not known. `chunks_s`: arrivals of text, ascending."""
+    """Times in seconds on one clock. None: not known. `chunks_s`: arrivals, ascending, of which all but the
+    first and last `around` hold text.
+    """
 
     sent_s: float
     end_s: float | None = None
@@ -64,6 +66,7 @@ class Answer:
     output_tokens: int | None = None
     pieces: int | None = None  # text events
     chunks_s: NDArray[np.float64] | None = None
+    around: int = 0
     outcome: Outcome = Outcome.OK
     error: str = ""
     warmup: bool = False
@@ -93,13 +96,14 @@ class Rows:
         if known[-1] - known[0] > _LONGEST_S:
             raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
         if answer.chunks_s is not None:
-            self._write(len(self), answer.chunks_s)
+            self._write(len(self), answer.chunks_s, answer.around)
         self._answers.append(replace(answer, chunks_s=None))
 
-    def _write(self, seq: int, chunks_s: NDArray[np.float64]) -> None:
+    def _write(self, seq: int, chunks_s: NDArray[np.float64], around: int) -> None:
         """Stamps are made relative later, when the first send is known."""
         events = np.zeros(len(chunks_s), EVENT_DTYPE)
-        events["seq"], events["kind"] = seq, EventKind.TEXT
+        events["seq"], events["kind"] = seq, EventKind.OTHER
+        events["kind"][around : len(events) - around] = EventKind.TEXT
         events["text_chars"], events["wire_bytes"] = 0, UNKNOWN
         events["stamp_ns"] = np.rint(chunks_s * 1e9)
         data = memoryview(events.tobytes())

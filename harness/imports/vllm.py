@@ -79,21 +79,22 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
         ttfts_ms.append(ttft * 1e3)
         total_gap, gap_count = total_gap + float(gaps.sum()), gap_count + len(gaps)
         chunks = sent + ttft + np.concatenate([[0.0], np.cumsum(gaps)])
-        first, last = _text(chunks, tokens or 0)
-        moved += first > 0
-        doubtful += first == 0 and len(gaps) > 0 and len(chunks) != 1 and gaps[0] > _NEAR * ttft
-        end = chunks[-1]
-        text = chunks[first : last + 1]
+        # Two chunks more than tokens: a role chunk before the text, and a finish chunk after it.
+        around = int(bool(tokens) and len(chunks) == (tokens or 0) + 2)
+        text = chunks[around : len(chunks) - around]
+        moved += around
+        doubtful += not around and len(gaps) > 0 and gaps[0] > _NEAR * ttft
         rows.add(
             Answer(
                 sent_s=sent,
                 first_s=float(text[0]),
                 last_s=float(text[-1]),
-                end_s=float(end),
+                end_s=float(chunks[-1]),
                 prompt_tokens=file.input_lens[index],
                 output_tokens=tokens,
                 pieces=len(text),
-                chunks_s=text,
+                chunks_s=chunks,
+                around=around,
             )
         )
     agree("completed", file.completed, len(ttfts_ms), where)
@@ -118,9 +119,3 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
         lacks=tuple(lacks),
         definitions=dict.fromkeys(sorted(in_doubt), f"{TOOL}: {_FIRST_CHUNK}"),
     )
-
-
-def _text(chunks: "np.ndarray[tuple[int], np.dtype[np.float64]]", tokens: int) -> tuple[int, int]:
-    """First and last chunk with text. Two chunks more than tokens: a role chunk before, a finish after."""
-    last = len(chunks) - 1
-    return (1, last - 1) if tokens > 0 and len(chunks) == tokens + 2 else (0, last)

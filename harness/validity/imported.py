@@ -12,6 +12,7 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
     IssueCode.FAILED_REQUESTS: frozenset({"outcomes"}),
     IssueCode.TOO_FEW_SAMPLES: frozenset({"answers"}),
     IssueCode.TOO_SHORT: frozenset({"times"}),
+    IssueCode.RATE_MISSED: frozenset({"times"}),
     IssueCode.FEW_WAVES: frozenset({"times"}),
     IssueCode.SLOT_IDLE: frozenset({"times"}),
     IssueCode.LOCKSTEP: frozenset({"times"}),

@@ -141,3 +141,11 @@ def test_files_of_two_versions_are_no_repeats(tmp_path, capsys):
     status, printed = bench(capsys, "import", tmp_path / "in", "--out", tmp_path / "out")
     assert status == 2
     assert "no repeats of one backend: aiperf 0.12.0 (records), aiperf 0.13.0 (records)" in printed.err
+
+
+def test_a_rate_that_was_not_sent_is_no_figure_of_that_rate(tmp_path, capsys):
+    """The times of a closed loop at 16/s, in a file that says 8/s."""
+    file = foreign.write(tmp_path / "r.json", foreign.vllm(request_rate=8.0, max_concurrency=None))
+    _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
+    assert "INVALID" in printed.out
+    assert "rate-missed" in printed.out

@@ -5,6 +5,8 @@ import pytest
 
 from harness.imports import read
 from harness.metrics import latency
+from harness.metrics.peers import TOOLS
+from harness.metrics.peers.answers import take
 from harness.model import IssueCode
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
@@ -98,3 +100,14 @@ def test_rules_without_what_they_need_are_named():
         IssueCode.USAGE_MISSING,
     }
     assert set(NEEDS) <= set(RULES)
+
+
+def test_the_tool_would_say_of_the_import_what_its_file_says(tmp_path):
+    """With the chunks without text that it counts."""
+    document = foreign.vllm()
+    _, (taken,) = read(foreign.write(tmp_path / "r.json", document))
+    answers = take(taken.records, None)
+    figures = TOOLS["vllm"].compute(answers)
+    assert figures["TTFT"].values.mean() == pytest.approx(document["mean_ttft_ms"], abs=1e-3)
+    assert figures["ITL"].values.mean() == pytest.approx(document["mean_itl_ms"], abs=1e-3)
+    assert figures["output"] == pytest.approx(document["output_throughput"], rel=1e-3)
