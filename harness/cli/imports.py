@@ -85,8 +85,11 @@ def _parts(text: str) -> "list[Part]":
     kind = paths.entry(path)
     if kind not in ("file", "folder"):
         raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
+    files, left_out = files_below(path) if kind == "folder" else ([path], [])
+    for file in left_out:
+        print(inert(f"{file}: left out: the results of its folder are in other files"), file=sys.stderr)
     parts = []
-    for file in files_below(path) if kind == "folder" else [path]:
+    for file in files:
         source, taken = read(file)
         for one in taken:
             lacks = f"; not in it: {'; '.join(one.lacks)}" if one.lacks else ""

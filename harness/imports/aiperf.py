@@ -253,6 +253,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         lacks=("requests (profile_export.jsonl has them)",),
         definitions=serving.definitions("aiperf", reported),
         reported=reported,
+        facts=("answers", "outcomes") if count is not None else (),
         answered=count,
         failed=int(about.error_request_count.avg or 0) if about.error_request_count else 0,
         planned=count or 0,

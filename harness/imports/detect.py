@@ -1,7 +1,7 @@
 """Which tool wrote a file: by what stands in it, whatever its name is."""
 
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -65,25 +65,30 @@ def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     )
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """Results in a folder and below it, in order; a summary beside its requests is read with them.
-
-    Raises SpecError where there is none.
+def files_below(folder: Path) -> tuple[list[Path], list[Path]]:
+    """Results in a folder and below it, in order; and what says the same again: a tool's CSV, or its summary
+    beside its requests. Raises SpecError where there is none.
     """
     found = [path for path in sorted(folder.rglob("*")) if path.is_file() and is_result(path)]
-    requests = {path.parent for path in found if path.suffix == ".jsonl" and _is_requests(path)}
-    kept = []
-    for path in found:
-        if path.parent in requests and path.suffix != ".jsonl":
-            continue  # what aiperf writes beside its requests: summary, inputs
-        kept.append(path)
-    if not kept:
+    if not found:
         raise SpecError("no result of any tool in this folder", where=str(folder))
-    yield from kept
+    kept: list[Path] = []
+    for _, files in groupby(found, key=lambda path: path.parent):
+        kept += _results(list(files))
+    return kept, [path for path in found if path not in kept]
 
 
-def _is_requests(path: Path) -> bool:
+def _results(files: list[Path]) -> list[Path]:
+    """Of one folder. aiperf leaves its inputs, telemetry and summary there as well."""
+    jsons = [path for path in files if path.suffix != ".csv"]
+    for keys in (aiperf.KEYS, aiperf.SUMMARY_KEYS):
+        if of_aiperf := [path for path in jsons if _begins_with(path, keys)]:
+            return of_aiperf
+    return jsons or files
+
+
+def _begins_with(path: Path, keys: set[str]) -> bool:
     try:
-        return next(Source(path).documents()).keys >= aiperf.KEYS
+        return next(Source(path).documents()).keys >= keys
     except SpecError:
         return False

@@ -39,7 +39,7 @@ def read(document: Document) -> Iterator[Taken]:
         records=rows.records(),
         model=info.get("served_model_name") or info.get("model_path"),
         planned=count,
-        facts=("answers", "outcomes", "tokens", "arrivals") if detailed else (),
+        facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
             "the version of the tool",
             "when it was measured (the time of the file stands in)",

@@ -54,6 +54,7 @@ def _summary(document: Document, file: _File, load: Load, said: dict[str, float]
         lacks=(_VERSION, "requests (run with --save-detailed)"),
         definitions=serving.definitions("vllm", said),
         reported=said,
+        facts=("answers", "outcomes"),
         answered=file.completed,
         failed=failed,
     )

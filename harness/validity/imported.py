@@ -21,7 +21,7 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
     IssueCode.DOES_NOT_ADD_UP: frozenset({"times"}),
     IssueCode.ITL_MERGED: frozenset({"arrivals"}),
     IssueCode.USAGE_IMPLAUSIBLE: frozenset({"tokens", "arrivals"}),
-    IssueCode.USAGE_MISSING: frozenset({"answers"}),
+    IssueCode.USAGE_MISSING: frozenset({"tokens"}),
     IssueCode.OUTPUT_LENGTH: frozenset({"tokens", "asked"}),
 }
 

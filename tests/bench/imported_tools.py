@@ -118,7 +118,7 @@ def _row(habit: str, cell: CellResult, path: str, meant: float, said: float) -> 
     applied = len(RULES) - len(unchecked(file))
     words = [f"{meant:.2f}", f"{said:.2f}", "n/a" if found is None else f"{found:.2f}"]
     bias = f"{said - meant:+.2f}"
-    rest = "n/a" if left is None else f"{left:+.2f}" if ours else f"{left:+.2f}, told"
+    rest = "n/a" if left is None else f"{left:+.2f}" if ours else f"{left:+.2f} (its meaning)"
     name = {"ttft_ms.p50": "TTFT p50, ms", "tpot_ms.mean": "gap mean, ms"}[path]
     cells = [habit, file.source, file.level, name, *words, bias, rest, f"{applied} of {len(RULES)}"]
     return f"| {' | '.join(cells)} |", good

@@ -149,3 +149,23 @@ def test_a_rate_that_was_not_sent_is_no_figure_of_that_rate(tmp_path, capsys):
     _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
     assert "INVALID" in printed.out
     assert "rate-missed" in printed.out
+
+
+def test_what_aiperf_leaves_beside_its_requests_is_left_out_and_named(tmp_path, capsys):
+    folder = tmp_path / "artifacts"
+    foreign.write_lines(folder / "profile_export.jsonl", foreign.aiperf_lines())
+    foreign.write(folder / "profile_export_aiperf.json", {"aiperf_version": "0.13.0"})
+    foreign.write(folder / "inputs.json", {"data": []})
+    (folder / "profile_export_aiperf.csv").write_text("Metric,avg\n")
+    status, printed = bench(capsys, "import", folder, "--out", tmp_path / "out")
+    assert status == 0
+    assert "aiperf 0.13.0 (records)" in " ".join(printed.out.split())
+    assert printed.err.count("left out") == 3
+
+
+def test_failures_are_not_hidden_by_figures_of_the_others(tmp_path, capsys):
+    document = foreign.vllm_summary() | {"completed": 100}
+    file = foreign.write(tmp_path / "r.json", document)
+    _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
+    assert "INVALID" in printed.out
+    assert "20 of 120" in printed.out

@@ -97,7 +97,6 @@ def test_rules_without_what_they_need_are_named():
         IssueCode.CLIENT_UNVERIFIED,
         IssueCode.FAILED_REQUESTS,
         IssueCode.TOO_FEW_SAMPLES,
-        IssueCode.USAGE_MISSING,
     }
     assert set(NEEDS) <= set(RULES)
 
