@@ -100,10 +100,12 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
             said = about.time_to_first_token.avg
             scale = _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", said and said * scale, mean(ttfts_ms), where)
-    load = _load(about, rows)
+    load = _load(about, rows, where)
     lacks = ["intended times", "text and finish reason of answers"]
     if about is None:
-        lacks.append(f"{SUMMARY}, so version, model and load are not known: the load is the most in flight")
+        lacks.append(f"{SUMMARY}, which has version and model")
+    if about is None or not isinstance((about.input_config or {}).get("phases"), list):
+        lacks.append("the load: the most requests that were in flight stand in")
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
     yield Taken(
@@ -175,23 +177,25 @@ def _count(metrics: dict[str, _Value], *names: str) -> int | None:
     return next((int(value) for value in values if isinstance(value, int | float)), None)
 
 
-def _load(about: _Summary | None, rows: Rows) -> Load:
-    config = about.input_config if about and about.input_config else {}
-    rate, most = _named(config, "request_rate"), _named(config, "concurrency")
-    if rate or most:
-        return serving.load(rate, int(most) if most else None, None, len(rows.measured))
-    return Load(kind="concurrency", value=_most_in_flight(rows), think_time_s=0.0)
-
-
-def _named(config: Any, name: str) -> float | None:
-    """The first number of this name at any depth: its place differs by version."""
-    if isinstance(config, list):
-        return next((found for one in config if (found := _named(one, name))), None)
-    if not isinstance(config, dict):
-        return None
-    if (own := plain(config.get(name))) is not None:
-        return own
-    return next((found for one in config.values() if (found := _named(one, name))), None)
+def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
+    """Of the profiling phase. Without a summary, the most that were in flight."""
+    phases = about.input_config.get("phases") if about and about.input_config else None
+    if not isinstance(phases, list):
+        if not len(rows):
+            raise wrong("names no load in input_config.phases", where)
+        return Load(kind="concurrency", value=_most_in_flight(rows), think_time_s=0.0)
+    profiling = [one for one in phases if isinstance(one, dict) and one.get("kind") != "warmup"]
+    if len(profiling) != 1:
+        raise wrong(f"{len(profiling)} profiling phases; one is read", where)
+    phase = profiling[0]
+    kind, rate = phase.get("type"), plain(phase.get("rate"))
+    if kind in ("poisson", "gamma", "constant") and rate:
+        return Load(kind="rate", value=rate, arrival=str(kind))
+    if kind == "concurrency":
+        most = plain(phase.get("concurrency"))
+        return serving.load(None, int(most) if most else None, None, len(rows.measured))
+    read = "concurrency, poisson, gamma and constant are read"
+    raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
 
 
 def _most_in_flight(rows: Rows) -> int:
@@ -207,22 +211,10 @@ def _most_in_flight(rows: Rows) -> int:
 
 
 def _model(about: _Summary | None) -> str | None:
-    config = about.input_config if about and about.input_config else {}
-    found = _texts(config, "model_names") or _texts(config, "models") or _texts(config, "model")
-    return found[0] if found else None
-
-
-def _texts(config: Any, name: str) -> list[str]:
-    if isinstance(config, list):
-        return next((found for one in config if (found := _texts(one, name))), [])
-    if not isinstance(config, dict):
-        return []
-    own = config.get(name)
-    if isinstance(own, str):
-        return [own]
-    if isinstance(own, list) and own:
-        return [one if isinstance(one, str) else str(one.get("name", "")) for one in own]
-    return next((found for one in config.values() if (found := _texts(one, name))), [])
+    match about.input_config if about else None:
+        case {"models": {"items": [{"name": str(name)}, *_]}}:
+            return name
+    return None
 
 
 def read_summary(document: Document) -> Iterator[Taken]:
@@ -247,7 +239,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         version=about.aiperf_version,
         level="summary",
         took=f"figures of {count} answers",
-        load=_load(about, Rows(where)),
+        load=_load(about, Rows(where), where),
         records=Rows(where).records(),
         model=_model(about),
         lacks=("requests (profile_export.jsonl has them)",),

@@ -11,6 +11,7 @@ tests/captures.
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from harness.cli.imports import made
+from harness.engines import shims
 from harness.mockserver.process import running
 from harness.model import CellResult
 from harness.model.json_path import number_at
@@ -61,6 +63,7 @@ KEPT = (
     Kept("aiperf", "profile_export_aiperf.json", ""),
     Kept("guidellm", "r.json", ""),
 )
+SHIM = Path(shims.__file__).parent / "sglang_cpu"
 # With its flags for the Rust client, in Python: the flags of threads are the Rust client's own.
 _SGLANG = next(peer for peer in PEERS if peer.name == "sglang-rs")
 SGLANG = replace(
@@ -69,7 +72,7 @@ SGLANG = replace(
     arguments="-m sglang.bench_serving " + _SGLANG.arguments.replace(" --worker-threads 1", "").replace(
         " --disable-retokenize", ""),
     runner=(),
-    environment={},
+    environment={"PYTHONPATH": os.pathsep.join([str(SHIM), *filter(None, [os.environ.get("PYTHONPATH")])])},
 )  # fmt: skip
 
 
@@ -78,11 +81,11 @@ def main() -> int:
     elsewhere = dict(word.split("=", 1) for word in arguments.peer)
     print(HEAD)
     holds = True
-    for habit, options in HABITS.items():
+    for habit in arguments.only or HABITS:
         for kept in KEPT:
             if kept.peer not in elsewhere:
                 continue
-            for line, good in _rows(habit, options, kept, elsewhere[kept.peer], arguments):
+            for line, good in _rows(habit, HABITS[habit], kept, elsewhere[kept.peer], arguments):
                 print(line, flush=True)
                 holds = holds and good
     return 0 if holds else 1
@@ -96,12 +99,14 @@ def _rows(
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "tool")
         out.mkdir()
-        truth = _measured(peer, executable, options, out, arguments.tokenizer)
+        truth = _measured(peer, executable, options, out, arguments.tokenizer, arguments.requests)
         file = next(out.rglob(kept.files))
         said = _said(kept.peer, out)
         if arguments.keep:
-            name = f"{habit.replace(' ', '-')}.{kept.peer}{'.detail' if kept.more else ''}.{file.name}"
-            shutil.copy(file, arguments.keep / name)
+            place = arguments.keep / f"{habit.replace(' ', '-')}.{kept.peer}{'.detail' if kept.more else ''}"
+            place.mkdir(parents=True)
+            for one in {file, *out.rglob("profile_export_aiperf.json")}:
+                shutil.copy(one, place)
         run = made([str(file)], Path(folder, "runs"))
         (cell,) = run.read_summary().cells
     for path, meant in truth.items():
@@ -125,15 +130,15 @@ def _row(habit: str, cell: CellResult, path: str, meant: float, said: float) -> 
 
 
 def _measured(
-    peer: Peer, executable: str, options: dict[str, Any], out: Path, tokenizer: Path | None
+    peer: Peer, executable: str, options: dict[str, Any], out: Path, tokenizer: Path | None, requests: int
 ) -> dict[str, float]:
     """The ledger's own TTFT and gaps of the requests that the tool's figures are of."""
     with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS, tokens=TOKENS, precise=True, **options) as server:
         try:
-            peer.leave_files(executable, server.url, REQUESTS, STREAMS, TOKENS, tokenizer, out)
+            peer.leave_files(executable, server.url, requests, STREAMS, TOKENS, tokenizer, out)
         except PeerError as error:
             raise SystemExit(f"{peer.name}: {error}") from error
-        records = [one for one in server.truth()["records"] if one["outcome"] == "complete"][-REQUESTS:]
+        records = [one for one in server.truth()["records"] if one["outcome"] == "complete"][-requests:]
     firsts = [(one["write_ns"][0] - one["received_ns"]) / 1e6 for one in records]
     gaps = [(one["write_ns"][-1] - one["write_ns"][0]) / 1e6 / (one["tokens"] - 1) for one in records]
     return {"ttft_ms.p50": float(np.median(firsts)), "tpot_ms.mean": float(np.mean(gaps))}
@@ -160,6 +165,8 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=EXECUTABLE")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="one that the tools can load")
+    parser.add_argument("--requests", type=int, default=REQUESTS, metavar="N")
+    parser.add_argument("--only", action="append", choices=tuple(HABITS), metavar="HABIT")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="copy the files there")
     return parser.parse_args()
 
