@@ -3,7 +3,8 @@
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,11 +54,13 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def made(given: Sequence[str], out: Path) -> "RunFolder":
-    """With its summary; what each file had is printed on stderr."""
+    """With its summary; what the files had is printed on stderr."""
     from harness.imports import imported
     from harness.summary import summarise_folder
 
     parts = [part for text in given for part in _parts(text)]
+    for line in _had(parts):
+        print(line, file=sys.stderr)
     folder = imported(parts, out, ["bench", "import", *given])
     folder.write_summary(summarise_folder(folder))
     return folder
@@ -88,12 +91,23 @@ def _parts(text: str) -> "list[Part]":
     files, left_out = files_below(path) if kind == "folder" else ([path], [])
     for file in left_out:
         print(inert(f"{file}: left out: the results of its folder are in other files"), file=sys.stderr)
-    parts = []
-    for file in files:
-        source, taken = read(file)
-        for one in taken:
-            lacks = f"; not in it: {'; '.join(one.lacks)}" if one.lacks else ""
-            told = f"{file}: {one.tool} {one.version or '(version not known)'}: {one.took}{lacks}"
-            print(inert(told), file=sys.stderr)
-            parts.append(Part(label, source, one))
-    return parts
+    taken_of = [read(file) for file in files]
+    return [Part(label, source, one) for source, taken in taken_of for one in taken]
+
+
+def _had(parts: "Sequence[Part]") -> Iterator[str]:
+    """What was read and what is not there, of files that are alike once."""
+    from harness.cli.output import page_width
+    from harness.report.text import counted, plain
+
+    alike: dict[tuple[object, ...], list[Part]] = {}
+    for part in parts:
+        one = part.taken
+        alike.setdefault((one.tool, one.version, one.level, one.lacks), []).append(part)
+    for same in alike.values():
+        first = same[0].taken
+        more = f" and {counted(len(same) - 1, 'more measurement')}" if len(same) > 1 else ""
+        lacks = f"; not in it: {'; '.join(first.lacks)}" if first.lacks else ""
+        name = f"{first.tool} {first.version or '(version not known)'}"
+        text = plain(f"{same[0].source.path}{more}: {name}: {first.took}{lacks}", 2000)
+        yield from textwrap.wrap(text, page_width(), subsequent_indent="  ")

@@ -92,6 +92,7 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         own_counts = own_counts or "usage_completion_tokens" not in line.metrics
         if answer.outcome is Outcome.OK and not answer.warmup and answer.first_s is not None:
             ttfts_ms.append(1e3 * (answer.first_s - answer.sent_s))
+    rows.check_streamed()
     if about is not None:
         count = about.request_count.avg if about.request_count else None
         good = [one for one in rows.measured if one.outcome is Outcome.OK]

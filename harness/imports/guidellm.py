@@ -103,6 +103,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
             continue
         began.append(answer.sent_s)
         rows.add(answer)
+    rows.check_streamed()
     ttfts_ms = [1e3 * (a.first_s - a.sent_s) for a in rows.measured
                 if a.outcome is Outcome.OK and a.first_s is not None]  # fmt: skip
     said = benchmark.metrics.time_to_first_token_ms

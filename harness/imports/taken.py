@@ -154,6 +154,12 @@ class Rows:
         events["stamp_ns"] -= t0_ns
         return events
 
+    def check_streamed(self) -> None:
+        """Raises SpecError where no answer has a first token: without streaming none is known."""
+        outcomes = {answer.outcome for answer in self._answers}
+        if Outcome.EMPTY in outcomes and Outcome.OK not in outcomes:
+            raise wrong("no answer has a first token", self._where, hint="measure with streaming")
+
     @property
     def measured(self) -> list[Answer]:
         return [answer for answer in self._answers if not answer.warmup]

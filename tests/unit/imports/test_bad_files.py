@@ -70,6 +70,13 @@ def test_units_are_read_and_not_assumed(tmp_path):
     assert np.median(rows["first_text_ns"] - rows["sent_ns"]) == pytest.approx(100e6, rel=0.05)
 
 
+def test_answers_that_were_not_streamed(tmp_path):
+    lines = foreign.aiperf_lines()
+    for line in lines:
+        del line["metrics"]["time_to_first_token"], line["metrics"]["inter_chunk_latency"]
+    assert "no answer has a first token" in refused(foreign.write_lines(tmp_path / "r.jsonl", lines))
+
+
 def test_not_a_number(tmp_path):
     path = tmp_path / "r.json"
     path.write_text(json.dumps(foreign.vllm() | {"mean_ttft_ms": float("nan")}))

@@ -1,4 +1,4 @@
-"""Files that the tools wrote themselves: of a scripted server with 100 ms to the first token and 10 ms between.
+"""Files that the tools wrote themselves, of a scripted server: 100 ms to the first token, then 10 ms each.
 
 Made by `python -m tests.bench.imported_tools --requests 12 --only "role chunk at once" --keep DIR`; its role
 chunk comes at once, so that the tools' own figures differ.
