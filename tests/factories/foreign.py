@@ -1,7 +1,4 @@
-"""Result files as other tools write them, of a closed loop that is made up here: shapes, not measurements.
-
-What the tools really wrote lies in tests/captures/imports.
-"""
+"""Result files as other tools write them, of a closed loop that is made up here: shapes, not measurements."""
 
 import json
 import random
