@@ -5,7 +5,7 @@
 The scripted server answers after 100 ms and then every 10 ms, 16 tokens, in two habits. Each tool sends 40
 requests in 4 streams, and its file is imported. Prints a markdown table: the median TTFT and the mean gap
 between tokens as the server wrote them, as the tool says, and as the import has them. Exit code 1 where an
-import is further from the truth than its tool, or than the stated error. `--keep`: the files.
+import of our own definition is further from the truth than the stated error. `--keep`: the files.
 """
 
 import argparse

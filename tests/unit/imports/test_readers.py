@@ -110,3 +110,17 @@ def test_the_tool_would_say_of_the_import_what_its_file_says(tmp_path):
     assert figures["TTFT"].values.mean() == pytest.approx(document["mean_ttft_ms"], abs=1e-3)
     assert figures["ITL"].values.mean() == pytest.approx(document["mean_itl_ms"], abs=1e-3)
     assert figures["output"] == pytest.approx(document["output_throughput"], rel=1e-3)
+
+
+def test_latencies_of_sglang_are_computed_again_and_its_rates_are_its_own(tmp_path):
+    """Its requests have no time of sending; a rate without a limit is no JSON in its file."""
+    of = foreign.vllm()
+    of["itls"] = [gaps[1:-1] for gaps in of["itls"]]
+    del of["start_times"], of["mean_itl_ms"]
+    of |= {"dataset_name": "random-ids", "total_output_tokens_retokenized": 1, "request_rate": float("inf")}
+    taken = taken_of(foreign.write(tmp_path / "r.jsonl", of))
+    assert (taken.tool, taken.level, taken.load.slots) == ("sglang bench_serving", "answers", foreign.SLOTS)
+    assert np.median(latency.ttft_ms(taken.records.requests)) == pytest.approx(100, abs=3)
+    assert latency.tpot_ms(taken.records.requests).mean() == pytest.approx(10, abs=0.2)
+    assert set(taken.reported) == {"output_tokens_per_s", "requests_per_s", "input_tokens_per_s"}
+    assert set(taken.definitions) == {"output_tokens_per_s", "requests_per_s"}
