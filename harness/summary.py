@@ -26,6 +26,7 @@ from harness.metrics import (
     lengths,
     prefix,
     quality,
+    reported,
     sample_size,
     throughput,
     usage,
@@ -86,8 +87,9 @@ def summarise_cell(
     telemetry: Telemetry = NO_TELEMETRY,
 ) -> CellResult:
     records = latency.by_arrival(records)
-    requests, steady, load = records.requests, steady_state_of(records, facts, requested), facts.load
-    queue = backlog(requests, load)
+    requests, load = records.requests, facts.load
+    timed = reported.timed(records, facts.imported)
+    steady, queue = steady_state_of(timed, facts, requested), backlog(timed.requests, load)
     hit_rate, hit_source = cache.hit_rate(requests, facts.server_counters)
     facts = replace(facts, workload=replace(facts.workload, **_reuse(requests, requested, hit_source)))
     nulls: dict[str, str] = {}
@@ -98,7 +100,7 @@ def summarise_cell(
         nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
         return described
 
-    still = standstill(records, facts)
+    still = standstill(timed, facts)
     if still is None:
         nulls["standstill"] = "this version of the harness did not record it, or no request was sent"
     if hit_rate is None:
@@ -108,7 +110,7 @@ def summarise_cell(
         nulls["requests.resent"] = "this version of the harness did not record attempts"
     slots = load.slots
     sessions = requested.sessions()[requests["seq"]] if requested is not None else None
-    window = throughput.measured_window(requests, slots, facts.client.spread_over_ns, sessions)
+    window = throughput.measured_window(timed.requests, slots, facts.client.spread_over_ns, sessions)
     shares = np.zeros(len(requests))
     rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
     if window:
@@ -128,7 +130,7 @@ def summarise_cell(
     nulls |= unknown
     watched, unwatched = usage.describe(telemetry, facts, rates, window, good.output_tokens_per_s)
     nulls |= unwatched
-    state = cell_state(requests, load)
+    state = cell_state(timed.requests, load)
     if state.state is None:
         nulls["state"] = state.why
     answered = quality.quality(records, requested, unsaid=facts.request.unsupported)
@@ -137,7 +139,7 @@ def summarise_cell(
         **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
         **rates,
     }
-    return CellResult(
+    cell = CellResult(
         **{name: getattr(facts.identity, name) for name in Identity.__struct_fields__},
         load=load,
         started_unix_ns=facts.t0_unix_ns,
@@ -146,7 +148,7 @@ def summarise_cell(
             Evidence(records, facts, hit_rate, requested, watched, steady, answered.answers, laws)
         ),
         requests=count,
-        arrivals=arrivals.compare_cell(requests, load, requested),
+        arrivals=arrivals.compare_cell(timed.requests, load, requested),
         **figures,
         goodput_requests_per_s=good.requests_per_s,
         **course._asdict(),
@@ -156,15 +158,15 @@ def summarise_cell(
         state_why=state.why,
         steady_state=steady,
         standstill=still,
-        engine_stall=engine_stall(records, facts),
+        engine_stall=engine_stall(timed, facts),
         backlog=queue,
         probe=facts.probe,
         window_start_s=window.start_ns / 1e9 if window else None,
         window_s=window.seconds if window else None,
-        makespan_s=throughput.makespan_s(requests),
+        makespan_s=throughput.makespan_s(timed.requests),
         window_kind=window.kind if window else None,
-        **_loop(requests, facts, nulls)._asdict(),
-        sample=sample_size.amount(requests, facts.minimum).sample,
+        **_loop(timed.requests, facts, nulls)._asdict(),
+        sample=sample_size.amount(timed.requests, facts.minimum).sample,
         output_tokens=counts.output_tokens(records),
         events_per_arrival=bundling.merged_gaps(records)[1],
         prefix_cache_hit_rate=hit_rate,
@@ -182,6 +184,7 @@ def summarise_cell(
         conditions=comparability.conditions(records, facts, hit_rate, requested),
         null_reasons=nulls,
     )
+    return reported.as_told(cell, facts.imported)
 
 
 class _Course(NamedTuple):

@@ -33,7 +33,7 @@ a gate that did not pass; 2 not a run folder, or one that does not verify."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    options.add_runs(parser)
+    options.add_runs(parser, files=True)
     parser.add_argument(
         "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"
     )

@@ -33,6 +33,7 @@ COMMANDS = {
         "harness.cli.export",
         "write cells, verdicts or records of runs as CSV, JSON lines or Parquet",
     ),
+    "import": ("harness.cli.imports", "read results of other tools as runs"),
     "publish": ("harness.cli.publish", "log runs in MLflow or W&B"),
     "verify": ("harness.cli.verify", "check a run's files for damage"),
     "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),

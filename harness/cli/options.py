@@ -14,8 +14,12 @@ RESULTS = Path("results")
 LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
 
 
-def add_runs(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+def add_runs(parser: argparse._ActionsContainer, *, files: bool = False) -> None:
+    """`files`: results of other tools are taken too."""
+    also = "; or files of other tools, as `bench import` reads them" if files else ""
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help=f"run folders, or names of runs under --out{also}"
+    )
 
 
 def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> None:

@@ -15,7 +15,7 @@ TOOLS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run folders, or names of runs under --out")
+    options.add_runs(parser, files=True)
     parser.add_argument(
         "--as",
         dest="tool",
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.imports import is_import, made
     from harness.cli.output import page_width
     from harness.store import open_run
 
@@ -37,7 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
         return _several(arguments)
     width = page_width()
     for name in arguments.runs:
-        folder = open_run(name, arguments.out)
+        folder = made([name], arguments.out) if is_import(name) else open_run(name, arguments.out)
         if arguments.tool:
             _as_peer(folder, arguments.tool, width, as_json=arguments.json)
         else:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,17 +24,31 @@ def add_html(parser: argparse.ArgumentParser) -> None:
 
 
 def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
-    """What must be known of their figures is printed on stderr. Raises as `load_run`."""
+    """What must be known of their figures is printed on stderr. Raises as `load_run`.
+
+    A file of another tool, or a folder of them, is a run that is forgotten afterwards.
+    """
+    from harness.cli.imports import is_import
     from harness.run.loaded import comparable, load_run
     from harness.untrusted import inert
 
     loaded = []
-    for name in names:
-        run = load_run(name, results, unverified=unverified)
-        for note in run.notes:
-            print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
-        loaded.append(run)
-    return comparable(loaded)
+    with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
+        for index, name in enumerate(names):
+            place = _imported(name, Path(imports, str(index))) if is_import(name) else name
+            run = load_run(place, results, unverified=unverified)
+            for note in run.notes:
+                print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
+            loaded.append(run)
+        return comparable(loaded)
+
+
+def _imported(name: str, place: Path) -> str:
+    """Under the name of its file, by which it is compared."""
+    from harness.cli.imports import made
+
+    folder = made([name], place)
+    return str(folder.path.rename(place / (Path(name).stem or "files")))
 
 
 def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:

@@ -33,6 +33,7 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from unasked({label: cell.conditions.unsupported for label, cell in group.items()})
     yield from _shapes_kept(group)
     yield from _agreement(group)
+    yield from _definitions(group)
 
 
 def listed(values: Mapping[str, object]) -> str:
@@ -202,6 +203,22 @@ def _agreement(group: Group) -> Iterator[Unequal]:
                 what = "answers disagree"
                 text = f"{what}: {text}"
                 yield Unequal("agreement", (label, partner), text, matters, metrics, what=what)
+
+
+def _definitions(group: Group) -> Iterator[Unequal]:
+    """Of imported figures, what they mean where that is not the meaning here; and whose client it was."""
+    meant = {label: cell.imported.definitions if cell.imported else {} for label, cell in group.items()}
+    for metric in dict.fromkeys(metric for words in meant.values() for metric in words):
+        values = {label: words.get(metric, "as defined here") for label, words in meant.items()}
+        if len(set(values.values())) > 1:
+            text = f"{metric} is not the same thing: {listed(values)}"
+            yield Unequal(f"definition-{metric}", tuple(group), text, True, (metric,))
+    clients = {
+        label: f"{cell.imported.source} ({cell.imported.level})" if cell.imported else "bench"
+        for label, cell in group.items()
+    }
+    if len(set(clients.values())) > 1:
+        yield Unequal("client", tuple(group), f"measured by: {listed(clients)}", False)
 
 
 def _same_run(label: str, name: str, other: str) -> bool:

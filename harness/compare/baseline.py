@@ -135,6 +135,7 @@ def _about(run: Run) -> ComparedRun:
         scenario=manifest.scenario.scenario.name,
         state=manifest.state,
         simulated=any(cell.simulated for cell in run.cells),
+        imported=tuple(dict.fromkeys(cell.imported.words for cell in run.cells if cell.imported)),
     )
 
 

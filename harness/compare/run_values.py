@@ -165,9 +165,10 @@ def _infinite(cell: CellResult, metric: str) -> bool:
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:
     """Values of both, and whether value i of both came from the same requests.
 
-    Paired where most runs have a partner; those without one are then left out.
+    Paired where most runs have a partner; those without one are then left out. Runs whose requests nobody
+    knows have none.
     """
-    common = [key for key in a if key in b]
+    common = [key for key in a if key in b and key[0]]
     if 2 * len(common) > min(len(a), len(b)):
         return [a[key] for key in common], [b[key] for key in common], True
     return list(a.values()), list(b.values()), False

@@ -115,6 +115,7 @@ from harness.model.figures import (
 )
 from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
 from harness.model.identity import Division, Identity
+from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
 from harness.model.load import Load, LoadKind, LoadPoint, RateSegment
 from harness.model.machine import (
@@ -237,6 +238,7 @@ __all__ = [
     "Estimate",
     "ExactOutput",
     "Exactness",
+    "Fact",
     "Failure",
     "Finding",
     "GateKind",
@@ -254,12 +256,14 @@ __all__ = [
     "Host",
     "HostFacts",
     "Identity",
+    "Imported",
     "Interval",
     "IssueCode",
     "LatencyStats",
     "LaunchChoice",
     "Law",
     "Lengths",
+    "Level",
     "Limit",
     "LimitFacts",
     "Limiter",

@@ -17,6 +17,7 @@ class ComparedRun(Record, frozen=True, kw_only=True):
     scenario: Annotated[str, doc("Its name.")]
     state: Annotated[str, doc("Whether it came to its end.")]
     simulated: Annotated[bool, doc("Any cell is of a scripted server.")]
+    imported: Annotated[tuple[str, ...], doc("Where bench did not measure: who did.")] = ()
 
 
 class ComparedLabel(Record, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from harness.model.figures import (
     Synchrony,
     TemplateTokens,
 )
+from harness.model.imported import Imported
 from harness.model.load import Load, LoadPoint
 from harness.model.machine import Cost, Energy, Gpu, Host, Limiter, LoadNodeUse, Server, TelemetryHealth
 from harness.model.metrics import Measured
@@ -121,6 +122,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     limiter: Annotated[Limiter | None, doc("Null where it is not known.")]
     telemetry: Annotated[TelemetryHealth, doc("How the sampling fared.")]
     client: Annotated[ClientStats, doc("How the load generator fared.")]
+    imported: Annotated[Imported | None, doc("Of another tool's file; null: bench measured it.")] = None
     conditions: Annotated[Conditions, doc("What a comparison looks at.")]
     null_reasons: Annotated[dict[str, str], doc("Why a figure is null, by its dotted path.")]
 

@@ -7,6 +7,7 @@ import msgspec
 from harness.model.client import ClientStats, Stall
 from harness.model.figures import ProbeSize
 from harness.model.identity import Identity
+from harness.model.imported import Imported
 from harness.model.load import Load
 from harness.model.machine import Prices
 from harness.model.record import UNSET, Record, UnsetType, doc
@@ -216,4 +217,5 @@ class CellFacts(Record, frozen=True, kw_only=True):
         Sampled | None, doc("What was sampled, and what could not be; null: measured without.")
     ] = None
     prices: Annotated[Prices | None, doc("What an hour costs, where that was given.")] = None
+    imported: Annotated[Imported | None, doc("Of another tool's file; null: bench measured it.")] = None
     engine_exited: Annotated[str | None, doc("How, where it ended during the cell.")]

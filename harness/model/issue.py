@@ -8,6 +8,7 @@ class IssueCode(StrEnum):
     """What may be wrong with a cell or a run: docs/validity.md."""
 
     # Of cells, in the order in which a cell lists them.
+    CLIENT_UNVERIFIED = "client-unverified"
     NODE_LOST = "node-lost"
     NODE_STALLED = "node-stalled"
     NODE_CLOCK = "node-clock"

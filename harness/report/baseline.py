@@ -151,7 +151,7 @@ def _markdown(document: RunComparison) -> Iterator[str]:
 
 def run_words(run: ComparedRun) -> str:
     made_up = "SIMULATED" if run.simulated else None
-    parts = (run.name, run.scenario, run.created_utc, run.hostname, run.state, made_up)
+    parts = (run.name, run.scenario, run.created_utc, run.hostname, run.state, made_up, *run.imported)
     return plain("  ".join(str(part) for part in parts if part))
 
 

@@ -13,6 +13,7 @@ from harness.report.stopping import one_start
 from harness.report.text import counted, listing, plain
 from harness.report.verdicts import tested
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats
+from harness.validity import RULES, unchecked
 
 Doubt = Literal["SUSPECT", "INVALID"]
 MOST_PLACES = 4  # cells that a note names one by one
@@ -58,6 +59,7 @@ def notes(summary: Summary) -> list[Note]:
         *_pooled(groups(summary)),
         *_unknown(groups(summary)),
         *_stamps(summary),
+        *_imported(summary),
         *_limits(summary),
         *_price(summary),
         *warnings(summary),
@@ -242,6 +244,16 @@ def _stamps(summary: Summary) -> Iterator[Note]:
     stamped = [cell.client for cell in summary.cells if cell.client.stamp_source == "user"]
     for why in dict.fromkeys(note for client in stamped for note in client.notes if "stamps" in note):
         yield Note("note", plain(f"{why} ({len(stamped)} of {len(summary.cells)} cells)"))
+
+
+def _imported(summary: Summary) -> Iterator[Note]:
+    """What a file of another tool had, what it lacks, and which rules could therefore not be checked."""
+    files = [cell.imported for cell in summary.cells if cell.imported]
+    for file in {(file.source, file.level, file.lacks): file for file in files}.values():
+        without = unchecked(file)
+        rules = f"{len(without)} of {len(RULES)} rules could not be checked: {', '.join(without)}"
+        lacks = f"; not in it: {'; '.join(file.lacks)}" if file.lacks else ""
+        yield Note("note", plain(f"{file.words}; it has {file.took}{lacks}; {rules}", 3000))
 
 
 def _limits(summary: Summary) -> Iterator[Note]:

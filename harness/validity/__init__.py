@@ -1,6 +1,17 @@
 """What may be wrong with a cell or a run: one home for codes, limits, verdicts and what to do."""
 
-from harness.validity.registry import FAMILIES, RULES, blame, eases, judge
+from harness.validity.registry import FAMILIES, RULES, blame, eases, judge, unchecked
 from harness.validity.rule import Cause, Evidence, Rule, Violation
 
-__all__ = ["FAMILIES", "RULES", "Cause", "Evidence", "Rule", "Violation", "blame", "eases", "judge"]
+__all__ = [
+    "FAMILIES",
+    "RULES",
+    "Cause",
+    "Evidence",
+    "Rule",
+    "Violation",
+    "blame",
+    "eases",
+    "judge",
+    "unchecked",
+]

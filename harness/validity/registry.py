@@ -7,13 +7,14 @@ SUSPECT: usable with the stated doubt.
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
 
-from harness.model import IssueCode, Validity
+from harness.model import Imported, IssueCode, Validity
 from harness.validity import (
     arrivals,
     cache,
     client,
     conservation,
     engine,
+    imported,
     machine,
     nodes,
     replicas,
@@ -29,6 +30,7 @@ from harness.validity.rule import Cause, Evidence, Rule
 
 # Each has a docstring that names it, and RULES.
 FAMILIES: tuple[ModuleType, ...] = (
+    imported,
     client,
     stalls,
     nodes,
@@ -58,7 +60,13 @@ RULES: Mapping[IssueCode, Rule] = MappingProxyType(
 
 
 def judge(cell: Evidence) -> Validity:
-    return Validity.of([reason for rule in RULES.values() for reason in rule.reasons(cell)])
+    applied = (rule for rule in RULES.values() if imported.applies(rule.code, cell.facts.imported))
+    return Validity.of([reason for rule in applied for reason in rule.reasons(cell)])
+
+
+def unchecked(file: Imported | None) -> list[IssueCode]:
+    """Rules that need what the file of another tool does not have."""
+    return [code for code in RULES if not imported.applies(code, file)]
 
 
 def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:

@@ -20,7 +20,10 @@ _MOST_NAMED = 3
 
 
 def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
-    """Measured requests that ended so, and all of them."""
+    """Measured requests that ended so, and all of them; of imported figures as their tool counted."""
+    if (file := cell.facts.imported) is not None and file.level == "summary":
+        ok, failed = file.answered or 0, file.failed or 0
+        return {Outcome.OK: ok, Outcome.HTTP_ERROR: failed}.get(outcome, 0), ok + failed
     rows = cell.records.requests[measured(cell.records.requests)]
     return int(np.count_nonzero(rows["outcome"] == outcome)), len(rows)
 

@@ -52,19 +52,26 @@ class Peer:
     ) -> tuple[Row, TreeCpu]:
         """What it says, and the CPU of its whole process tree."""
         with tempfile.TemporaryDirectory() as out:
-            fields = {"url": url, "n": n, "c": c, "tokens": tokens, "tokenizer": tokenizer, "out": out}
-            words = [word.format(**fields) for word in self.arguments.split()]
-            config = self.config
-            for name, value in fields.items():
-                config = config.replace(f"[{name}]", str(value))
-            Path(out, "config.yml").write_text(config)
+            cpu = self.leave_files(executable, url, n, c, tokens, tokenizer, Path(out))
             log = Path(out, "log")
-            cpu = _run([*self.runner, executable, *words], {**os.environ, **self.environment}, Path(out), log)
             try:
                 document = json.loads(next(Path(out).rglob(self.result)).read_text())
                 return self.read(document), cpu
             except (StopIteration, LookupError, TypeError, ValueError) as error:
                 raise PeerError(f"{error!r} in its result\n{_tail(log)}") from error
+
+    def leave_files(
+        self, executable: str, url: str, n: int, c: int, tokens: int, tokenizer: Path | None, out: Path
+    ) -> TreeCpu:
+        """Its files in `out`."""
+        fields = {"url": url, "n": n, "c": c, "tokens": tokens, "tokenizer": tokenizer, "out": out}
+        words = [word.format(**fields) for word in self.arguments.split()]
+        config = self.config
+        for name, value in fields.items():
+            config = config.replace(f"[{name}]", str(value))
+        Path(out, "config.yml").write_text(config)
+        environment = {**os.environ, **self.environment}
+        return _run([*self.runner, executable, *words], environment, out, out / "log")
 
 
 def _run(command: list[str], environment: Mapping[str, str], folder: Path, log: Path) -> TreeCpu:

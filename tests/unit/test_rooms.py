@@ -79,6 +79,7 @@ ALLOWED = {
         "validity",
         "workload",
     },
+    "imports": {"__version__", "errors", "host", "metrics", "model", "records", "store"},
     "nightly": {"compare", "errors", "host", "model", "report", "spec", "store"},
     "run": {
         "agreement",
@@ -116,6 +117,7 @@ ALLOWED = {
         "engines",
         "errors",
         "host",
+        "imports",
         "load",
         "metrics",
         "model",

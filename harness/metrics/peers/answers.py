@@ -21,7 +21,7 @@ CHOICES = (EventKind.OTHER, *GENERATED)
 class Answers:
     """Arrays are parallel: one entry per successful measured request. Times in ms from the cell's t0."""
 
-    intended: Floats
+    intended: Floats  # NaN where not known
     sent: Floats
     connect: Floats  # waited for a connection before it was sent
     first_choice: Floats  # first event with a choice, text or not
@@ -54,7 +54,7 @@ def take(records: Records, handshake_ms: float | None) -> Answers | None:
     _, last_event = _ends(events[events["kind"] != EventKind.COMMENT], good["seq"], records.seq_count)
     reported = good["output_tokens"] > 0  # records before 0.2 may say 0 of an answer with text
     return Answers(
-        intended=good["intended_ns"] / NS_PER_MS,
+        intended=np.where(good["intended_ns"] == UNKNOWN, np.nan, good["intended_ns"] / NS_PER_MS),
         sent=good["sent_ns"] / NS_PER_MS,
         connect=np.maximum(good["connect_ns"], 0) / NS_PER_MS,
         first_choice=first_choice,

@@ -77,7 +77,8 @@ def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
             f"{np.count_nonzero(early)} of {len(ahead)} answers began with one, "
             f"{np.median(ahead[early]):.3g} ms before their text (median)",
         )
-    yield "intended to actual send", f"{waited:.3g} ms (median)"
+    if not np.isnan(waited):
+        yield "intended to actual send", f"{waited:.3g} ms (median)"
     yield "last text to end of stream", f"{tail:.3g} ms (median)"
     yield "tokens per text event", f"{answers.tokens.sum() / max(answers.text_events.sum(), 1):.3g}"
     if answers.handshake:

@@ -1,0 +1,11 @@
+"""Results of other tools as run folders: read by content, kept as our records, marked as what they are.
+
+A reader turns a file into `Taken`; `folder` writes that as cells. From there on everything is computed by
+the rooms that compute our own, with "not known" where the file says nothing.
+"""
+
+from harness.imports.detect import TOOLS, is_result, read
+from harness.imports.folder import Part, imported
+from harness.imports.taken import Taken
+
+__all__ = ["TOOLS", "Part", "Taken", "imported", "is_result", "read"]

@@ -1,0 +1,253 @@
+"""`aiperf profile`: profile_export.jsonl, a request on each line.
+
+Where profile_export_aiperf.json lies beside it, version and load are known; alone, it is read as figures.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from harness.imports import serving
+from harness.imports.source import Document, Source, finite, plain, wrong
+from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.model import Load
+from harness.records.layout import Outcome
+
+TOOL = "aiperf"
+KEYS = {"metadata", "metrics"}  # of a line
+SUMMARY_KEYS = {"aiperf_version", "request_count"}
+SUMMARY = "profile_export_aiperf.json"
+_MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
+_PHASES = ("profiling", "warmup")
+_FIGURES = {
+    "ttft_ms": "time_to_first_token",
+    "itl_ms": "inter_token_latency",
+    "e2e_ms": "request_latency",
+    "requests_per_s": "request_throughput",
+    "output_tokens_per_s": "output_token_throughput",
+}
+
+
+class _Value(msgspec.Struct):
+    value: float | list[float] | None = None
+    unit: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    request_start_ns: int
+    request_end_ns: int
+    benchmark_phase: str = "profiling"
+    credit_issued_ns: int | None = None
+    was_cancelled: bool = False
+
+
+class _Error(msgspec.Struct):
+    code: int | None = None
+    type: str | None = None
+    message: str | None = None
+
+
+class _Line(msgspec.Struct):
+    metadata: _Metadata
+    metrics: dict[str, _Value]
+    error: _Error | None = None
+
+
+class _Figure(msgspec.Struct):
+    unit: str = ""
+    avg: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+class _Summary(msgspec.Struct):
+    aiperf_version: str | None = None
+    request_count: _Figure | None = None
+    error_request_count: _Figure | None = None
+    time_to_first_token: _Figure | None = None
+    inter_token_latency: _Figure | None = None
+    request_latency: _Figure | None = None
+    request_throughput: _Figure | None = None
+    output_token_throughput: _Figure | None = None
+    start_time: str | None = None
+    input_config: dict[str, Any] | None = None
+
+
+def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
+    beside = source.path.with_name(SUMMARY)
+    about = None
+    if beside.is_file():
+        (document,) = Source(beside).documents()
+        about = document.read_as(_Summary, TOOL)
+    where = str(source.path)
+    rows, own_counts, ttfts_ms = Rows(where), False, []
+    for document in documents:
+        line = document.read_as(_Line, TOOL)
+        answer = _answer(line, document.where)
+        rows.add(answer)
+        own_counts = own_counts or "usage_completion_tokens" not in line.metrics
+        if answer.outcome is Outcome.OK and not answer.warmup and answer.first_s is not None:
+            ttfts_ms.append(1e3 * (answer.first_s - answer.sent_s))
+    rows.check_streamed()
+    if about is not None:
+        count = about.request_count.avg if about.request_count else None
+        good = [one for one in rows.measured if one.outcome is Outcome.OK]
+        agree(f"request_count (in {SUMMARY})", count, len(good), where)
+        if about.time_to_first_token is not None:
+            said = about.time_to_first_token.avg
+            scale = _scale(about.time_to_first_token.unit, where)
+            agree(f"time_to_first_token (in {SUMMARY})", said and said * scale, mean(ttfts_ms), where)
+    load = _load(about, rows, where)
+    lacks = ["intended times", "text and finish reason of answers"]
+    if about is None:
+        lacks.append(f"{SUMMARY}, which has version and model")
+    if about is None or not isinstance((about.input_config or {}).get("phases"), list):
+        lacks.append("the load: the most requests that were in flight stand in")
+    if own_counts:
+        lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
+    yield Taken(
+        tool=TOOL,
+        version=about.aiperf_version if about else None,
+        level="records",
+        took=f"{len(rows)} requests: start, first text, gaps, end, tokens",
+        load=load,
+        records=rows.records(load.slots),
+        model=_model(about),
+        started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
+        planned=len(rows.measured),
+        facts=("answers", "outcomes", "tokens", "times", "arrivals"),
+        lacks=tuple(lacks),
+    )
+
+
+def _answer(line: _Line, where: str) -> Answer:
+    about, metrics = line.metadata, line.metrics
+    sent, end = about.request_start_ns / 1e9, about.request_end_ns / 1e9
+    warmup = about.benchmark_phase == "warmup"
+    if about.benchmark_phase not in _PHASES:
+        raise wrong(f"benchmark_phase is '{about.benchmark_phase}'", where)
+    ttft = _ms(metrics, "time_to_first_token", where)
+    if line.error is not None or about.was_cancelled or ttft is None:
+        code = line.error.code if line.error else None
+        result = Outcome.HTTP_ERROR if code else Outcome.CANCELLED if about.was_cancelled else Outcome.EMPTY
+        message = (line.error.message or line.error.type or "") if line.error else ""
+        return Answer(sent_s=sent, end_s=end, outcome=result, error=message, warmup=warmup)
+    gaps = metrics.get("inter_chunk_latency")
+    chunks = None
+    last = sent + (_ms(metrics, "request_latency", where) or ttft) / 1e3
+    if gaps is not None and isinstance(gaps.value, list):
+        gaps_s = np.asarray(gaps.value, np.float64) * _scale(gaps.unit, where) / 1e3
+        chunks = sent + ttft / 1e3 + np.concatenate([[0.0], np.cumsum(gaps_s)])
+        last = float(chunks[-1])
+    tokens = _count(metrics, "usage_completion_tokens", "output_sequence_length")
+    return Answer(
+        sent_s=sent,
+        first_s=sent + ttft / 1e3,
+        last_s=last,
+        end_s=max(end, last),
+        prompt_tokens=_count(metrics, "usage_prompt_tokens", "input_sequence_length"),
+        output_tokens=tokens,
+        pieces=None if chunks is None else len(chunks),
+        chunks_s=chunks,
+        warmup=warmup,
+    )
+
+
+def _ms(metrics: dict[str, _Value], name: str, where: str) -> float | None:
+    found = metrics.get(name)
+    if found is None or found.value is None:
+        return None
+    if isinstance(found.value, list):
+        raise wrong(f"{name} is a list", where)
+    return finite(found.value * _scale(found.unit, where), name, where)
+
+
+def _scale(unit: str, where: str) -> float:
+    if unit not in _MS:
+        raise wrong(f"a time in '{unit}'", where, hint=f"known: {', '.join(_MS)}")
+    return _MS[unit]
+
+
+def _count(metrics: dict[str, _Value], *names: str) -> int | None:
+    """The first that is there: the server's count before the tool's own."""
+    values = (metrics[name].value for name in names if name in metrics)
+    return next((int(value) for value in values if isinstance(value, int | float)), None)
+
+
+def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
+    """Of the profiling phase. Without a summary, the most that were in flight."""
+    phases = about.input_config.get("phases") if about and about.input_config else None
+    if not isinstance(phases, list):
+        if not len(rows):
+            raise wrong("names no load in input_config.phases", where)
+        return Load(kind="concurrency", value=_most_in_flight(rows), think_time_s=0.0)
+    profiling = [one for one in phases if isinstance(one, dict) and one.get("kind") != "warmup"]
+    if len(profiling) != 1:
+        raise wrong(f"{len(profiling)} profiling phases; one is read", where)
+    phase = profiling[0]
+    kind, rate = phase.get("type"), plain(phase.get("rate"))
+    if kind in ("poisson", "gamma", "constant") and rate:
+        return Load(kind="rate", value=rate, arrival=str(kind))
+    if kind == "concurrency":
+        most = plain(phase.get("concurrency"))
+        return serving.load(None, int(most) if most else None, None, len(rows.measured))
+    read = "concurrency, poisson, gamma and constant are read"
+    raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
+
+
+def _most_in_flight(rows: Rows) -> int:
+    moments = sorted(
+        [(answer.sent_s, 1) for answer in rows.measured]
+        + [(answer.end_s, -1) for answer in rows.measured if answer.end_s is not None]
+    )
+    now = most = 0
+    for _, change in moments:
+        now += change
+        most = max(most, now)
+    return max(most, 1)
+
+
+def _model(about: _Summary | None) -> str | None:
+    match about.input_config if about else None:
+        case {"models": {"items": [{"name": str(name)}, *_]}}:
+            return name
+    return None
+
+
+def read_summary(document: Document) -> Iterator[Taken]:
+    about, where = document.read_as(_Summary, TOOL), document.where
+    reported: dict[str, float] = {}
+    for metric, name in _FIGURES.items():
+        figure: _Figure | None = getattr(about, name)
+        if figure is None or figure.avg is None:
+            continue
+        if not metric.endswith("_ms"):
+            reported[metric] = finite(figure.avg, name, where)
+            continue
+        scale = _scale(figure.unit, where)
+        for statistic, word in zip(serving.STATISTICS, ("avg", "p50", "p90", "p95", "p99"), strict=True):
+            if (value := getattr(figure, word)) is not None:
+                reported[f"{metric}.{statistic}"] = finite(value * scale, name, where)
+    if not reported:
+        raise wrong("has no figures", where)
+    count = int(about.request_count.avg or 0) if about.request_count else None
+    yield Taken(
+        tool=TOOL,
+        version=about.aiperf_version,
+        level="summary",
+        took=f"figures of {count} answers",
+        load=_load(about, Rows(where), where),
+        records=Rows(where).records(),
+        model=_model(about),
+        lacks=("requests (profile_export.jsonl has them)",),
+        definitions=serving.definitions("aiperf", reported),
+        reported=reported,
+        facts=("answers", "outcomes") if count is not None else (),
+        answered=count,
+        failed=int(about.error_request_count.avg or 0) if about.error_request_count else 0,
+        planned=count or 0,
+    )

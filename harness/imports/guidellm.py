@@ -1,0 +1,179 @@
+"""`guidellm run --output kind=json`: benchmarks, each with its requests by how they ended."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from harness.imports import serving
+from harness.imports.source import Document, plain, wrong
+from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.model import Load
+from harness.records.layout import Outcome
+
+TOOL = "guidellm"
+KEYS = {"metadata", "benchmarks"}
+_FORMAT = 2
+
+
+class _Timings(msgspec.Struct):
+    targeted_start: float | None = None
+    resolve_start: float | None = None
+    resolve_end: float | None = None
+    request_start: float | None = None
+    request_end: float | None = None
+    first_token_iteration: float | None = None
+    last_token_iteration: float | None = None
+    token_iterations: int = 0
+
+
+class _Info(msgspec.Struct):
+    timings: _Timings
+    error: str | None = None
+
+
+class _Request(msgspec.Struct):
+    info: _Info
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Requests(msgspec.Struct):
+    successful: list[_Request] = []
+    errored: list[_Request] = []
+    incomplete: list[_Request] = []
+
+
+class _Config(msgspec.Struct):
+    strategy: dict[str, Any]
+    backend: dict[str, Any] = {}
+
+
+class _Distribution(msgspec.Struct):
+    mean: float | None = None
+    count: int | None = None
+
+
+class _ByStatus(msgspec.Struct):
+    successful: _Distribution | None = None
+
+
+class _Metrics(msgspec.Struct):
+    time_to_first_token_ms: _ByStatus | None = None
+
+
+class _Benchmark(msgspec.Struct):
+    config: _Config
+    requests: _Requests
+    metrics: _Metrics
+
+
+class _Metadata(msgspec.Struct):
+    version: int
+    guidellm_version: str
+
+
+class _File(msgspec.Struct):
+    metadata: _Metadata
+    benchmarks: list[_Benchmark]
+
+
+def read(document: Document) -> Iterator[Taken]:
+    file, where = document.read_as(_File, TOOL), document.where
+    if file.metadata.version != _FORMAT:
+        raise wrong(f"format {file.metadata.version} of {TOOL}; {_FORMAT} is read", where)
+    for index, benchmark in enumerate(file.benchmarks):
+        yield _benchmark(benchmark, file.metadata.guidellm_version, f"{where}: benchmarks[{index}]")
+
+
+def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
+    requests = benchmark.requests
+    load, paced = _load(benchmark.config.strategy, len(requests.successful), where)
+    ended = (
+        [(one, Outcome.OK) for one in requests.successful]
+        + [(one, Outcome.HTTP_ERROR) for one in requests.errored]
+        + [(one, Outcome.CANCELLED) for one in requests.incomplete]
+    )
+    rows, unsent, began = Rows(where), 0, []
+    for one, outcome in ended:
+        answer = _answer(one, outcome, paced)
+        if answer is None:
+            unsent += 1
+            continue
+        began.append(answer.sent_s)
+        rows.add(answer)
+    rows.check_streamed()
+    ttfts_ms = [1e3 * (a.first_s - a.sent_s) for a in rows.measured
+                if a.outcome is Outcome.OK and a.first_s is not None]  # fmt: skip
+    said = benchmark.metrics.time_to_first_token_ms
+    # The tool leaves requests of its own warm-up and cool-down out of its figures.
+    if said and said.successful and said.successful.count == len(ttfts_ms):
+        agree("time_to_first_token_ms", said.successful.mean, mean(ttfts_ms), where)
+    lacks = ["the arrival of each piece of text, so ITL is not known", "text and finish reason of answers"]
+    if unsent:
+        lacks.append(f"the start of {unsent} requests that were not sent")
+    if not paced:
+        lacks.append("intended times")
+    return Taken(
+        tool=TOOL,
+        version=version,
+        level="records",
+        took=f"{len(rows)} requests: start, first and last text, end, tokens",
+        load=load,
+        records=rows.records(load.slots),
+        model=_model(benchmark.config),
+        started_unix_ns=round(min(began) * 1e9) if began else None,
+        planned=len(rows),
+        facts=("answers", "outcomes", "tokens", "times"),
+        lacks=tuple(lacks),
+    )
+
+
+def _answer(one: _Request, outcome: Outcome, paced: bool) -> Answer | None:
+    """None for a request that was never sent."""
+    times = one.info.timings
+    sent = times.request_start if times.request_start is not None else times.resolve_start
+    if sent is None:
+        return None
+    end = times.request_end if times.request_end is not None else times.resolve_end
+    intended = times.targeted_start if paced else None
+    if outcome is not Outcome.OK:
+        return Answer(
+            sent_s=sent, end_s=end, intended_s=intended, outcome=outcome, error=one.info.error or ""
+        )
+    if times.first_token_iteration is None:
+        return Answer(sent_s=sent, end_s=end, intended_s=intended, outcome=Outcome.EMPTY)
+    return Answer(
+        sent_s=sent,
+        first_s=times.first_token_iteration,
+        last_s=times.last_token_iteration,
+        end_s=end,
+        intended_s=intended,
+        prompt_tokens=one.prompt_tokens,
+        cached_tokens=one.cached_tokens,
+        output_tokens=one.output_tokens,
+        pieces=times.token_iterations,
+    )
+
+
+def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bool]:
+    """And whether each request had a time at which it was to be sent."""
+    kind = strategy.get("type_") or strategy.get("kind")
+    if kind == "synchronous":
+        return serving.load(None, 1, None, requests), False
+    if kind == "concurrent":
+        return serving.load(None, int(plain(strategy.get("streams")) or 1), None, requests), False
+    if kind == "throughput":
+        most = plain(strategy.get("max_concurrency"))
+        return serving.load(None, int(most) if most else None, None, requests), False
+    rate = plain(strategy.get("rate"))
+    if kind in ("constant", "poisson") and rate:
+        return Load(kind="rate", value=rate, arrival=str(kind)), True
+    read = "synchronous, concurrent, throughput, constant and poisson are read"
+    raise wrong(f"the strategy '{kind}', which is not read", where, hint=read)
+
+
+def _model(config: _Config) -> str | None:
+    found = config.backend.get("model")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,126 @@
+"""What vLLM's and SGLang's benchmark files have in common: arrays side by side, seconds, figures in ms."""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.imports.source import Document, finite, plain, wrong
+from harness.metrics.peers import TOOLS
+from harness.model import Load
+from harness.records.layout import Outcome
+
+Number = int | float
+STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+MEASURES = {"TTFT": "ttft_ms", "ITL": "itl_ms", "TPOT": "tpot_ms", "E2E": "e2e_ms",
+            "output": "output_tokens_per_s", "requests": "requests_per_s"}  # fmt: skip
+
+
+_LIST = re.compile(rb"\[[^\[\]]*\]")  # inside the outer one: they hold numbers alone
+
+
+class Arrays(msgspec.Struct):
+    """Of a detailed file. `itls` stays text until its request is read: it is most of a large file."""
+
+    duration: Number
+    completed: int
+    request_rate: Number | str | None = None
+    max_concurrency: int | None = None
+    burstiness: Number | None = None
+    input_lens: list[int | None] = []
+    output_lens: list[int | None] = []
+    ttfts: list[Number] = []
+    itls: msgspec.Raw = msgspec.Raw(b"[]")
+    latencies: list[Number] = []
+    start_times: list[Number] = []
+    errors: list[str | None] = []
+
+
+def gaps(raw: msgspec.Raw, count: int, where: str) -> Iterator[NDArray[np.float64]]:
+    """One array for each of `count` requests, read one by one. Raises SpecError for fewer or more."""
+    found = 0
+    for match in _LIST.finditer(memoryview(raw), 1):
+        found += 1
+        if found > count:
+            break
+        try:
+            yield np.array(msgspec.json.decode(match[0], type=list[float]), np.float64)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise wrong(f"itls: {error}", where) from None
+    if found != count:
+        raise wrong(f"itls: of {'more' if found > count else found} requests, and there are {count}", where)
+
+
+def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
+    """Raises SpecError where the arrays are not of the same requests."""
+    if len(set(arrays.values())) > 1:
+        sizes = ", ".join(f"{name} {size}" for name, size in arrays.items())
+        raise wrong(f"its arrays are not of the same requests: {sizes}", where)
+    return next(iter(arrays.values()))
+
+
+def load(rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int) -> Load:
+    """Without a rate and a limit everything is sent at once."""
+    per_second, shape = plain(rate), plain(burstiness)
+    if not per_second:
+        return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)
+    if shape in (None, 1.0):
+        return Load(kind="rate", value=per_second, arrival="poisson")
+    return Load(kind="rate", value=per_second, arrival="gamma", burstiness=shape)
+
+
+def began_unix_ns(date: str, duration_s: float) -> int | None:
+    """A date like 20261125-083000, of the end, in the time zone of whoever measured."""
+    try:
+        ended = datetime.strptime(date, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int((ended.timestamp() - duration_s) * 1e9)
+
+
+def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[str, float]:
+    """What the tool computed itself, at its place in a cell. `names`: of each metric in the file's keys."""
+    found: dict[str, float] = {}
+    for metric, name in names.items():
+        for statistic in STATISTICS:
+            word = "median" if statistic == "p50" else statistic
+            value = plain(document.get(f"{statistic}_{name}_ms"))
+            value = plain(document.get(f"{word}_{name}_ms")) if value is None else value
+            if value is not None:
+                found[f"{metric}.{statistic}"] = value
+    rates = {"request_throughput": "requests_per_s", "output_throughput": "output_tokens_per_s"}
+    for key, metric in rates.items():
+        if (rate := plain(document.get(key))) is not None:
+            found[metric] = rate
+    total, seconds = plain(document.get("total_input_tokens")), plain(document.get("duration"))
+    if total is not None and seconds:
+        found["input_tokens_per_s"] = total / seconds
+    return found
+
+
+def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
+    return {path: finite(value, path, where) for path, value in found.items()}
+
+
+def definitions(tool: str, metrics: Mapping[str, float] | None = None) -> dict[str, str]:
+    """What the tool's own figures mean, of the metrics among `metrics`; of all without it."""
+    of = TOOLS[tool]
+    meant = {MEASURES[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
+    kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
+    return {metric: words for metric, words in meant.items() if kept is None or metric in kept}
+
+
+def outcome(error: str | None, tokens: int | None, ttft: float) -> Outcome:
+    if error:
+        return Outcome.HTTP_ERROR
+    return Outcome.OK if ttft > 0 or tokens else Outcome.EMPTY
+
+
+def raw_keys(document: Document, tool: str) -> dict[str, object]:
+    """Values of a figures' document; what is an array of requests is left out."""
+    kinds = document.read_as(dict[str, msgspec.Raw], tool)
+    small = {key: raw for key, raw in kinds.items() if len(memoryview(raw)) < 1000}
+    return {key: msgspec.json.decode(raw) for key, raw in small.items()}

@@ -1,0 +1,132 @@
+"""A result file of another tool, mapped and not loaded: files of gigabytes are looked at in place."""
+
+import hashlib
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from harness.errors import SpecError
+
+T = TypeVar("T")
+_UTF8_MARK = b"\xef\xbb\xbf"
+HINT = "run the tool again, or leave this file out"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One JSON value of a file. `place`: its line, where the file has one on each; else 0."""
+
+    path: Path
+    data: memoryview
+    place: int = 0
+
+    def read_as(self, kind: type[T], tool: str) -> T:
+        """Only what `kind` names; the rest is not kept. Raises SpecError for anything else."""
+        try:
+            return msgspec.json.decode(self.data, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+            raise wrong(f"is not what {tool} writes: {_said(error)}", self.where) from None
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.place}" if self.place else str(self.path)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Of an object; none of anything else."""
+        try:
+            return frozenset(msgspec.json.decode(self.data, type=dict[str, msgspec.Raw]))
+        except msgspec.ValidationError:
+            return frozenset()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise wrong(f"is not whole JSON: {_said(error)}", self.where) from None
+
+
+class Source:
+    """Raises SpecError for a file that is empty or cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+                self.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            self.modified_ns = path.stat().st_mtime_ns
+        except ValueError:
+            raise wrong("is empty", str(path)) from None
+        except OSError as error:
+            raise SpecError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        _name_infinite_rates(self._map)
+        start = len(_UTF8_MARK) if self._map[:3] == _UTF8_MARK else 0
+        self._data = memoryview(self._map)[start:]
+
+    @property
+    def head(self) -> bytes:
+        return bytes(self._data[:200])
+
+    @property
+    def text(self) -> str:
+        """Of a small file. Raises SpecError."""
+        if len(self._data) > 64 << 20:
+            raise wrong("is longer than any file of this kind", str(self.path))
+        try:
+            return str(self._data, "utf-8")
+        except UnicodeDecodeError:
+            raise wrong("is not UTF-8 text", str(self.path)) from None
+
+    def documents(self) -> Iterator[Document]:
+        """One for the whole file, or one for each line of JSON lines."""
+        whole = Document(self.path, self._data)
+        if not self._is_lines():
+            yield whole
+            return
+        start, place = len(self._map) - len(self._data), 0
+        while start < len(self._map):
+            end = self._map.find(b"\n", start)
+            end = len(self._map) if end < 0 else end
+            place += 1
+            line = memoryview(self._map)[start:end]
+            start = end + 1
+            if bytes(line[:200]).strip():
+                yield Document(self.path, line, place)
+
+    def _is_lines(self) -> bool:
+        try:
+            msgspec.json.decode(self._data, type=msgspec.Raw)
+        except msgspec.DecodeError as error:
+            return "trailing characters" in str(error)
+        except (UnicodeDecodeError, RecursionError):
+            return False
+        return False
+
+
+def wrong(what: str, where: str, hint: str = HINT) -> SpecError:
+    return SpecError(what, where=where, hint=hint)
+
+
+def finite(value: float | None, what: str, where: str) -> float:
+    """Raises SpecError for what is no time or amount."""
+    if value is None or not 0 <= value < 1e15:
+        raise wrong(f"{what} is {value}, which is no amount", where)
+    return value
+
+
+def _said(error: Exception) -> str:
+    return str(error).replace("`", "'")
+
+
+def _name_infinite_rates(data: mmap.mmap) -> None:
+    """SGLang writes `Infinity`, which is no JSON, for a rate that is not limited: in our copy, a word."""
+    start = 0
+    while (start := data.find(b'"request_rate": Infinity', start)) >= 0:
+        data[start : start + 24] = b'"request_rate": "inf"   '
+        start += 24
+
+
+def plain(value: Any) -> float | None:
+    """A number as JSON has it; None for anything else."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

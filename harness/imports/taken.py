@@ -1,0 +1,191 @@
+"""What a reader takes from a file: one measurement, on its way to a cell of a run folder."""
+
+import os
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.imports.source import wrong
+from harness.model import Fact, Level, Load
+from harness.records.layout import (
+    EVENT_DTYPE,
+    UNKNOWN,
+    EventKind,
+    Outcome,
+    Phase,
+    Records,
+    empty_requests,
+)
+
+_WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
+_LONGEST_S = 30 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """`started_unix_ns`: None where the file does not say. `asked`: output tokens of every request."""
+
+    tool: str
+    version: str | None
+    level: Level
+    took: str
+    load: Load
+    records: Records
+    model: str | None = None
+    variant: str = ""  # what sets it apart from others in the same file, such as `tg128`
+    started_unix_ns: int | None = None
+    planned: int = 0
+    asked: int | None = None
+    temperature: float | None = None
+    facts: tuple[Fact, ...] = ()
+    lacks: tuple[str, ...] = ()
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    reported: Mapping[str, float] = field(default_factory=dict)
+    answered: int | None = None
+    failed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Times in seconds on one clock. None: not known. `chunks_s`: arrivals, ascending, of which all but the
+    first and last `around` hold text.
+    """
+
+    sent_s: float
+    end_s: float | None = None
+    first_s: float | None = None
+    last_s: float | None = None
+    intended_s: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    pieces: int | None = None  # text events
+    chunks_s: NDArray[np.float64] | None = None
+    around: int = 0
+    outcome: Outcome = Outcome.OK
+    error: str = ""
+    warmup: bool = False
+
+
+class Rows:
+    """Requests one after the other; their events go to a file, so that memory does not grow with them."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._answers: list[Answer] = []
+        self._events, name = tempfile.mkstemp(prefix="bench-import-")
+        Path(name).unlink()
+        self._close = weakref.finalize(self, os.close, self._events)
+        self._event_count = 0
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def add(self, answer: Answer) -> None:
+        """Raises SpecError for times that cannot be: other units, or a damaged file."""
+        times = [answer.sent_s, answer.first_s, answer.last_s, answer.end_s]
+        known = [one for one in times if one is not None]
+        if not all(np.isfinite(known)) or sorted(known) != known:
+            order = "send, first text, last text and end"
+            raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
+        if known[-1] - known[0] > _LONGEST_S:
+            raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
+        if answer.chunks_s is not None:
+            self._write(len(self), answer.chunks_s, answer.around)
+        self._answers.append(replace(answer, chunks_s=None))
+
+    def _write(self, seq: int, chunks_s: NDArray[np.float64], around: int) -> None:
+        """Stamps are made relative later, when the first send is known."""
+        events = np.zeros(len(chunks_s), EVENT_DTYPE)
+        events["seq"], events["kind"] = seq, EventKind.OTHER
+        events["kind"][around : len(events) - around] = EventKind.TEXT
+        events["text_chars"], events["wire_bytes"] = 0, UNKNOWN
+        events["stamp_ns"] = np.rint(chunks_s * 1e9)
+        data = memoryview(events.tobytes())
+        while data:
+            data = data[os.write(self._events, data) :]
+        self._event_count += len(events)
+
+    def records(self, slots: int | None = None) -> Records:
+        """Times from the first send on. `slots` of a closed loop: a slot is free when an answer has ended."""
+        rows = empty_requests(len(self))
+        if not len(self):
+            return Records(rows, np.zeros(0, EVENT_DTYPE), (), (), ())
+        t0 = min(answer.sent_s for answer in self._answers)
+        for row, answer in zip(rows, self._answers, strict=True):
+            row["outcome"] = answer.outcome
+            row["phase"] = Phase.WARMUP if answer.warmup else Phase.MEASURE
+            for name, at_s in (
+                ("sent_ns", answer.sent_s),
+                ("first_text_ns", answer.first_s),
+                ("last_text_ns", answer.last_s),
+                ("end_ns", answer.end_s),
+                ("intended_ns", answer.intended_s),
+            ):
+                if at_s is not None:
+                    row[name] = round((at_s - t0) * 1e9)
+            for name, count in (
+                ("prompt_tokens", answer.prompt_tokens),
+                ("cached_tokens", answer.cached_tokens),
+                ("output_tokens", answer.output_tokens),
+                ("text_events", answer.pieces),
+            ):
+                if count is not None:
+                    row[name] = count
+        if slots is not None:
+            rows["intended_ns"] = _slot_free_ns(rows, slots)
+        rows["start_ns"] = rows["sent_ns"]
+        if slots is None and (rows["intended_ns"] != UNKNOWN).all():
+            rows["start_ns"] = rows["intended_ns"]
+        empty = [""] * len(rows)
+        errors = [answer.error[:300] for answer in self._answers]
+        return Records(rows, self._stamped(round(t0 * 1e9)), empty, empty, errors)
+
+    def _stamped(self, t0_ns: int) -> NDArray[np.void]:
+        if not self._event_count:
+            return np.zeros(0, EVENT_DTYPE)
+        with os.fdopen(os.dup(self._events), "r+b") as file:
+            events = np.memmap(file, EVENT_DTYPE, "r+", shape=(self._event_count,))
+        events["stamp_ns"] -= t0_ns
+        return events
+
+    def check_streamed(self) -> None:
+        """Raises SpecError where no answer has a first token: without streaming none is known."""
+        outcomes = {answer.outcome for answer in self._answers}
+        if Outcome.EMPTY in outcomes and Outcome.OK not in outcomes:
+            raise wrong("no answer has a first token", self._where, hint="measure with streaming")
+
+    @property
+    def measured(self) -> list[Answer]:
+        return [answer for answer in self._answers if not answer.warmup]
+
+
+def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
+    """When a slot was free for each request: at the end of one before it, as the file's own times say."""
+    order = np.argsort(rows["sent_ns"], kind="stable")
+    free = rows["sent_ns"].astype(np.int64)
+    ended = np.sort(np.where(rows["end_ns"] == UNKNOWN, rows["sent_ns"], rows["end_ns"]))
+    later = order[slots:]
+    free[later] = np.minimum(ended[: len(later)], free[later])
+    return free
+
+
+def agree(what: str, said: float | None, found: float | None, where: str) -> None:
+    """A figure of the file against the same made of its records. Raises SpecError where they differ."""
+    if said is None or found is None:
+        return
+    if not np.isfinite(said) or abs(said - found) > max(_WRONG * abs(found), 1e-6):
+        raise wrong(
+            f"its {what} is {said:.6g}, and its records give {found:.6g}: "
+            "other units, a file cut short, or two runs in one",
+            where,
+        )
+
+
+def mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None

@@ -1,0 +1,122 @@
+"""`vllm bench serve --save-result`, with `--save-detailed` or without."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from harness.imports import serving
+from harness.imports.source import Document, wrong
+from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.model import Load
+from harness.records.layout import Outcome
+
+TOOL = "vllm bench serve"
+NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2el"}
+KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
+# Up to 0.32 the first chunk with a choice counts as the first token, with text or without; from 0.33 on the
+# first text. No key of the file tells the two apart.
+_FIRST_CHUNK = "to the first chunk, which up to 0.32 may hold no text (the file names no version)"
+_VERSION = "the version of the tool (from 0.33 on TTFT ends at text: older and newer files look alike)"
+_NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
+
+
+class _File(serving.Arrays):
+    model_id: str = ""
+    date: str = ""
+    num_prompts: int = 0
+    mean_ttft_ms: float | None = None
+    mean_itl_ms: float | None = None
+    total_output_tokens: int | None = None
+
+
+def read(document: Document) -> Iterator[Taken]:
+    file = document.read_as(_File, TOOL)
+    said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
+    load = serving.load(file.request_rate, file.max_concurrency, file.burstiness, file.num_prompts)
+    detailed = bool(file.ttfts or file.start_times)
+    yield _detailed(document, file, load) if detailed else _summary(document, file, load, said)
+
+
+def _summary(document: Document, file: _File, load: Load, said: dict[str, float]) -> Taken:
+    if not said:
+        raise wrong("has neither requests nor figures", document.where)
+    failed = max(file.num_prompts - file.completed, 0)
+    return Taken(
+        tool=TOOL,
+        version=None,
+        level="summary",
+        took=f"figures of {file.completed} answers",
+        load=load,
+        records=Rows(document.where).records(),
+        model=file.model_id or None,
+        started_unix_ns=serving.began_unix_ns(file.date, file.duration),
+        planned=file.num_prompts,
+        lacks=(_VERSION, "requests (run with --save-detailed)"),
+        definitions=serving.definitions("vllm", said),
+        reported=said,
+        facts=("answers", "outcomes"),
+        answered=file.completed,
+        failed=failed,
+    )
+
+
+def _detailed(document: Document, file: _File, load: Load) -> Taken:
+    where = document.where
+    names = ("input_lens", "output_lens", "ttfts", "start_times")
+    count = serving.equal_lengths({name: len(getattr(file, name)) for name in names}, where)
+    rows, doubtful, moved = Rows(where), 0, 0
+    ttfts_ms: list[float] = []
+    total_gap, gap_count = 0.0, 0
+    for index, gaps in enumerate(serving.gaps(file.itls, count, where)):
+        tokens, ttft = file.output_lens[index], float(file.ttfts[index])
+        error = file.errors[index] if index < len(file.errors) else None
+        result = serving.outcome(error, tokens, ttft)
+        sent = float(file.start_times[index])
+        if result is not Outcome.OK:
+            took = float(file.latencies[index]) if index < len(file.latencies) else 0.0
+            end = sent + took if took > 0 else None
+            rows.add(Answer(sent_s=sent, end_s=end, outcome=result, error=error or ""))
+            continue
+        ttfts_ms.append(ttft * 1e3)
+        total_gap, gap_count = total_gap + float(gaps.sum()), gap_count + len(gaps)
+        chunks = sent + ttft + np.concatenate([[0.0], np.cumsum(gaps)])
+        # Two chunks more than tokens: a role chunk before the text, and a finish chunk after it.
+        around = int(bool(tokens) and len(chunks) == (tokens or 0) + 2)
+        text = chunks[around : len(chunks) - around]
+        moved += around
+        doubtful += not around and len(gaps) > 0 and gaps[0] > _NEAR * ttft
+        rows.add(
+            Answer(
+                sent_s=sent,
+                first_s=float(text[0]),
+                last_s=float(text[-1]),
+                end_s=float(chunks[-1]),
+                prompt_tokens=file.input_lens[index],
+                output_tokens=tokens,
+                pieces=len(text),
+                chunks_s=chunks,
+                around=around,
+            )
+        )
+    agree("completed", file.completed, len(ttfts_ms), where)
+    agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
+    agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
+    lacks = [_VERSION, "intended times", "text and finish reason of answers"]
+    if moved:
+        lacks.append(f"which chunks hold text: {moved} answers have two chunks more than tokens, so their "
+                     "first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
+    in_doubt = {"ttft_ms", "ttft_service_ms", "tpot_ms", "itl_ms"} if doubtful else set()
+    return Taken(
+        tool=TOOL,
+        version=None,
+        level="records",
+        took=f"{count} requests: send, first chunk, gaps, tokens",
+        load=load,
+        records=rows.records(load.slots),
+        model=file.model_id or None,
+        started_unix_ns=serving.began_unix_ns(file.date, file.duration),
+        planned=count,
+        facts=("answers", "outcomes", "tokens", "times", "arrivals"),
+        lacks=tuple(lacks),
+        definitions=dict.fromkeys(sorted(in_doubt), f"{TOOL}: {_FIRST_CHUNK}"),
+    )

@@ -1,0 +1,66 @@
+"""Cells of imported files: which of their records have times, and figures that only the file has."""
+
+from dataclasses import replace as changed
+from typing import Any
+
+from msgspec.structs import replace
+
+from harness.metrics.distribution import samples_needed
+from harness.model import CellResult, Imported, LatencyStats, Requests
+from harness.records.layout import Records
+
+_NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
+_SAID = "only what the file says is known"
+_NOT_SAID = "the file does not have it"
+_LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
+
+
+def timed(records: Records, file: Imported | None) -> Records:
+    """Without requests where a file has no time of their sending: what needs it is then not known."""
+    if file is None or "times" in file.facts:
+        return records
+    return changed(records, requests=records.requests[:0], events=records.events[:0])
+
+
+def as_told(cell: CellResult, file: Imported | None) -> CellResult:
+    """With the figures of the file in their places, and why others are null."""
+    if file is None:
+        return cell
+    nulls = {**cell.null_reasons, "requests.resent": _NOT_SAID, "output_chars_per_s": _NOT_SAID,
+             "standstill": _NOT_SAID}  # fmt: skip
+    figures: dict[str, Any] = {"output_chars_per_s": None, "standstill": None, "imported": file}
+    if "arrivals" not in file.facts:
+        nulls |= {path: _NOT_SAID for path in nulls if path.startswith("itl_ms.")}
+    if "times" not in file.facts:
+        figures |= {"sample": None, "makespan_s": None}
+        if cell.load.slots is not None:
+            figures |= {"state": "saturated", "state_why": "each slot sends again at once, as the tool says"}
+            nulls.pop("state", None)
+    if file.level == "summary":
+        nulls |= {path: _SAID for path in nulls if path.partition(".")[0] in _LATENCIES}
+        figures["requests"] = _counts(cell, file)
+    for path, value in file.reported.items():
+        metric, _, statistic = path.partition(".")
+        if why := _too_few(statistic, file):
+            nulls[path] = why
+            continue
+        nulls.pop(path, None)
+        if statistic:
+            figures[metric] = replace(figures.get(metric) or _NONE, **{statistic: value})
+        else:
+            figures[metric] = value
+    return replace(cell, **figures, null_reasons=nulls)
+
+
+def _too_few(statistic: str, file: Imported) -> str:
+    """Why a percentile of a tool is not shown: its answers are too few for it, as they would be here."""
+    if not statistic.startswith("p") or file.answered is None:
+        return ""
+    needed = samples_needed(int(statistic[1:]))
+    return "" if file.answered >= needed else f"{file.answered} samples; {statistic} needs {needed}"
+
+
+def _counts(cell: CellResult, file: Imported) -> Requests:
+    ok, failed = file.answered or 0, file.failed or 0
+    outcomes = {name: count for name, count in (("ok", ok), ("http_error", failed)) if count}
+    return replace(cell.requests, sent=ok + failed, ok=ok, failed=failed, outcomes=outcomes)

@@ -1,0 +1,49 @@
+"""Where the records of a cell are from, when another tool measured it."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from harness.model.record import Record, doc
+
+Level = Literal["records", "answers", "summary"]
+# What a file can tell; a rule that needs more than is there is not applied.
+Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals"]
+
+
+class Imported(Record, frozen=True, kw_only=True):
+    """The file of another tool: what it holds, and what nobody can know from it."""
+
+    tool: Annotated[str, doc("That measured: as it calls itself.")]
+    version: Annotated[str | None, doc("Of the tool; null: the file does not say.")] = None
+    file: Annotated[str, doc("Name of the file.")]
+    sha256: Annotated[str, doc("Of the file.")]
+    level: Annotated[
+        Level,
+        doc(
+            "records: every request with its times. answers: latencies of each, at no known time. "
+            "summary: figures alone, as the tool computed them."
+        ),
+    ]
+    facts: Annotated[tuple[Fact, ...], doc("Kinds of facts that the file has.")] = ()
+    took: Annotated[str, doc("What was read, for people.")]
+    lacks: Annotated[tuple[str, ...], doc("What the file does not have, for people.")] = ()
+    definitions: Annotated[
+        dict[str, str], doc("By metric, what its figure means where that is not the meaning here.")
+    ] = msgspec.field(default_factory=dict)
+    reported: Annotated[
+        dict[str, float], doc("Figures that are the tool's own, by their path in a cell of summary.json.")
+    ] = msgspec.field(default_factory=dict)
+    answered: Annotated[int | None, doc("Answers behind reported figures; null: not said.")] = None
+    failed: Annotated[int | None, doc("Failed requests behind reported figures; null: not said.")] = None
+
+    @property
+    def words(self) -> str:
+        """`imported from aiperf 0.13.0 (records); client not verified`."""
+        what = {"records": "records", "answers": "latencies without times", "summary": "figures alone"}
+        return f"imported from {self.source} ({what[self.level]}); client not verified"
+
+    @property
+    def source(self) -> str:
+        """`aiperf 0.13.0`."""
+        return f"{self.tool} {self.version}" if self.version else f"{self.tool}, version not known"

@@ -1,0 +1,48 @@
+"""Files of other tools: whose client nobody watched, and which rules need more than they tell."""
+
+from collections.abc import Iterator, Mapping
+
+from harness.model import Fact, Imported, IssueCode
+from harness.validity.rule import Evidence, Rule, Violation
+
+# What a rule looks at. A rule that is not here needs what only bench records: its client, what it asked,
+# the engine and the machine.
+NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
+    IssueCode.CLIENT_UNVERIFIED: frozenset(),
+    IssueCode.FAILED_REQUESTS: frozenset({"outcomes"}),
+    IssueCode.TOO_FEW_SAMPLES: frozenset({"answers"}),
+    IssueCode.TOO_SHORT: frozenset({"times"}),
+    IssueCode.RATE_MISSED: frozenset({"times"}),
+    IssueCode.FEW_WAVES: frozenset({"times"}),
+    IssueCode.SLOT_IDLE: frozenset({"times"}),
+    IssueCode.LOCKSTEP: frozenset({"times"}),
+    IssueCode.NOT_STEADY: frozenset({"times"}),
+    IssueCode.RAMP_KEPT: frozenset({"times"}),
+    IssueCode.DOES_NOT_ADD_UP: frozenset({"times"}),
+    IssueCode.ITL_MERGED: frozenset({"arrivals"}),
+    IssueCode.USAGE_IMPLAUSIBLE: frozenset({"tokens", "arrivals"}),
+    IssueCode.USAGE_MISSING: frozenset({"tokens"}),
+    IssueCode.OUTPUT_LENGTH: frozenset({"tokens", "asked"}),
+}
+
+
+def applies(code: IssueCode, file: Imported | None) -> bool:
+    """Whether the rule has what it needs. Of what bench measured every rule is applied."""
+    return file is None or (code in NEEDS and NEEDS[code] <= set(file.facts))
+
+
+def _client_unverified(cell: Evidence) -> Iterator[Violation]:
+    if cell.facts.imported is not None:
+        yield Violation(cell.facts.imported.words)
+
+
+RULES = (
+    Rule(
+        code=IssueCode.CLIENT_UNVERIFIED,
+        find=_client_unverified,
+        measures="figures from a file of another tool: how late its client was, nobody recorded",
+        limit="a client that is watched",
+        hint="`bench run` on the same server shows how exact the client is: docs/import.md",
+        cause="client",
+    ),
+)

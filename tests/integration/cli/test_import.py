@@ -1,0 +1,171 @@
+"""Files of other tools from the disk to the printed verdict."""
+
+import json
+
+import pytest
+
+from harness.cli.main import main
+from tests.factories import foreign
+
+
+def bench(capsys, *words):
+    status = main(list(map(str, words)))
+    return status, capsys.readouterr()
+
+
+def vllm_files(folder, **how):
+    for seed in range(8):
+        foreign.write(folder / f"{seed}.json", foreign.vllm(how.get("first", 0) + seed, **_only(how)))
+    return folder
+
+
+def _only(how):
+    return {key: value for key, value in how.items() if key != "first"}
+
+
+def aiperf_files(folder, first=0, **how):
+    for seed in range(8):
+        lines = foreign.aiperf_lines(first + seed, **how)
+        foreign.write_lines(folder / str(seed) / "profile_export.jsonl", lines)
+    return folder
+
+
+def verdicts(document):
+    return {one["metric"]: one["verdict"] for one in document["pairs"][0]["findings"]}
+
+
+def test_five_percent_slower_with_eight_repeats_each_is_slower(tmp_path, capsys):
+    old, new = aiperf_files(tmp_path / "old"), aiperf_files(tmp_path / "new", first=20, slower=1.05)
+    words = ("compare", old, new, "--floor", "2", "--fail-on", "slower")
+    status, printed = bench(capsys, *words)
+    assert status == 1
+    assert "imported from aiperf" in printed.out
+    _, printed = bench(capsys, *words, "--json")
+    found = verdicts(json.loads(printed.out))
+    assert found["ttft_ms.p50"] == found["tpot_ms.p50"] == found["e2e_ms.p50"] == "slower"
+
+
+def test_the_same_speed_is_no_verdict_of_slower(tmp_path, capsys):
+    old, new = aiperf_files(tmp_path / "old"), aiperf_files(tmp_path / "new", first=20)
+    _, printed = bench(capsys, "compare", old, new, "--json")
+    assert set(verdicts(json.loads(printed.out)).values()) <= {"same", "undecided", "not enough runs"}
+
+
+def test_one_file_each_has_no_verdict(tmp_path, capsys):
+    one = foreign.write(tmp_path / "one.json", foreign.vllm(1))
+    two = foreign.write(tmp_path / "two.json", foreign.vllm(2, slower=2))
+    _, printed = bench(capsys, "compare", one, two)
+    assert "not enough runs" in printed.out
+    assert "No verdict" in printed.out
+
+
+def test_tools_are_compared_where_their_records_allow_one_definition(tmp_path, capsys):
+    old, new = vllm_files(tmp_path / "old"), aiperf_files(tmp_path / "new", first=20)
+    _, printed = bench(capsys, "compare", old, new, "--json")
+    found = verdicts(json.loads(printed.out))
+    assert "not comparable" not in found.values()
+    assert "TTFT was computed again" in " ".join(printed.err.split())
+
+
+def test_tools_are_not_compared_by_figures_of_other_meaning(tmp_path, capsys):
+    old = tmp_path / "old"
+    for seed in range(4):
+        foreign.write(old / f"{seed}.json", foreign.vllm_summary(seed))
+    new = aiperf_files(tmp_path / "new", first=20)
+    _, printed = bench(capsys, "compare", old, new)
+    assert "ttft_ms is not the same thing" in printed.out
+    assert "figures alone" in printed.out
+    _, printed = bench(capsys, "compare", old, new, "--json")
+    assert verdicts(json.loads(printed.out))["ttft_ms.p50"] == "not comparable"
+
+
+def test_an_imported_run_is_verified_and_says_what_it_is(tmp_path, capsys):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm())
+    status, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
+    assert status == 0
+    assert "SUSPECT" in printed.out
+    assert "client not verified" in " ".join(printed.out.split())
+    (run,) = (tmp_path / "out").iterdir()
+    status, printed = bench(capsys, "verify", run)
+    assert status == 0
+    assert "every figure is identical" in printed.out
+    status, printed = bench(capsys, "report", run, "-v")
+    assert "rules could not be checked" in " ".join(printed.out.split())
+    assert "client not verified" in (run / "report.html").read_text()
+
+
+def test_two_backends_in_one_import(tmp_path, capsys):
+    words = [f"a={foreign.write(tmp_path / 'a.json', foreign.vllm(1))}"]
+    words += [f"b={foreign.write(tmp_path / 'b.json', foreign.vllm(2))}"]
+    status, printed = bench(capsys, "import", *words, "--out", tmp_path / "out")
+    assert status == 0
+    assert "a and b" in printed.out
+
+
+def test_a_report_of_a_file_is_that_of_its_import(tmp_path, capsys):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
+    status, printed = bench(capsys, "report", file, "--out", tmp_path / "out")
+    assert status == 0
+    assert "figures alone" in " ".join(printed.out.split())
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"a": '])
+def test_a_bad_file_is_one_error_and_leaves_nothing(tmp_path, capsys, text):
+    file = tmp_path / "r.json"
+    file.write_text(text)
+    status, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
+    assert status == 2
+    assert printed.err.startswith(f"error: {file}: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_files_of_two_models_are_refused(tmp_path, capsys):
+    words = [foreign.write(tmp_path / f"{name}.json", foreign.vllm(model_id=name)) for name in "ab"]
+    status, printed = bench(capsys, "import", *words, "--out", tmp_path / "out")
+    assert status == 2
+    assert "different models: a, b" in printed.err
+
+
+def test_one_file_twice_is_no_repeat(tmp_path, capsys):
+    words = [foreign.write(tmp_path / f"{name}.json", foreign.vllm()) for name in "ab"]
+    status, printed = bench(capsys, "import", *words, "--out", tmp_path / "out")
+    assert status == 2
+    assert "is the same as" in printed.err
+
+
+def test_files_of_two_versions_are_no_repeats(tmp_path, capsys):
+    for seed, version in enumerate(("0.12.0", "0.13.0")):
+        folder = tmp_path / "in" / version
+        foreign.write_lines(folder / "profile_export.jsonl", foreign.aiperf_lines(seed))
+        foreign.write(folder / "profile_export_aiperf.json", {"aiperf_version": version})
+    status, printed = bench(capsys, "import", tmp_path / "in", "--out", tmp_path / "out")
+    assert status == 2
+    assert "no repeats of one backend: aiperf 0.12.0 (records), aiperf 0.13.0 (records)" in printed.err
+
+
+def test_a_rate_that_was_not_sent_is_no_figure_of_that_rate(tmp_path, capsys):
+    """The times of a closed loop at 16/s, in a file that says 8/s."""
+    file = foreign.write(tmp_path / "r.json", foreign.vllm(request_rate=8.0, max_concurrency=None))
+    _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
+    assert "INVALID" in printed.out
+    assert "rate-missed" in printed.out
+
+
+def test_what_aiperf_leaves_beside_its_requests_is_left_out_and_named(tmp_path, capsys):
+    folder = tmp_path / "artifacts"
+    foreign.write_lines(folder / "profile_export.jsonl", foreign.aiperf_lines())
+    foreign.write(folder / "profile_export_aiperf.json", {"aiperf_version": "0.13.0"})
+    foreign.write(folder / "inputs.json", {"data": []})
+    (folder / "profile_export_aiperf.csv").write_text("Metric,avg\n")
+    status, printed = bench(capsys, "import", folder, "--out", tmp_path / "out")
+    assert status == 0
+    assert "aiperf 0.13.0 (records)" in " ".join(printed.out.split())
+    assert printed.err.count("left out") == 3
+
+
+def test_failures_are_not_hidden_by_figures_of_the_others(tmp_path, capsys):
+    document = foreign.vllm_summary() | {"completed": 100}
+    file = foreign.write(tmp_path / "r.json", document)
+    _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
+    assert "INVALID" in printed.out
+    assert "20 of 120" in printed.out

@@ -1,0 +1,116 @@
+"""Files that are damaged, of other units or of no tool: one error that says where, never a figure."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from harness.errors import SpecError
+from harness.imports import read
+from tests.factories import foreign
+
+
+def refused(path):
+    with pytest.raises(SpecError) as caught:
+        read(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_file_that_was_cut_off(tmp_path):
+    path = foreign.write(tmp_path / "r.json", foreign.vllm())
+    path.write_text(path.read_text()[:-2000])
+    assert "not whole JSON" in refused(path)
+
+
+def test_lines_that_were_cut_off(tmp_path):
+    path = foreign.write_lines(tmp_path / "r.jsonl", foreign.aiperf_lines())
+    path.write_text(path.read_text()[:-200])
+    assert ":120: is not what aiperf writes" in refused(path)
+
+
+def test_lines_that_end_early_at_the_end_of_a_line(tmp_path):
+    """Only the summary beside them can tell."""
+    path = foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines()[:100])
+    about = {"aiperf_version": "0.13.0", "request_count": {"unit": "requests", "avg": 120.0}}
+    foreign.write(tmp_path / "profile_export_aiperf.json", about)
+    assert "request_count (in profile_export_aiperf.json) is 120" in refused(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"ttfts": [100.0] * 120}, id="ms where s are written"),
+        pytest.param({"mean_ttft_ms": 0.1}, id="s where ms are written"),
+        pytest.param({"completed": 119}, id="other requests than figures"),
+        pytest.param({"ttfts": [0.1] * 119}, id="arrays of other lengths"),
+        pytest.param({"itls": [[0.01] * 17] * 119}, id="gaps of fewer requests"),
+        pytest.param({"itls": [[-0.01] * 17] * 120}, id="gaps below zero"),
+    ],
+)
+def test_a_file_that_contradicts_itself(tmp_path, change):
+    refused(foreign.write(tmp_path / "r.json", foreign.vllm() | change))
+
+
+def test_a_unit_that_nobody_knows(tmp_path):
+    lines = foreign.aiperf_lines()
+    lines[7]["metrics"]["time_to_first_token"]["unit"] = "jiffies"
+    assert ":8: a time in 'jiffies'" in refused(foreign.write_lines(tmp_path / "r.jsonl", lines))
+
+
+def test_units_are_read_and_not_assumed(tmp_path):
+    lines = foreign.aiperf_lines()
+    for line in lines:
+        first = line["metrics"]["time_to_first_token"]
+        line["metrics"]["time_to_first_token"] = {"value": first["value"] / 1e3, "unit": "s"}
+    _, (taken,) = read(foreign.write_lines(tmp_path / "r.jsonl", lines))
+    rows = taken.records.requests
+    assert np.median(rows["first_text_ns"] - rows["sent_ns"]) == pytest.approx(100e6, rel=0.05)
+
+
+def test_answers_that_were_not_streamed(tmp_path):
+    lines = foreign.aiperf_lines()
+    for line in lines:
+        del line["metrics"]["time_to_first_token"], line["metrics"]["inter_chunk_latency"]
+    assert "no answer has a first token" in refused(foreign.write_lines(tmp_path / "r.jsonl", lines))
+
+
+def test_not_a_number(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps(foreign.vllm() | {"mean_ttft_ms": float("nan")}))
+    refused(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "hello", '{"a": 1}\n{"a": 2}\n', "a,b\n1,2\n"])
+def test_a_file_of_no_tool(tmp_path, text):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    refused(path)
+
+
+_IN_LITTLE_MEMORY = """
+import resource, sys
+from pathlib import Path
+from harness.imports import read
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+_, (taken,) = read(Path(sys.argv[1]))
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(len(taken.records.events), (after - before) * 1024)
+"""
+
+
+def test_texts_of_a_large_file_are_never_in_memory_as_objects(tmp_path):
+    """Of mapped pages, which the system takes back, no more than the file; of objects, little."""
+    document = foreign.vllm(requests=2000)
+    document["generated_texts"] = ["x" * 50_000] * 2000
+    path = foreign.write(tmp_path / "r.json", document)
+    size = path.stat().st_size
+    assert size > 100_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_LITTLE_MEMORY, str(path)], capture_output=True, text=True, check=True
+    )
+    events, grown = map(int, done.stdout.split())
+    assert events == 2000 * (foreign.TOKENS + 2)
+    assert grown < size + 50_000_000
