@@ -88,7 +88,8 @@ def add_model(parser: argparse._ActionsContainer) -> None:
 def add_reach(parser: argparse.ArgumentParser) -> None:
     """Each may name its backend where the command has several."""
     reach = parser.add_argument_group(
-        "reaching a running server (each [BACKEND=]… where there are several; no flag takes a secret)"
+        "reaching a running server",
+        "where there are several, a value may begin with BACKEND=; no flag takes a secret",
     )
     reach.add_argument("--model-name", metavar="NAME", help="what the server calls its model")
     reach.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")

@@ -327,7 +327,9 @@ def test_attach_takes_the_servers_own_model_name(tmp_path, running):
 
 
 def test_attach_takes_a_model_name_that_is_given(tmp_path, running):
-    with opened(tmp_path, fake_backend(tmp_path), url=running("nameless"), reach=Reach(served_name="mine")) as engine:
+    with opened(
+        tmp_path, fake_backend(tmp_path), url=running("nameless"), reach=Reach(served_name="mine")
+    ) as engine:
         assert engine.one_chat([], 1) == "hello from mine"
 
 
