@@ -49,6 +49,24 @@ def ttft_service_ms(requests: NDArray[np.void]) -> Floats:
     return _span_ms(requests, "sent_ns", "first_text_ns")
 
 
+def ttft_answer_ms(requests: NDArray[np.void]) -> Floats:
+    """First event of the answer itself minus the start; one that never came after reasoning is +inf."""
+    return _span_ms(requests, "start_ns", "first_answer_ns")
+
+
+def ttft_reasoning_ms(requests: NDArray[np.void]) -> Floats:
+    """First event of reasoning minus the start, of the good answers that have it."""
+    rows = requests[answered(requests)]
+    rows = rows[rows["first_reasoning_ns"] != UNKNOWN]
+    waits: Floats = (rows["first_reasoning_ns"] - rows["start_ns"]) / _NS_PER_MS
+    return waits
+
+
+def reasons(requests: NDArray[np.void]) -> bool:
+    """Whether any of them came with reasoning text."""
+    return bool((requests["first_reasoning_ns"] != UNKNOWN).any())
+
+
 def e2e_ms(requests: NDArray[np.void]) -> Floats:
     """Last event with generated text minus the intended send; in a closed loop minus the actual one."""
     return _span_ms(requests, "start_ns", "last_text_ns")
@@ -164,12 +182,17 @@ def itl_ms(records: Records) -> Floats:
 PER_REQUEST: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
     "ttft_ms": ttft_ms,
     "ttft_service_ms": ttft_service_ms,
+    "ttft_answer_ms": ttft_answer_ms,
     "tpot_ms": tpot_ms,
     "e2e_ms": e2e_ms,
 }
 
 
 def latencies(records: Records) -> dict[str, Floats]:
-    """Every one by its metric, of a cell or of some of its requests."""
+    """Every one by its metric, of a cell or of some of its requests; of reasoning where there is any."""
     by_metric = {metric: values(records.requests) for metric, values in PER_REQUEST.items()}
+    if reasons(records.requests):
+        by_metric["ttft_reasoning_ms"] = ttft_reasoning_ms(records.requests)
+    else:
+        del by_metric["ttft_answer_ms"]  # it would be the TTFT again
     return by_metric | {"itl_ms": itl_ms(records)}

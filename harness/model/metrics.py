@@ -58,6 +58,31 @@ class Measured(Identity, frozen=True, kw_only=True):
             distorted_by=("queued-output-length",),
         ).meta,
     ]
+    ttft_reasoning_ms: Annotated[
+        LatencyStats | None,
+        Metric(
+            family="latency",
+            short="TTFT reasoning",
+            title="Time to first reasoning token",
+            about="From the start to the first event of reasoning, of the answers that have it. "
+            "The TTFT counts from the same event.",
+            per_request=False,
+            distorted_by=("queued-output-length",),
+        ).meta,
+    ] = None
+    ttft_answer_ms: Annotated[
+        LatencyStats | None,
+        Metric(
+            family="latency",
+            short="TTFT answer",
+            title="Time to first answer token",
+            about="From the start to the first event with content or a tool call, where answers begin with "
+            "reasoning. An answer that ended before its reasoning did counts as never reached.",
+            distorted_by=("queued-output-length", "output-length"),
+            columns=(Column(statistic="p50", presence="when known"),),
+            charts=Charts(stem="ttft-answer", load=("p50",), distribution="page"),
+        ).meta,
+    ] = None
     itl_ms: Annotated[
         LatencyStats,
         Metric(
@@ -113,6 +138,29 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="throughput", papers=("",)),
         ).meta,
     ]
+    reasoning_tokens_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="reasoning",
+            title="Reasoning throughput",
+            own_unit="tokens/s",
+            about="The part of `output_tokens_per_s` that the server counts as reasoning.",
+            distorted_by=OF_TOKENS,
+        ).meta,
+    ] = None
+    answer_tokens_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="answer",
+            title="Answer throughput",
+            own_unit="tokens/s",
+            about="`output_tokens_per_s` without its reasoning, where there is any.",
+            distorted_by=OF_TOKENS,
+            columns=(Column(head=("answer", "", "tok/s"), presence="when known"),),
+        ).meta,
+    ] = None
     input_tokens_per_s: Annotated[
         float | None,
         Metric(

@@ -185,3 +185,19 @@ def test_the_hit_rate_falls_back_to_counters_and_then_to_unknown():
     )
     assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0}) == (None, None)
     assert cache.hit_rate(made.requests, None) == (None, None)
+
+
+def test_answers_that_think_have_two_beginnings():
+    rows = records(
+        {"texts": [100, 110, 150], "thoughts": 2},
+        {"texts": [120, 130]},
+        {"texts": [200, 210], "thoughts": 2},  # its tokens ran out
+    )
+    assert latency.ttft_reasoning_ms(rows.requests).tolist() == [100, 200]
+    assert latency.ttft_answer_ms(rows.requests).tolist() == [150, 120, float("inf")]
+    assert {"ttft_reasoning_ms", "ttft_answer_ms"} <= latency.latencies(rows).keys()
+
+
+def test_without_reasoning_there_is_one_beginning():
+    found = latency.latencies(records({"texts": [100, 110]}))
+    assert not {"ttft_reasoning_ms", "ttft_answer_ms"} & found.keys()
