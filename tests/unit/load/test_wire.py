@@ -2,8 +2,12 @@
 
 import base64
 
+import numpy as np
+
 from harness.host.access import Access
-from harness.load.wire import secrets
+from harness.load.finalize import Exchange
+from harness.load.job import ClosedLoop, LoadJob, Sessions
+from harness.load.wire import in_session, render, secrets
 
 
 def basic(said):
@@ -21,3 +25,24 @@ def test_so_are_the_credentials_of_the_url_and_of_the_proxy_in_every_form(monkey
     found = secrets("http://me:w0rd@10.0.0.2/v1", Access())
     assert {"pr0xy", "w0rd", basic("user:pr0xy"), basic("me:w0rd")} <= set(found)
     assert sorted(found, key=len, reverse=True) == list(found)
+
+
+def job(sessions=None):
+    access = Access({"x-chat": "c-{session}"}, query="v=1")
+    return LoadJob("http://h/v1", access, [b"{}"] * 3, ClosedLoop(1), sessions)
+
+
+def test_a_header_names_the_session_or_the_place_in_the_workload():
+    chats = Sessions(np.array([7, 7, 9], np.int32), np.zeros(3, np.int64))
+    for made, named in ((job(), (10, 11, 14)), (job(chats), (7, 7, 9))):
+        wire = render("http://h/v1", made, made.bodies, [10, 11, 14])
+        heads = [wire.request(index)[0] for index in range(3)]
+        assert all(head.startswith(b"POST /v1?v=1 HTTP/1.1\r\n") for head in heads)
+        assert [head.partition(b"x-chat: ")[2].partition(b"\r\n")[0] for head in heads] == [
+            b"c-%d" % number for number in named
+        ]
+        others = [
+            in_session([(b"x-chat", b"c-{session}")], made, Exchange(seq, 0, index))
+            for index, seq in enumerate((10, 11, 14))
+        ]
+        assert others == [[(b"x-chat", b"c-%d" % number)] for number in named]
