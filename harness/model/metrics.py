@@ -91,7 +91,8 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="Inter-token latency",
             about="Gaps between successive arrivals of text in one answer, pooled over requests. Events that "
             "came as one are one arrival (`events_per_arrival`), and an event may carry several tokens "
-            "(`output_tokens.tokens_per_event`): that is one gap.",
+            "(`output_tokens.tokens_per_event`): that is one gap. A gap in which tokens without text came is "
+            "left out (`output_tokens.unknown_gaps`).",
             per_request=False,
             distorted_by=("output-length", "tokens-per-event"),
             columns=(Column(statistic="p50"),),

@@ -201,3 +201,15 @@ def test_answers_that_think_have_two_beginnings():
 def test_without_reasoning_there_is_one_beginning():
     found = latency.latencies(records({"texts": [100, 110]}))
     assert not {"ttft_reasoning_ms", "ttft_answer_ms"} & found.keys()
+
+
+@pytest.mark.parametrize(("tokens", "gaps"), [(5, [10, 10]), (6, [10, 10]), (4, [10, 30, 10])])
+def test_a_gap_in_which_tokens_without_text_came_is_not_one_between_tokens(tokens, gaps):
+    """Two events 30 ms apart with an empty one between them, which is a token where the count says so."""
+    made = records({"texts": [100, 110, 140, 150], "tokens": tokens}, {"texts": [0, 7]})
+    empty = made.events[1].copy()
+    empty["kind"], empty["text_chars"], empty["stamp_ns"] = EventKind.OTHER, 0, 120_000_000
+    made = replace(made, events=np.insert(made.events, 2, empty))
+    assert latency.itl_ms(made).tolist() == [*gaps, 7]
+    assert latency.unknown_gaps(made) == 3 - len(gaps)
+    assert latency.event_gaps_ms(made).tolist() == [10, 30, 10, 7]
