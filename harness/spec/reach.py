@@ -3,14 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from harness.errors import SpecError
 
 if TYPE_CHECKING:
     from harness.spec.backend import BackendRef
 
-T = TypeVar("T")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BY_BENCH = frozenset(
@@ -63,21 +62,34 @@ class _Flag:
     texts: Sequence[str]
     labels: Sequence[str]
 
-    def of(self, label: str, parse: Callable[[str, str], T]) -> Iterator[T]:
-        """What holds for that backend: first what is for all, then its own."""
-        for own in (False, True):
-            for text in self.texts:
-                whose = _whose(text, self.labels)
-                if whose == (label if own else ""):
-                    yield parse(text.removeprefix(f"{whose}=") if whose else text, self.name)
+    def one(self, label: str) -> str:
+        """What holds for that backend; its own goes before the one for all."""
+        found = ""
+        for given in self._of(label):
+            if len(given) > 1:
+                raise SpecError("is given twice", where=self.name, hint=f"write {self.name} BACKEND=…")
+            found = given[0] if given else found
+        return found
 
-    def one(self, label: str, parse: Callable[[str, str], T]) -> T | None:
-        """Its own goes before the one for all; two of a kind are refused."""
-        whose = [_whose(text, self.labels) for text in self.texts]
-        if any(whose.count(one) > 1 for one in ("", label)):
-            raise SpecError("is given twice", where=self.name, hint=f"write {self.name} BACKEND=…")
-        found = [*self.of(label, parse)]
-        return found[-1] if found else None
+    def each(self, label: str, parse: Callable[[str, str], Given]) -> tuple[Given, ...]:
+        """The same by the name of a header or parameter."""
+        found: dict[str, Given] = {}
+        for given in self._of(label):
+            parsed = [parse(text, self.name) for text in given]
+            by_name = {one.name: one for one in parsed}
+            if len(by_name) < len(parsed):
+                raise SpecError("is given twice", where=f"{self.name} {parsed[-1].name}")
+            found |= by_name
+        return tuple(found.values())
+
+    def _of(self, label: str) -> Iterator[list[str]]:
+        """First what is for all, then its own."""
+        for whose in dict.fromkeys(("", label)):
+            front = f"{whose}=" if whose else ""
+            given = [text.removeprefix(front) for text in self.texts if _whose(text, self.labels) == whose]
+            if "" in given:
+                raise SpecError("needs a value", where=self.name)
+            yield given
 
 
 def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> Reach:
@@ -89,14 +101,15 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
     def listed(text: str | None) -> list[str]:
         return [] if text is None else text.split(",")
 
+    key = flag("--api-key-env", listed(flags.api_key_env)).one(label)
     reach = Reach(
-        api_key_env=flag("--api-key-env", listed(flags.api_key_env)).one(label, _variable),
-        served_name=flag("--model-name", listed(flags.served_name)).one(label, _as_is),
-        headers=_last_of_each(flag("--header", flags.headers).of(label, _header)),
-        query=_last_of_each(flag("--query", flags.query).of(label, _parameter)),
-        ca_cert=flag("--ca-cert", flags.ca_cert).one(label, _as_is) or "",
-        client_cert=flag("--client-cert", flags.client_cert).one(label, _as_is) or "",
-        client_key=flag("--client-key", flags.client_key).one(label, _as_is) or "",
+        api_key_env=_variable(key, "--api-key-env") if key else None,
+        served_name=flag("--model-name", listed(flags.served_name)).one(label) or None,
+        headers=flag("--header", flags.headers).each(label, _header),
+        query=flag("--query", flags.query).each(label, _parameter),
+        ca_cert=flag("--ca-cert", flags.ca_cert).one(label),
+        client_cert=flag("--client-cert", flags.client_cert).one(label),
+        client_key=flag("--client-key", flags.client_key).one(label),
     )
     if reach.client_key and not reach.client_cert:
         raise SpecError("needs --client-cert", where=f"--client-key {reach.client_key}")
@@ -129,16 +142,6 @@ def with_reach(
 def _whose(text: str, labels: Sequence[str]) -> str:
     """The label in front of it; "": it is for all."""
     return max((label for label in labels if text.startswith(f"{label}=")), key=len, default="")
-
-
-def _last_of_each(given: Iterator[Given]) -> tuple[Given, ...]:
-    return tuple({one.name: one for one in given}.values())
-
-
-def _as_is(text: str, where: str) -> str:
-    if not text:
-        raise SpecError("needs a value", where=where)
-    return text
 
 
 def _variable(text: str, where: str) -> str:

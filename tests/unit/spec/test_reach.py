@@ -35,6 +35,8 @@ def test_its_own_header_goes_before_one_for_all_of_the_same_name():
         ({"api_key_env": "vlm=V"}, "'vlm' is not one of --backends"),
         ({"api_key_env": "A,B"}, "is given twice"),
         ({"ca_cert": ("a.pem", "b.pem")}, "is given twice"),
+        ({"ca_cert": ("vllm=",)}, "needs a value"),
+        ({"headers": ("X-Team=a", "x-team=b")}, "is given twice"),
         ({"headers": ("X Key=a",)}, "is not NAME=VALUE"),
         ({"headers": ("X-Key",)}, "is not NAME=VALUE"),
         ({"headers": ("X-Name=",)}, "is not NAME=VALUE"),
