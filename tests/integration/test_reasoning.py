@@ -29,8 +29,8 @@ def run(here, *habits, api="chat"):
 def test_both_beginnings_are_known_in_each_api(here, api):
     done, cell = run(here, "--dialect", "vllm", api=api)
     assert cell["ttft_ms"]["p50"] == cell["ttft_reasoning_ms"]["p50"]
-    assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=8)
-    assert cell["ttft_answer_ms"]["p50"] == pytest.approx(TTFT + THOUGHTS * GAP, abs=8)
+    assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=20)
+    assert cell["ttft_answer_ms"]["p50"] == pytest.approx(TTFT + THOUGHTS * GAP, abs=20)
     assert "TTFT answer" in done.stdout
     (folder,) = RunFolder(run_folder()).cells()
     columns = parquet.read_table(run_folder() / "cells" / folder / "requests.parquet").to_pydict()
@@ -53,8 +53,8 @@ def test_both_beginnings_are_known_in_each_api(here, api):
 
 
 def test_a_server_that_does_not_count_reasoning_leaves_it_unknown(here):
-    _, cell = run(here, "--dialect", "llamacpp")
-    assert cell["ttft_answer_ms"]["p50"] == pytest.approx(TTFT + THOUGHTS * GAP, abs=8)
+    _, cell = run(here)
+    assert cell["ttft_answer_ms"]["p50"] == pytest.approx(TTFT + THOUGHTS * GAP, abs=20)
     assert cell["reasoning_tokens_per_s"] is None
     assert cell["null_reasons"]["reasoning_tokens_per_s"] == "the server does not count reasoning tokens"
     assert cell["cost"]["per_million_answer_tokens"] is None
@@ -62,7 +62,7 @@ def test_a_server_that_does_not_count_reasoning_leaves_it_unknown(here):
 
 def test_an_answer_that_thinks_to_its_end_never_begins(here):
     _, cell = run(here, "--dialect", "vllm", "--reasoning-tokens", str(TOKENS))
-    assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=8)
+    assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=20)
     assert cell["ttft_answer_ms"]["p50"] is None
     assert cell["answer_tokens_per_s"] == pytest.approx(0)
 
