@@ -106,7 +106,7 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
         api_key_env=_variable(key, "--api-key-env") if key else None,
         served_name=flag("--model-name", listed(flags.served_name)).one(label) or None,
         headers=flag("--header", flags.headers).each(label, _header),
-        query=flag("--query", flags.query).each(label, _parameter),
+        query=flag("--query", flags.query).each(label, _given),
         ca_cert=flag("--ca-cert", flags.ca_cert).one(label),
         client_cert=flag("--client-cert", flags.client_cert).one(label),
         client_key=flag("--client-key", flags.client_key).one(label),
@@ -155,8 +155,6 @@ def _variable(text: str, where: str) -> str:
 
 def _header(text: str, where: str) -> Given:
     given = _given(text, where)
-    if not _NAME.fullmatch(given.name):
-        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where)
     if given.name.lower() in _BY_BENCH:
         raise SpecError(f"'{given.name}' is set by bench itself", where=where)
     if not given.text.isascii() or not given.text.isprintable():
@@ -164,22 +162,15 @@ def _header(text: str, where: str) -> Given:
     return replace(given, name=given.name.lower())
 
 
-def _parameter(text: str, where: str) -> Given:
-    given = _given(text, where)
-    if not given.name:
-        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where)
-    return given
-
-
 def _given(text: str, where: str) -> Given:
     """What is said on a command line is seen by every user of the machine, and kept in the run folder."""
     name, _, value = text.partition("=")
+    if not _NAME.fullmatch(name) or not value:  # and not shown: "Authorization: Bearer …" may stand there
+        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where)
     if value.startswith("ENV:"):
         return Given(name, variable=_variable(value.removeprefix("ENV:"), f"{where} {name}"))
     if "=ENV:" in value:
         raise SpecError(f"'{name}' is not one of --backends", where=where)
-    if not value:
-        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=f"{where} {name if '=' in text else ''}")
     if _SECRET_NAME.search(name) or _SECRET_VALUE.match(value):
         raise SpecError(
             "looks like a secret, and a command line can be read by every user of this machine",

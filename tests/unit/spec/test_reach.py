@@ -39,6 +39,8 @@ def test_its_own_header_goes_before_one_for_all_of_the_same_name():
         ({"headers": ("X-Team=a", "x-team=b")}, "is given twice"),
         ({"headers": ("X Key=a",)}, "is not NAME=VALUE"),
         ({"headers": ("X-Key",)}, "is not NAME=VALUE"),
+        ({"headers": ("Authorization: Bearer abc=",)}, "is not NAME=VALUE"),
+        ({"query": ("?code: abc=",)}, "is not NAME=VALUE"),
         ({"headers": ("X-Name=",)}, "is not NAME=VALUE"),
         ({"headers": ("X-Name=a\r\nX-Evil: b",)}, "printable ASCII"),
         ({"headers": ("Content-Length=1",)}, "is set by bench itself"),
