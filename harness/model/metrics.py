@@ -80,7 +80,6 @@ class Measured(Identity, frozen=True, kw_only=True):
             "reasoning. An answer that ended before its reasoning did counts as never reached.",
             distorted_by=("queued-output-length", "output-length"),
             columns=(Column(statistic="p50", presence="when known"),),
-            charts=Charts(stem="ttft-answer", load=("p50",), distribution="page"),
         ).meta,
     ] = None
     itl_ms: Annotated[
@@ -146,7 +145,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             short="reasoning",
             title="Reasoning throughput",
             own_unit="tokens/s",
-            about="The part of `output_tokens_per_s` that the server counts as reasoning.",
+            about="Output tokens that the server counts as reasoning, by the same shares.",
             distorted_by=OF_TOKENS,
         ).meta,
     ] = None
@@ -157,7 +156,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             short="answer",
             title="Answer throughput",
             own_unit="tokens/s",
-            about="`output_tokens_per_s` without its reasoning, where there is any.",
+            about="Output tokens without reasoning, by the same shares; null without reasoning.",
             distorted_by=OF_TOKENS,
             columns=(Column(head=("answer", "", "tok/s"), presence="when known"),),
         ).meta,
