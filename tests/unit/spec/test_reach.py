@@ -50,7 +50,7 @@ def test_its_own_header_goes_before_one_for_all_of_the_same_name():
     ],
 )
 def test_what_cannot_be_is_one_error_that_repeats_no_value(flags, says):
-    with pytest.raises(SpecError, match="^--") as caught:
+    with pytest.raises(SpecError, match=r"^--") as caught:
         reaches(**flags)
     assert says in str(caught.value)
     assert "abc" not in f"{caught.value} {caught.value.hint}"
