@@ -27,7 +27,7 @@ def run(here, *habits, api="chat"):
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_both_beginnings_are_known_in_each_api(here, api):
-    done, cell = run(here, "--dialect", "vllm", api=api)
+    done, cell = run(here, "--counts-reasoning", api=api)
     assert cell["ttft_ms"]["p50"] == cell["ttft_reasoning_ms"]["p50"]
     assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=20)
     assert cell["ttft_answer_ms"]["p50"] == pytest.approx(TTFT + THOUGHTS * GAP, abs=20)
@@ -37,7 +37,7 @@ def test_both_beginnings_are_known_in_each_api(here, api):
     assert all(a < b for a, b in zip(columns["first_reasoning_ns"], columns["first_answer_ns"], strict=True))
     assert columns["first_text_ns"] == columns["first_reasoning_ns"]
     page = (run_folder() / "report.html").read_text()
-    assert "Time to first answer token" in page
+    assert "TTFT answer" in page
     counted = api != "messages"  # it has no count of its own for reasoning
     assert set(columns["reasoning_tokens"]) == {THOUGHTS if counted else None}
     if counted:
@@ -61,7 +61,7 @@ def test_a_server_that_does_not_count_reasoning_leaves_it_unknown(here):
 
 
 def test_an_answer_that_thinks_to_its_end_never_begins(here):
-    _, cell = run(here, "--dialect", "vllm", "--reasoning-tokens", str(TOKENS))
+    _, cell = run(here, "--counts-reasoning", "--reasoning-tokens", str(TOKENS))
     assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=20)
     assert cell["ttft_answer_ms"]["p50"] is None
     assert cell["answer_tokens_per_s"] == pytest.approx(0)
