@@ -1,19 +1,26 @@
-# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE, SOAK_MINUTES.
+# `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE, SOAK_MINUTES, WAITERS.
 
 PYTHON ?= python3
 SOAK_MINUTES ?= 120
+WAITERS ?= 6
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo unit integration test lint types engines engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
+.PHONY: help demo environment unit integration integration-wait integration-time test lint types engines engines-installed engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
+
+$(VENV)/docs: $(VENV)/ready
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
+environment: $(VENV)/ready $(VENV)/docs ## what the lanes of the gate run in
 
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
 	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 2 --repeats 3 --requests 8 --output-tokens 16 --set prompts.prefix_tokens=128 --set load.min_answers=8 --set load.min_seconds=1 --no-agreement
@@ -21,11 +28,17 @@ demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix
 unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
 	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
 
-integration: $(VENV)/ready ## integration tests, two at a time; what fails must pass alone, since they measure time
-	$(BIN)/python -m pytest tests/integration --numprocesses 2 --dist loadfile --no-loadscope-reorder --quiet || \
-	$(BIN)/python -m pytest tests/integration --last-failed --last-failed-no-failures none
+integration: integration-wait integration-time ## integration tests
 
-test: unit integration ## unit and integration tests
+integration-wait: $(VENV)/ready ## those that mostly wait for processes and sockets: WAITERS at a time
+	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --no-loadscope-reorder --quiet
+
+integration-time: $(VENV)/ready ## those with claims about time, alone; what fails is run again once
+	$(BIN)/python -m pytest tests/integration -m time --quiet || { echo "Again, once:"; \
+	$(BIN)/python -m pytest tests/integration -m time --quiet --last-failed --last-failed-no-failures none; }
+
+test: $(VENV)/ready ## unit and integration tests, in two queues and then those of time alone
+	$(BIN)/python .ci/lanes.py test
 
 lint: $(VENV)/ready ## style of the code, and the language of pages and messages
 	$(BIN)/ruff check .
@@ -37,6 +50,9 @@ types: $(VENV)/ready ## static types
 
 engines: $(VENV)/ready ## tests on real llama.cpp, vLLM and SGLang (installs about 7 GB once)
 	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
+
+engines-installed: $(VENV)/ready ## what `make engines` and `make compose` start, installed once into the cache
+	$(BIN)/bench engines install llamacpp vllm sglang
 
 engines-slow: $(VENV)/ready ## real answers compared, structured output, and the other engines that run on a CPU: an hour with what is compiled; not in `make ci`
 	$(BIN)/python -m pytest tests/engines/slow
@@ -112,8 +128,7 @@ pictures: $(VENV)/ready ## take the pictures of the documentation again; needs C
 recording: $(VENV)/ready ## record docs/recording.svg again, from a published run
 	$(BIN)/python .ci/recording.py
 
-site: $(VENV)/ready ## the documentation site, into build/site: links checked, no warning let pass
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+site: $(VENV)/docs ## the documentation site, into build/site: links checked, no warning let pass
 	$(BIN)/python .ci/recording.py --check
 	$(BIN)/python .ci/site.py
 	$(BIN)/zensical build --clean --strict
@@ -124,7 +139,7 @@ release-check: ## what a tag would publish, built twice, checked and listed (SBO
 image: ## the container image of bench itself: docs/docker.md
 	docker build --build-arg BENCH_COMMIT=$$(git rev-parse HEAD) --tag llm-servebench .
 
-ci: ## everything, as CI runs it
+ci: ## the gate: every lane that CI runs but the longest, in queues (.ci/lanes.toml)
 	bash .ci/run
 
 clean: ## what is made in this folder; the cache of engines and models stays

@@ -1,6 +1,8 @@
-"""For what happens in another process, sooner or later."""
+"""For what happens in another process, sooner or later, and for what must not go on for ever."""
 
+import threading
 import time
+from queue import Empty, SimpleQueue
 
 
 def until(condition, what, seconds=60, every_s=0.05):
@@ -8,3 +10,23 @@ def until(condition, what, seconds=60, every_s=0.05):
     while not condition():
         assert time.monotonic() < give_up, f"never: {what}"
         time.sleep(every_s)
+
+
+def in_time(call, seconds=30):
+    """What `call` returns or raises. The limit is far above what it takes where it does not hang."""
+    said = SimpleQueue()
+
+    def run():
+        try:
+            said.put((call(), None))
+        except BaseException as error:
+            said.put((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        result, error = said.get(timeout=seconds)
+    except Empty:
+        raise AssertionError(f"goes on after {seconds} s") from None
+    if error is not None:
+        raise error
+    return result

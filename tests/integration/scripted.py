@@ -1,10 +1,14 @@
 """The scripted server as a backend of a run, and bench as a person calls it."""
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest.mock import patch
 
+from harness.cli.main import main
 from harness.store import RunFolder
 from tests.schemas import fault
 
@@ -83,6 +87,16 @@ def bench(*arguments, code=0, limit_s=120, cwd=None, **environment):
     allowed = (code,) if isinstance(code, int) else code
     assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
+    return done
+
+
+def bench_here(*arguments, code=0):
+    """As `bench`, in this process: for commands that start nothing."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), patch.dict(os.environ, COLUMNS="100"):
+        found = main(arguments)
+    done = subprocess.CompletedProcess(arguments, found, out.getvalue(), err.getvalue())
+    assert found == code, f"exit {found}\n{done.stdout}\n{done.stderr}"
     return done
 
 

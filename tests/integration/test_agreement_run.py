@@ -63,6 +63,7 @@ def test_an_engine_that_dies_of_a_question_is_named_and_has_no_answers(here):
     assert not (run_folder() / "agreement").exists()
 
 
+@pytest.mark.time
 def test_a_slow_engine_is_asked_for_so_long_only(here):
     with running(ttft_ms=300, gap_ms=1, max_running=64) as server:
         (ref,) = parse_backend_list(f"truth={server.url}")

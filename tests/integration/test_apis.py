@@ -14,7 +14,7 @@ REQUESTS, TOKENS = 12, 8
 
 LOAD = (
     *("--scenario", "fixed-length", "--requests", str(REQUESTS), "--concurrency", "2", "--repeats", "1"),
-    *("--output-tokens", str(TOKENS), "--input-tokens", "64"),
+    *("--output-tokens", str(TOKENS), "--input-tokens", "64", "--no-report"),
 )
 
 
@@ -106,7 +106,7 @@ def test_later_turns_carry_the_answers_before_them(tmp_path, api):
         tmp_path,
         *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", "vllm", "--api", api),
         *("--requests", "12", "--concurrency", "2", "--repeats", "1", "--no-probe", "--output-tokens", "8"),
-        *("--set", "load.think_time_s=0"),
+        *("--set", "load.think_time_s=0", "--no-report"),
     )
     (folder,) = (tmp_path / "results").iterdir()
     (cell,) = json.loads((folder / "summary.json").read_text())["cells"]

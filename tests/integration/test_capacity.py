@@ -4,16 +4,17 @@ import shutil
 
 import pytest
 
-from tests.integration.scripted import bench, define, run_folder, summary
+from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 
+@pytest.mark.time
 def test_the_capacity_of_a_server_of_two_slots_is_two(here):
     """With a third request in flight every other one waits for a slot, longer than the limit allows."""
     define("narrow", "--max-running", "2", ttft_ms=150, gap_ms=20)
     search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "4")
     limits = ("--set", "slo.ttft_ms.p50=250")
     asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)
-    assert "--find-capacity needs [slo]" in bench(*asked, code=2).stderr
+    assert "--find-capacity needs [slo]" in bench_here(*asked, code=2).stderr
     done = bench(*asked, *limits, "--no-report", limit_s=200)
     (found,) = summary()["capacity"]
     assert (found["value"], found["kept_by_search"], found["interval"]) == (2, [2], [2, 2, 3])
@@ -53,4 +54,4 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(here):
 def test_a_search_that_cannot_be_made_is_refused(here, arguments, said):
     define("any")
     asked = ("run", "--scenario", "fixed-length", "--backends", "any", "--set", "slo.ttft_ms.p95=500")
-    assert said in bench(*asked, *arguments, code=2).stderr
+    assert said in bench_here(*asked, *arguments, code=2).stderr

@@ -63,6 +63,7 @@ def test_rates_end_where_no_chat_is_left_for_an_empty_slot(here):
     assert "does-not-add-up" not in reasons(cell)
 
 
+@pytest.mark.time
 def test_events_that_are_written_together_are_one_arrival(here):
     """A token every 20 ms, written in pairs."""
     define("pairs", "--events-per-write", "2", ttft_ms=100, gap_ms=20)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 from harness.cluster.clocks import Ping
 from harness.cluster.node import Node
@@ -81,6 +82,7 @@ def job(url: str, count: int, schedule: ClosedLoop | OpenLoop) -> LoadJob:
     )
 
 
+@pytest.mark.time
 def test_two_nodes_send_the_one_schedule_and_their_records_are_on_one_clock() -> None:
     intended = np.arange(40) * 25_000_000
     with running(ttft_ms=20, gap_ms=5) as server, places() as nodes:

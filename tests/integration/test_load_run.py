@@ -530,6 +530,7 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.time
 def test_progress_is_told() -> None:
     def slow(peer: Peer) -> None:
         time.sleep(0.05)

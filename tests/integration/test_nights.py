@@ -30,10 +30,12 @@ def codes(results):
     return [night(results, *USUAL) for _ in range(3)] + [night(results, *SLOWER) for _ in range(3)]
 
 
+@pytest.mark.time
 def test_one_bad_night_fails_nothing_and_the_third_fails_the_gate(codes):
     assert codes == [0, 0, 0, 0, 0, 1]
 
 
+@pytest.mark.time
 def test_the_page_of_the_job_names_the_step(codes, results, tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("before\n", encoding="utf-8")
@@ -48,6 +50,7 @@ def test_the_page_of_the_job_names_the_step(codes, results, tmp_path, capsys):
     assert kept[-1].read_text(encoding="utf-8") == text.removeprefix("before\n")
 
 
+@pytest.mark.time
 def test_the_history_has_a_line_per_backend_load_and_night(codes, results):
     lines = (results / "history" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
     assert len({json.loads(line)["run"] for line in lines}) == len(lines) >= 6

@@ -26,9 +26,10 @@ WARM = ("--set", "load.warmup_requests=2")
 SLOW_MS, QUICK_MS = 240, 60
 
 
-def measure(backends, *more, requests=80, concurrency=4, code=MEASURED):
+def measure(backends, *more, requests=80, concurrency=4, code=MEASURED, report=False):
     load = ("--requests", str(requests), "--concurrency", str(concurrency))
-    return bench("run", *SIZE, *WARM, *load, "--backends", backends, "-v", *more, code=code)
+    quick = () if report else ("--no-report",)
+    return bench("run", *SIZE, *WARM, *load, "--backends", backends, "-v", *quick, *more, code=code)
 
 
 def ledger(server):
@@ -64,8 +65,9 @@ def requests_of_cell():
     return run.read_cell(name)[0].requests
 
 
+@pytest.mark.time
 def test_round_robin_is_even_and_each_url_has_the_time_of_its_server(here, pair):
-    done = measure(f"vllm={joined(*pair)}")
+    done = measure(f"vllm={joined(*pair)}", report=True)
     cell, servers = the_cell(), {server.url: server for server in pair}
     assert cell["replicas"]["balance"] == "round-robin"
     for part in cell["replicas"]["urls"]:

@@ -113,7 +113,7 @@ def test_every_definition_holds_on_its_simulator(tmp_path, name):
 
 def test_a_front_that_answers_before_its_worker_is_there_is_waited_for(tmp_path):
     short = ("--requests", "4", "--concurrency", "1", "--output-tokens", "2", "--repeats", "1")
-    options = (*short, "--launch", "simulate", "--no-probe", "--no-agreement")
+    options = (*short, "--launch", "simulate", "--no-probe", "--no-agreement", "--no-report")
     early = "503:at=0:times=3"
     for name, code in (("dynamo", 0), ("nim", 3)):
         fault = ("--backends", name, "--simulate-fault", f"{name}={early}")

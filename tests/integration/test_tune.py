@@ -10,7 +10,7 @@ import pytest
 
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned
 from harness.store import RunFolder
-from tests.integration.scripted import bench, command, define
+from tests.integration.scripted import bench, bench_here, command, define
 from tests.schemas import fault
 
 WORK = (
@@ -138,7 +138,7 @@ def test_a_default_that_does_not_start_is_the_end(config):
 def test_mistakes_cost_nothing(config, arguments, says):
     tunable("dial", "[400, 200]")
     define("calm")
-    assert says in bench("tune", *arguments, *WORK, code=2).stderr
+    assert says in bench_here("tune", *arguments, *WORK, code=2).stderr
     assert not Path("results").exists()
 
 

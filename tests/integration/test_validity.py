@@ -128,6 +128,7 @@ def test_an_impossible_rate_is_found_out(server):
     assert np.median(waited_ms) > 10 * np.median(service_ms), "the wait shows in the response time"
 
 
+@pytest.mark.time
 def test_a_rate_the_client_can_keep_is_not_blamed(server):
     result = run_load(open_loop(server, 20, 30))
     _found, codes = verdict(result, 20)

@@ -10,10 +10,11 @@ import pytest
 from harness.store import RunFolder
 from tests.integration.scripted import bench, define, run_folder, summary
 
-# 16 answers of 8 tokens a cell; everything that decides about verdicts stays at its default.
+# 16 answers of 8 tokens a cell. What decides about verdicts stays at its default, but for the pause between
+# two engines: a scripted server leaves nothing behind that would have to cool down.
 SMALL = (
     *("--scenario", "fixed-length", "--concurrency", "4", "--requests", "16", "--no-report"),
-    *("--output-tokens", "8"),
+    *("--set", "verdict.cool_down_s=0", "--output-tokens", "8"),
 )
 PRIMARY = "ttft_ms.p50"
 QUICK = ("--no-probe", "--no-report")
@@ -28,6 +29,7 @@ def engines(here):
     return here
 
 
+@pytest.mark.time
 def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
     done = bench("run", *SMALL, "--backends", "calm,twin,slow", "--repeats", "5", limit_s=400)
     result = summary()
@@ -52,6 +54,7 @@ def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
     bench("compare", str(folder), "--baseline", "calm", "--fail-on", "slower", code=1)
 
 
+@pytest.mark.time
 def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     done = bench("run", *SMALL, "--backends", "calm", "--aa", "--repeats", "3", limit_s=200)
     result = summary()
@@ -102,7 +105,7 @@ def test_an_engine_that_fails_is_not_faster_and_a_gate_names_it(here):
     """In every run some of its requests end in an error; what is left is as fast as before, or faster."""
     define("sound", ttft_ms=150, gap_ms=20)
     define("frail", "--fault", "503:every=4", ttft_ms=75, gap_ms=10)
-    some = ("--repeats", "3", "--no-probe", "--no-agreement", "--set", "verdict.cool_down_s=0")
+    some = ("--repeats", "3", "--no-probe", "--no-agreement")
     done = bench("run", *SMALL, *some, "--backends", "sound,frail", code=4, limit_s=200)
     result = summary()
     primary = next(one for one in result["comparison"] if one["primary"])

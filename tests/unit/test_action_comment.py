@@ -249,6 +249,6 @@ def test_what_bench_writes_is_shown_as_it_is_meant():
 
 @pytest.mark.parametrize("piece", ["\n", " ", "`", "~", "@", "<", "&", "[", "\\", "/\n", ":a", ":"], ids=repr)
 def test_no_page_takes_long(piece):
-    began = time.monotonic()
+    began = time.process_time()
     comment.inert(piece * (comment.MOST_BYTES // len(piece)))
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

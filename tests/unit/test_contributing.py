@@ -29,10 +29,11 @@ def test_every_path_and_target_it_names_is_there(page):
 
 
 def test_the_workflow_runs_every_lane_of_the_gate():
-    gate = set(re.findall(r"make ([a-z-]+)", text(".ci/run")))
+    prepared = {"environment", "engines-installed"}  # what each job does on its own
+    gate = set(re.findall(r"make ([a-z-]+)", text(".ci/lanes.toml").partition("[[gate]]")[2])) - prepared
     workflow = text(".github/workflows/ci.yml")
     commands = " ".join(re.findall(r"run: make ([a-z -]+)$", workflow, re.MULTILINE)).split()
     lanes = set(re.findall(r"\{ lane: ([a-z-]+)", workflow)) | set(commands)
     only_there = {"cluster", "engines-slow", "soak", "studies-quick", "trackers"}
     assert lanes == gate | only_there, "its lanes run side by side, so one more costs no time"
-    assert gate <= TARGETS
+    assert gate | prepared <= TARGETS

@@ -70,7 +70,7 @@ ENVIRONMENTS = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stored(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("stored"), Shape(TWO[:1], (1,), requests=8)).path
 

@@ -40,7 +40,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def stored(tmp_path_factory):
     """A run of hostile texts in a folder of a hostile name."""
     above = tmp_path_factory.mktemp("stored") / f"x{ACTIVE}"

@@ -134,6 +134,6 @@ def test_a_key_of_other_letters_is_masked():
 def test_no_text_takes_long(piece):
     """A megabyte of what nearly is an escape, or the key: far from a time that grows with its square."""
     text = piece * (1_000_000 // len(piece))
-    began = time.monotonic()
+    began = time.process_time()
     assert len(Secrets([KEY]).hidden(text)) == len(text)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

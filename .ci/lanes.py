@@ -1,0 +1,191 @@
+"""Runs one plan of .ci/lanes.toml: `python3 .ci/lanes.py gate`.
+
+The output of a lane goes to build/lanes and is printed when the lane ends: whole where it failed, its last
+lines where it passed. A phase begins when every lane of the one before it has passed. What was not run is
+named, and what is still running is ended, with all that it started, on Ctrl-C.
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHOWN = 25  # lines of a lane that passed
+LIMIT_S = 2700  # of a lane that says none
+GRACE_S = float(os.environ.get("LANES_GRACE_S", 15))  # from Ctrl-C to SIGKILL
+EVERY_S = 0.1
+_COUNTED = re.compile(r"\b(\d+) passed\b.*? in [\d.]+s")
+
+
+@dataclass
+class Lane:
+    lane: str
+    run: str
+    budget_s: float
+    limit_s: float = LIMIT_S
+    state: str = "NOT RUN"
+    took_s: float = 0.0
+    output: Path = Path()
+
+    def begin(self, folder):
+        self.output = folder / f"{re.sub('[^a-z0-9]+', '-', self.lane.lower())}.log"
+        print(f"=== {self.lane}: begins at {time.strftime('%T')}: {self.run}", flush=True)
+        with self.output.open("wb") as file:
+            self.process = subprocess.Popen(
+                ["bash", "-c", self.run],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.began, self.state = time.monotonic(), "INTERRUPTED"
+
+    def ended(self):
+        """Whether it has; a lane beyond its limit is ended."""
+        self.took_s = time.monotonic() - self.began
+        code = self.process.poll()
+        if code is None and self.took_s > self.limit_s:
+            end(self.process.pid)
+            code = self.process.wait()
+            self.state = f"FAILED (ended after {self.limit_s:.0f} s)"
+        elif code is not None:
+            self.state = "passed" if code == 0 else f"FAILED (exit {code})"
+        return code is not None
+
+    def lines(self):
+        return self.output.read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def tell(self):
+        lines = self.lines()
+        if self.state == "passed" and len(lines) > SHOWN:
+            lines = [f"[{len(lines) - SHOWN} lines before these: {self.output}]", *lines[-SHOWN:]]
+        print(f"=== {self.lane}: {self.state} in {self.took_s:.0f} s", *lines, sep="\n", flush=True)
+
+    def row(self):
+        """For the table at the end, with what pytest counted."""
+        counted = [line for line in self.lines() if _COUNTED.search(line)] if self.output.name else []
+        closing = counted[-1].strip(" =") if counted else ""
+        return (
+            f"{self.took_s:6.0f} s of {self.budget_s:5.0f} s  {self.lane}: {self.state}  {closing}".rstrip()
+        )
+
+    def passed(self):
+        found = [int(match[1]) for match in map(_COUNTED.search, self.lines()) if match]
+        return found[-1] if found else 0
+
+
+def descendants(pid):
+    """Of this process, the nearest first."""
+    children = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # ended meanwhile
+            continue
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    found, ahead = [], deque([pid])
+    while ahead:
+        ahead.extend(children.get(ahead[0], ()))
+        found.extend(children.get(ahead.popleft(), ()))
+    return found
+
+
+def end(pid):
+    """The descendants of this process, or of the lane it is: as Ctrl-C would, so that fixtures clean up.
+
+    What is left after the grace, or began in it, is killed.
+    """
+    found = dict.fromkeys(descendants(pid) + [pid] * (pid != os.getpid()))
+    send(found, signal.SIGINT)
+    until = time.monotonic() + GRACE_S
+    while any(map(alive, found)) and time.monotonic() < until:
+        time.sleep(EVERY_S)
+        found |= dict.fromkeys(descendants(pid))
+    send(found, signal.SIGKILL)
+
+
+def send(pids, number):
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def run_phase(queues, folder):
+    """The queues at the same time, the lanes of each in turn; a lane that failed ends its queue."""
+    waiting, running = [deque(queue) for queue in queues], {}
+    while any(waiting) or running:
+        for number, queue in enumerate(waiting):
+            if queue and number not in running:
+                running[number] = queue.popleft()
+                running[number].begin(folder)
+        time.sleep(EVERY_S)
+        for number, lane in list(running.items()):
+            if lane.ended():
+                lane.tell()
+                del running[number]
+                if lane.state != "passed":
+                    waiting[number].clear()
+
+
+def run_phases(phases, folder):
+    for phase in phases:
+        run_phase(phase, folder)
+        if any(lane.state != "passed" for queue in phase for lane in queue):
+            return
+
+
+def report(lanes, took_s):
+    print("\n=== seconds, budget on two calm cores, lane")
+    print(*(lane.row() for lane in lanes), sep="\n")
+    for lane in lanes:
+        if lane.took_s > lane.budget_s:
+            print(f"OVER BUDGET: {lane.lane} took {lane.took_s:.0f} s of {lane.budget_s:.0f} s")
+    bad = [lane.lane for lane in lanes if lane.state != "passed"]
+    print(f"=== {sum(lane.passed() for lane in lanes if lane.output.name)} passed in {took_s:.0f}s")
+    if bad:
+        print(f"=== NOT PASSED: {', '.join(bad)}")
+    return 1 if bad else 0
+
+
+def main(name, plans=ROOT / ".ci" / "lanes.toml", folder=ROOT / "build" / "lanes"):
+    phases = [
+        [[Lane(**lane) for lane in queue] for queue in phase.values()]
+        for phase in tomllib.loads(Path(plans).read_text(encoding="utf-8"))[name]
+    ]
+    lanes = [lane for phase in phases for queue in phase for lane in queue]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    # The lanes call make themselves, and have nothing to do with the jobs of the make that called this.
+    for inherited in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+        os.environ.pop(inherited, None)
+    began = time.monotonic()
+    try:
+        run_phases(phases, Path(folder))
+    except KeyboardInterrupt:
+        print("=== interrupted", flush=True)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        end(os.getpid())
+        report(lanes, time.monotonic() - began)
+        return 130
+    return report(lanes, time.monotonic() - began)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""Tests outside the queue *time* compare no reading of a clock with a constant: see CONTRIBUTING.md.
+
+The check reads the asserts of tests/unit and tests/integration. A reading is a difference with a call of a
+clock of `time`, a name that such a difference was assigned to in the same function, and in tests/integration
+also what a run measured: a name, key or attribute like `ttft_ms` or `send_lag_ns`. A constant is made of
+numbers and of names in capitals, in `pytest.approx` as well. Lower bounds pass, because other load lengthens
+every wait and shortens none; so does CPU time, which it adds little to. The check does not see a reading that
+another function returned, a limit that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+CLOCKS = {f"{name}{unit}" for name in ("monotonic", "perf_counter", "time") for unit in ("", "_ns")}
+MEASURED = re.compile(
+    r"(.*_)?(ttft|tpot|itl|e2e|lag|gap|service|waited|took|spent|duration)(_\w+)?_(ns|us|ms|s)"
+)
+
+
+def is_clock(node):
+    called = node.func if isinstance(node, ast.Call) else None
+    return getattr(called, "attr", getattr(called, "id", "")) in CLOCKS
+
+
+def is_difference(node):
+    """A subtraction in which a clock is read, or was before it by a name that says so."""
+    parts = (one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub))
+    return any(is_clock(side) for part in parts for side in (part.left, part.right))
+
+
+def is_mark(node):
+    return ast.unparse(node).startswith("pytest.mark.time")
+
+
+def is_constant(node):
+    if isinstance(node, ast.Call):
+        name = ast.unparse(node.func).rpartition(".")[2]
+        return name == "approx" and all(map(is_constant, node.args))
+    if isinstance(node, ast.BinOp):
+        return is_constant(node.left) and is_constant(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return is_constant(node.operand)
+    if isinstance(node, ast.Name):
+        return node.id.isupper()
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def words(node):
+    """The names, keys and attributes in an expression."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield one.value
+        else:
+            yield getattr(one, "id", getattr(one, "attr", ""))
+
+
+def readings(function):
+    """Names that a difference of clocks was assigned to."""
+    assigned = (one for one in ast.walk(function) if isinstance(one, ast.Assign) and is_difference(one.value))
+    targets = (target for one in assigned for target in one.targets)
+    return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+
+
+def bounded(compare):
+    """(what is kept small or near, what it is compared with) of each comparison in a chain."""
+    sides = [compare.left, *compare.comparators]
+    for left, op, right in zip(sides, compare.ops, sides[1:], strict=False):
+        if isinstance(op, ast.Lt | ast.LtE):
+            yield left, right
+        elif isinstance(op, ast.Gt | ast.GtE):
+            yield right, left
+        elif isinstance(op, ast.Eq) and isinstance(right, ast.Call):  # of approx
+            yield left, right
+
+
+def unmarked(module):
+    """Its functions outside the queue *time*."""
+    assigned = (one for one in module.body if isinstance(one, ast.Assign))
+    marks = [one.value for one in assigned if ast.unparse(one.targets[0]) == "pytestmark"]
+    if any(is_mark(mark) for value in marks for mark in getattr(value, "elts", [value])):
+        return []
+    functions = (one for one in ast.walk(module) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [one for one in functions if not any(map(is_mark, one.decorator_list))]
+
+
+def breaches(source, measured):
+    """Line and text of every comparison that belongs into the queue *time*."""
+    found = {}
+    for function in unmarked(ast.parse(source)):
+        known = readings(function)
+        asserts = (one for one in ast.walk(function) if isinstance(one, ast.Assert))
+        for compare in (
+            one for test in asserts for one in ast.walk(test.test) if isinstance(one, ast.Compare)
+        ):
+            for small, limit in bounded(compare):
+                said = set(words(small))
+                by_name = said & known or (measured and any(map(MEASURED.fullmatch, said)))
+                if is_constant(limit) and (by_name or is_difference(small)):
+                    found[compare.lineno] = ast.unparse(compare)
+    return sorted(found.items())
+
+
+@pytest.mark.parametrize(
+    "path", sorted({*TESTS.glob("unit/**/*.py"), *TESTS.glob("integration/**/*.py")}), ids=str
+)
+def test_only_tests_of_time_compare_a_clock_with_a_constant(path):
+    assert breaches(path.read_text(encoding="utf-8"), "integration" in path.parts) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert time.monotonic() - began < 5",
+        "assert 0.1 < monotonic_ns() - began < 5e9",
+        "took = time.perf_counter() - began; assert took <= LIMIT_S",
+        "assert 3 > time.monotonic() - began",
+        "assert cell['ttft_ms']['p50'] == pytest.approx(400, abs=30)",
+        "assert 19 < np.median(ttft_ms) < 40",
+        "assert stats.send_lag_ms.max < 2 * 10",
+    ],
+)
+def test_a_bound_on_time_is_found(line):
+    source = f"def test_it():\n    {line}\n"
+    assert [number for number, _ in breaches(source, measured=True)] == [2]
+    assert breaches(f"@pytest.mark.time\n{source}", measured=True) == []
+    assert breaches(f"pytestmark = [pytest.mark.time]\n{source}", measured=True) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert time.monotonic() < give_up",
+        "assert time.monotonic() - began >= 0.05",
+        "assert cell['ttft_ms']['p50'] >= 400",
+        "assert cell['ttft_ms']['p50'] < other['ttft_ms']['p50']",
+        "assert len(cells) < 5",
+        "assert 'ttft_ms' in cells",
+    ],
+)
+def test_other_comparisons_pass(line):
+    assert breaches(f"def test_it():\n    {line}\n", measured=True) == []
