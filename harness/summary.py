@@ -119,6 +119,9 @@ def summarise_cell(
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
+    nulls |= {name: throughput.why_not_apart(requests) for name in throughput.OF_REASONING if name in nulls}
+    if not latency.reasons(requests):
+        nulls |= dict.fromkeys(("ttft_reasoning_ms", "ttft_answer_ms"), "no answer has reasoning text")
     good = goodput(requests, facts.slo or {}, window, shares)
     if good.requests_per_s is None:
         nulls["goodput_requests_per_s"] = (

@@ -94,7 +94,7 @@ def _usage(holder: Document) -> Payload:
     fresh, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     cached, written = (count(usage.get(f"cache_{part}_input_tokens")) for part in ("read", "creation"))
     prompt = UNKNOWN if fresh == UNKNOWN else fresh + max(cached, 0) + max(written, 0)
-    return Payload(usage_kind((prompt, cached, output)), "", "", prompt, cached, output)
+    return Payload(usage_kind((prompt, cached, output, UNKNOWN)), "", "", prompt, cached, output)
 
 
 def _whole(message: Document) -> Payload:

@@ -18,6 +18,7 @@ class Payload(NamedTuple):
     prompt_tokens: int = UNKNOWN
     cached_tokens: int = UNKNOWN
     output_tokens: int = UNKNOWN
+    reasoning_tokens: int = UNKNOWN  # of the output tokens
     error: str = ""
     malformed: str = ""
     calls: tuple["CallPart", ...] = ()
@@ -126,7 +127,7 @@ def count(value: object) -> int:
     return UNKNOWN
 
 
-Usage = tuple[int, int, int]  # prompt, cached and output tokens; UNKNOWN where not reported
+Usage = tuple[int, int, int, int]  # prompt, cached, output and reasoning tokens; UNKNOWN: not reported
 
 
 def usage_kind(usage: Usage) -> EventKind:
@@ -136,12 +137,13 @@ def usage_kind(usage: Usage) -> EventKind:
 
 def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) -> Usage:
     """OpenAI's `usage` with these names of its counts; where one is absent, that of `otherwise`."""
-    details = mapping(usage.get(f"{prompt}_details"))
-    counts = count(usage.get(prompt)), count(details.get("cached_tokens")), count(usage.get(output))
+    of_prompt, of_output = (mapping(usage.get(f"{name}_details")) for name in (prompt, output))
+    thought = of_output.get("reasoning_tokens", usage.get("reasoning_tokens"))  # SGLang: beside the others
+    counts = count(usage.get(prompt)), count(of_prompt.get("cached_tokens")), count(usage.get(output))
     first, cached, last = (
-        other if said == UNKNOWN else said for said, other in zip(counts, otherwise, strict=True)
+        other if said == UNKNOWN else said for said, other in zip(counts, otherwise[:3], strict=True)
     )
-    return first, cached, last
+    return first, cached, last, count(thought)
 
 
 def first_call(tool_calls: str) -> tuple[str, dict[str, str]]:
@@ -154,6 +156,6 @@ def timed_usage(document: Document) -> Usage:
     """Prompt, cached and output tokens by llama.cpp's `timings`."""
     timings = document.get("timings")
     if not isinstance(timings, dict):
-        return UNKNOWN, UNKNOWN, UNKNOWN
+        return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
     cached, output, fresh = (count(timings.get(key)) for key in ("cache_n", "predicted_n", "prompt_n"))
-    return (UNKNOWN if UNKNOWN in (cached, fresh) else cached + fresh), cached, output
+    return (UNKNOWN if UNKNOWN in (cached, fresh) else cached + fresh), cached, output, UNKNOWN

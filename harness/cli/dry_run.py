@@ -155,7 +155,7 @@ def _sized(prepared: Prepared) -> str:
 def describe(prepared: Prepared) -> Description:
     history = _history(prepared)
     cells = [cell for block in prepared.plan for cell in block.cells]
-    machine = Machine(api_key_env=prepared.options.api_key_env, gpus=prepared.options.gpus)
+    machine = Machine(gpus=prepared.options.gpus)
     return Description(
         prepared,
         tuple(_planned(prepared, cell, history) for cell in cells),

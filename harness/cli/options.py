@@ -4,11 +4,14 @@ import argparse
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.cli import argument_types
 from harness.errors import SpecError
 from harness.untrusted import BadDocumentError, read_tables
+
+if TYPE_CHECKING:
+    from harness.spec.reach import ReachFlags
 
 RESULTS = Path("results")
 LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
@@ -86,12 +89,48 @@ def add_model(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_model_name(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--model-name", metavar="NAME", help="model name to send to a running server")
+def add_reach(parser: argparse.ArgumentParser) -> None:
+    """Each may name its backend where the command has several."""
+    reach = parser.add_argument_group(
+        "reaching a running server",
+        "where there are several, a value may begin with BACKEND=; no flag takes a secret",
+    )
+    reach.add_argument("--model-name", metavar="NAME", help="what the server calls its model")
+    reach.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+    for flag, metavar, text in (
+        ("--header", "NAME=ENV:VAR", "send this header; NAME=VALUE where it is no secret, in which "
+         "{session} is the number of a chat (repeatable)"),
+        ("--query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no secret "
+         "(repeatable)"),
+        ("--ca-cert", "FILE", "trust these authorities alone (PEM)"),
+        ("--client-cert", "FILE", "show this certificate (PEM, with its key or with --client-key)"),
+        ("--client-key", "FILE", "key of --client-cert"),
+    ):  # fmt: skip
+        reach.add_argument(flag, action="append", default=[], metavar=metavar, help=text)
 
 
-def add_api_key_env(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+def reach_flags(arguments: argparse.Namespace) -> "ReachFlags":
+    from harness.spec.reach import ReachFlags
+
+    return ReachFlags(arguments.api_key_env, arguments.model_name, **_repeated(arguments))
+
+
+def _repeated(arguments: argparse.Namespace) -> dict[str, tuple[str, ...]]:
+    given = vars(arguments)
+    return {
+        "headers": tuple(given["header"]),
+        **{name: tuple(given[name]) for name in ("query", "ca_cert", "client_cert", "client_key")},
+    }
+
+
+def reach_words(arguments: argparse.Namespace) -> list[str]:
+    """The flags again, for a command line."""
+    words = []
+    for flag in ("model_name", "api_key_env", "header", "query", "ca_cert", "client_cert", "client_key"):
+        given = getattr(arguments, flag)
+        for text in given if isinstance(given, list) else filter(None, [given]):
+            words += [f"--{flag.replace('_', '-')}", text]
+    return words
 
 
 def add_launch(parser: argparse._ActionsContainer, *modes: str, note: str = "") -> None:

@@ -32,9 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="backend to check; without =URL it is started and stopped",
     )
     options.add_model(parser)
-    options.add_model_name(parser)
     options.add_launch(parser, *options.LAUNCHES)
-    options.add_api_key_env(parser)
+    options.add_reach(parser)
     parser.add_argument(
         "--timeout",
         type=float,
@@ -83,21 +82,21 @@ def _engine(
     from harness.engines.session import open_engine
     from harness.engines.simulate import simulated
     from harness.host import paths
+    from harness.spec.reach import with_reach
 
     choice = resolve_launch(ref, arguments.launch)
     ref = as_launched(ref, choice)
+    (ref,) = with_reach([ref], [ref.label], options.reach_flags(arguments))
     if choice.mode == "simulate":
         ref = simulated(ref, ())
     model = find_model(arguments.model)
-    require([Planned(ref, ref.label, choice, *model, {})], Machine(say, api_key_env=arguments.api_key_env))
+    require([Planned(ref, ref.label, choice, *model, {})], Machine(say))
     logs = paths.made(paths.cache_dir() / "logs")
     wanted = EngineRequest(
         ref,
         choice,
         *model,
         log_path=logs / f"probe-{ref.label}.log",
-        api_key_env=arguments.api_key_env,
-        served_name=arguments.model_name,
     )
     return open_engine(wanted, say)
 

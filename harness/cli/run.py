@@ -1,6 +1,7 @@
 """`bench run`: flags to RunOptions, then the run, then what a person or a script reads."""
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Callable
@@ -37,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "openai=URL any server that speaks one of the APIs; several URLs are replicas (see --balance)",
     )
     options.add_model(parser)
-    options.add_model_name(parser)
     _add_load(parser.add_argument_group("load (overrides the scenario)"))
     _add_engines(parser.add_argument_group("engines"))
+    options.add_reach(parser)
     _add_repeats(parser.add_argument_group("repeats and verdicts"))
     _add_capacity(parser.add_argument_group("capacity search"))
     _add_measurement(parser.add_argument_group("measurement"))
@@ -97,7 +98,6 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         metavar="BACKEND=FAULT",
         help="inject a fault into a simulated engine; see `bench truth --help` (repeatable)",
     )
-    options.add_api_key_env(engines)
     engines.add_argument(
         "--balance",
         choices=("round-robin", "least-outstanding"),
@@ -110,7 +110,8 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         default=[],
         metavar="[BACKEND=]URL",
         help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
-        "API key (repeatable: counters are summed)",
+        "API key and certificates, at the same host also with --header and --query (repeatable: counters "
+        "are summed)",
     )
     engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
 
@@ -227,7 +228,6 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         backends=arguments.backends,
         apis=arguments.api or (),
         model=arguments.model,
-        served_name=arguments.model_name,
         launch=arguments.launch,
         device=arguments.device,
         gpu_wait_s=arguments.gpu_wait,
@@ -245,7 +245,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         seed=arguments.seed,
         workers=arguments.workers,
         out=arguments.out,
-        api_key_env=arguments.api_key_env,
+        **dataclasses.asdict(options.reach_flags(arguments)),
         probe=not arguments.no_probe,
         load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
         http2=arguments.http2,
@@ -301,5 +301,6 @@ class _RefuseSecret(argparse.Action):
         raise SpecError(
             "a key on the command line can be read by every user of this machine",
             where="--api-key",
-            hint="put it in an environment variable and name that with --api-key-env",
+            hint="put it in an environment variable and name that with --api-key-env, "
+            "or in --header NAME=ENV:VAR",
         )

@@ -46,7 +46,6 @@ def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: b
             ui.stage,
             gpu_wait_s=options.gpu_wait_s,
             gpus=options.gpus,
-            api_key_env=options.api_key_env,
         ),
     )
     run = begin(ui)

@@ -13,6 +13,7 @@ from harness.errors import ExitCode, SetupError, SpecError
 
 if TYPE_CHECKING:
     from harness.engines.server import Server
+    from harness.host.access import Access
     from harness.model import Summary
     from harness.probe import Look
     from harness.run.options import Ui
@@ -48,8 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="address of a running server; a second one is compared with it; URL+URL are replicas",
     )
-    options.add_model_name(parser)
-    options.add_api_key_env(parser)
     parser.add_argument(
         "--minutes",
         type=float,
@@ -57,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"about how long it may take (default: {MINUTES:g})",
     )
+    options.add_reach(parser)
     options.add_runs_folder(parser)
     options.add_run_output(parser)
 
@@ -114,21 +114,23 @@ def _with_scheme(address: str) -> str:
 
 
 def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
+    from harness.engines.access import access_of
     from harness.engines.detect import recognise
-    from harness.engines.server import Server, api_key
+    from harness.engines.server import Server
     from harness.probe import look
     from harness.spec.backend_refs import load_backend
+    from harness.spec.reach import reach_of
 
-    key = api_key(arguments.api_key_env)
+    access = access_of(reach_of(options.reach_flags(arguments)))
     url = urls.partition("+")[0]  # replicas are alike, which the run checks
     ui.stage(f"{url}: asking what it serves")
-    model = _model(url, key, arguments.model_name)
-    recognised = recognise(url, key)
+    model = _model(url, access, arguments.model_name)
+    recognised = recognise(url, access)
     definition = load_backend(recognised.name if recognised else "openai")
     told = f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
     ui.note(f"{url}: {definition.backend.title} ({told}), model {model}")
     ui.stage(f"{url}: a first look")
-    with closing(Server(definition, url, model, key)) as server:
+    with closing(Server(definition, url, model, access)) as server:
         seen = look(server, limit_s)
         ui.note(f"{url}: {_apis(server)}")
     ui.note(
@@ -149,12 +151,12 @@ def _apis(server: "Server") -> str:
     return f"APIs: {', '.join(has)}{without}; measured here: chat"
 
 
-def _model(url: str, key: str, chosen: str | None) -> str:
+def _model(url: str, access: "Access", chosen: str | None) -> str:
     """The only one that the server lists, or the chosen one."""
     from harness.engines.server import Server
     from harness.spec.backend_refs import load_backend
 
-    with closing(Server(load_backend("openai"), url, "", key)) as server:
+    with closing(Server(load_backend("openai"), url, "", access)) as server:
         try:
             names = server.model_names()
         except SetupError as error:
@@ -208,10 +210,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         words += ["--repeats", str(loads.repeats), "--no-agreement"]
     if not loads.probe:
         words.append("--no-probe")
-    if arguments.model_name:
-        words += ["--model-name", arguments.model_name]
-    if arguments.api_key_env:
-        words += ["--api-key-env", arguments.api_key_env]
+    words += options.reach_words(arguments)
     if arguments.out != options.RESULTS:
         words += ["--out", str(arguments.out)]
     if arguments.metrics_port:

@@ -2,7 +2,7 @@
 
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import httpcore
@@ -12,9 +12,11 @@ from harness.client.answer import Answer
 from harness.client.limits import CONNECT_S, Account, LimitError, Limits
 from harness.client.transport import Transport, accounted
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.untrusted import Secrets, one_line
 
 _DEFAULT = Limits()
+_OPEN = Access()
 _NO_ANSWER = (
     httpcore.NetworkError,
     httpcore.TimeoutException,
@@ -27,22 +29,21 @@ _CODINGS = ("gzip", "x-gzip", "deflate")
 
 
 class Client:
-    """Safe to use from several threads. `credentials` are taken out of everything that is read."""
+    """Safe to use from several threads. Credentials are taken out of everything that is read."""
 
     def __init__(
         self,
         base_url: str,
-        headers: Mapping[str, str] | None = None,
-        credentials: Iterable[str] = (),
+        access: Access = _OPEN,
         *,
         keep_alive: bool = True,
     ) -> None:
-        self._secrets = Secrets(credentials)
+        self._access, self._secrets = access, Secrets(access.credentials)
         self._client = httpx.Client(
             base_url=base_url,
             # Not compressed: a server that does so all the same is read within the limits.
-            headers={"accept-encoding": "identity", **(headers or {})},
-            transport=Transport(keep_alive=keep_alive),
+            headers={"accept-encoding": "identity", **access.headers_outside()},
+            transport=Transport(access.certificates, keep_alive=keep_alive),
             timeout=httpx.Timeout(None, connect=CONNECT_S),
             follow_redirects=False,  # the answer of another host, or in clear, is not this server's
             trust_env=False,
@@ -61,8 +62,9 @@ class Client:
         limits: Limits = _DEFAULT,
     ) -> Answer:
         """`url` may be a path. SetupError where there is no answer, or one beyond the limits."""
-        request = self._client.build_request(method, url, json=json, content=content)
-        where = str(request.url.copy_with(userinfo=b""))
+        request = self._client.build_request(method, self._access.asked(url), json=json, content=content)
+        own_query = url.partition("?")[2].encode() or None
+        where = str(request.url.copy_with(userinfo=b"", query=own_query))
         host, asked = f"{request.url.scheme}://{request.url.netloc.decode()}", f"{method} {request.url.path}"
         account = Account(limits)
         try:
@@ -75,7 +77,9 @@ class Client:
                 raise SetupError(account.late, where=where) from None
             if account.head_is_too_long:  # the parser saw it first
                 raise SetupError(account.long_head, where=where) from None
-            raise SetupError(f"no answer to {asked}: {_words(error)}", where=host) from error
+            words = self._secrets.hidden(_words(error))
+            hint = self._access.certificates.hint(words) if request.url.scheme == "https" else ""
+            raise SetupError(f"no answer to {asked}: {words}", where=host, hint=hint) from error
 
     def _exchange(self, request: httpx.Request, account: Account, where: str) -> Answer:
         response = self._client.send(request, stream=True)

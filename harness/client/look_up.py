@@ -5,32 +5,34 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness.client.answer import Answer
 from harness.client.limits import Account, LimitError, Limits
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.untrusted import Secrets, one_line
 
 
 class LookUp:
     """GETs over connections that are kept open. For one thread."""
 
-    def __init__(self, headers: Mapping[str, str], limits: Limits, credentials: Iterable[str] = ()) -> None:
-        self._headers, self._limits, self._secrets = dict(headers), limits, Secrets(credentials)
+    def __init__(self, access: Access, limits: Limits) -> None:
+        self._access, self._limits, self._secrets = access, limits, Secrets(access.credentials)
+        self._headers = access.headers_outside()
         self._connections: dict[tuple[str, str], _Connection] = {}
 
     def ask(self, url: str) -> Answer:
         """SetupError where there is no answer, or one beyond the limits."""
-        parts = urlsplit(url)
+        parts = urlsplit(self._access.asked(url))
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         try:
             return self._exchange(url, self._connection(parts.scheme, parts.netloc), path)
         except (OSError, http.client.HTTPException, LimitError) as error:
             self._connections.pop((parts.scheme, parts.netloc)).close()
-            raise SetupError(one_line(str(error), 200) or type(error).__name__, where=url) from None
+            words = self._secrets.hidden(one_line(str(error), 200))
+            raise SetupError(words or type(error).__name__, where=url) from None
 
     def _exchange(self, url: str, connection: "_Connection", path: str) -> Answer:
         connection.account = account = Account(self._limits)
@@ -45,7 +47,10 @@ class LookUp:
 
     def _connection(self, scheme: str, host: str) -> "_Connection":
         if (scheme, host) not in self._connections:
-            made = _SecureConnection(host) if scheme == "https" else _Connection(host)
+            made = _Connection(host)
+            if scheme == "https":
+                made = _SecureConnection(host)
+                made.trust = self._access.certificates.context()
             self._connections[scheme, host] = made
         return self._connections[scheme, host]
 
@@ -65,10 +70,12 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _SecureConnection(_Connection):
+    trust: ssl.SSLContext
+
     def connect(self) -> None:
         super().connect()
         assert self.sock is not None
-        self.sock = ssl.create_default_context().wrap_socket(self.sock, server_hostname=self.host)
+        self.sock = self.trust.wrap_socket(self.sock, server_hostname=self.host)
 
 
 class _Socket:

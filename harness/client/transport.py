@@ -1,6 +1,5 @@
 """httpx on sockets that keep an exchange's account: httpx itself limits the time of each read only."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,7 +10,7 @@ import httpcore
 import httpx
 
 from harness.client.limits import Account
-from harness.errors import SetupError
+from harness.host.tls import Certificates
 
 _PIECE_BYTES = 65536
 
@@ -71,25 +70,12 @@ class _Backend(httpcore.NetworkBackend):
         return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
 
 
-def _trust() -> SSLContext:
-    """The certificates that a server's own is checked with: those of the environment, else of certifi."""
-    try:
-        return httpx.create_ssl_context()
-    except OSError as error:
-        name = "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "SSL_CERT_DIR"
-        raise SetupError(
-            f"certificates cannot be read: {error.strerror or error}",
-            where=f"{name}={os.environ.get(name, '')}",
-            hint=f"name a file of certificates in PEM, or unset {name}",
-        ) from None
-
-
 class Transport(httpx.BaseTransport):
     """Raises what httpcore raises. No proxy of the environment: it would stand between us and the engine."""
 
-    def __init__(self, *, keep_alive: bool) -> None:
+    def __init__(self, certificates: Certificates, *, keep_alive: bool) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=_trust(),
+            ssl_context=certificates.context(),
             max_keepalive_connections=None if keep_alive else 0,
             network_backend=_Backend(),
         )

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from harness.apis import APIS, ApiName
+from harness.host.access import Access
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.model import TriedLoad
 from harness.workload.arrivals import arrivals
@@ -36,7 +37,7 @@ class Load(TriedLoad, frozen=True):
         return LoadJob(
             url=url + APIS[api].path,
             api=api,
-            headers={"content-type": "application/json"},
+            access=Access(),
             bodies=[self._body(1 + seq % PROMPT_LENGTHS, api) for seq in range(self.requests)],
             schedule=self._schedule(),
             request_timeout_s=20.0,

@@ -11,6 +11,7 @@ from harness.client import Answer, Client, Limits
 from harness.engines.prometheus import totals
 from harness.errors import SetupError
 from harness.host import paths
+from harness.host.access import Access
 from harness.model.json_path import value_at
 from harness.spec.backend import Backend, Metrics, Probe
 from harness.spec.backend_refs import load_backend
@@ -51,11 +52,10 @@ class Recognised:
         return cls(definition.name, tuple(sorted({mark.path.partition("?")[0] for mark in marks})))
 
 
-def recognise(url: str, key: str = "") -> Recognised | None:
+def recognise(url: str, access: Access) -> Recognised | None:
     """None: its answers fit no definition, or several equally well."""
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     ends = time.monotonic() + _ALL_PAGES_S
-    with closing(Client(url, headers, (key,) if key else ())) as client:
+    with closing(Client(url, access)) as client:
 
         def ask(path: str) -> Answer | None:
             if time.monotonic() >= ends:

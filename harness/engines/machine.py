@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from harness.engines import orphans
+from harness.engines.access import access_of
 from harness.engines.cache import Say
 from harness.engines.command import HOST
 from harness.engines.containers.compose_tool import find_compose
@@ -18,10 +19,10 @@ from harness.engines.gpus import await_free, chosen_gpus, cuda_version, gpu_coun
 from harness.engines.install import installed, python_of, recipe_of
 from harness.engines.launch import DEVICE_FILES
 from harness.engines.ports import check_port
-from harness.engines.server import Server, api_key
+from harness.engines.server import Server
 from harness.errors import SetupError
 from harness.host import paths
-from harness.spec.backend import Backend
+from harness.spec.backend import Backend, BackendRef
 
 
 class Machine:
@@ -36,11 +37,10 @@ class Machine:
         *,
         gpu_wait_s: float = 0.0,
         gpus: Sequence[str] = (),
-        api_key_env: str | None = None,
         host: str = HOST,
     ) -> None:
         self._say, self._gpu_wait_s, self._gpus = say, gpu_wait_s, gpus
-        self._api_key_env, self._host = api_key_env, host
+        self._host = host
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -87,8 +87,8 @@ class Machine:
         if not orphans.stale():
             check_port(self._host, port)
 
-    def check_server(self, definition: Backend, url: str) -> None:
-        server = Server(definition, url, "", api_key(self._api_key_env))
+    def check_server(self, ref: BackendRef, url: str) -> None:
+        server = Server(ref.definition, url, "", access_of(ref.reach))
         try:
             server.check_reachable()
         finally:

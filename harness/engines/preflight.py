@@ -68,7 +68,7 @@ def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
     definition = configured(engine.ref.definition, None, engine.values)
     if mode == "attach":
         for url in engine.ref.urls:
-            for error in _raised(partial(machine.check_server, definition, url)):
+            for error in _raised(partial(machine.check_server, engine.ref, url)):
                 yield SetupError(str(error), hint=error.hint)  # with the address
     elif sys.platform != "linux":
         attach = f"start it yourself, and attach with {definition.name}=http://HOST:PORT"

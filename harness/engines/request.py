@@ -17,8 +17,6 @@ class EngineRequest:
     model_name: str
     model: Model
     log_path: Path
-    api_key_env: str | None = None  # of an attached server
-    served_name: str | None = None  # what an attached server calls its model; None: the first it lists
     values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
     gpus: tuple[str, ...] = ()  # it may use; (): $CUDA_VISIBLE_DEVICES, else all
     gpu_wait_s: float = 0.0  # for a GPU in use

@@ -1,7 +1,6 @@
 """What the harness asks a serving engine outside the timed window: version, tokens, counters, cache reset."""
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,21 +9,19 @@ from typing import Any, BinaryIO
 
 from harness.apis import APIS, ApiName, Message
 from harness.client import Answer, Client, Limits
+from harness.engines.access import KEY_HINT
 from harness.engines.prometheus import Histogram, histogram, read_series
-from harness.errors import SetupError, SpecError
-from harness.host.helper_process import withhold
+from harness.errors import SetupError
+from harness.host.access import Access
 from harness.model.json_path import value_at
 from harness.spec.backend import Backend, Probe, Step
 from harness.spec.template import fill
 from harness.untrusted import BadDocumentError, one_line
 
-DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
-KEY_HINT = (
-    f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with --api-key-env"
-)
 # A scripted server says so in every answer, whatever name it is attached under.
 SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
+_OPEN = Access()
 _LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
 _SETTLES_S = 2.0
 _BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
@@ -41,37 +38,21 @@ class ResetResult:
     how: str
 
 
-def api_key(variable: str | None) -> str:
-    """From the environment only; "" when the default variable is not set. A variable named must be set."""
-    withhold(variable or DEFAULT_API_KEY_ENV)
-    key = os.environ.get(variable or DEFAULT_API_KEY_ENV, "")
-    if variable and not key:
-        raise SpecError(f"environment variable {variable} is not set", where="--api-key-env")
-    return key
-
-
 class Server:
     """One engine behind `base_url`. Every method raises SetupError when it cannot be reached."""
 
-    def __init__(self, definition: Backend, base_url: str, served_name: str, key: str = "") -> None:
+    def __init__(self, definition: Backend, base_url: str, served_name: str, access: Access = _OPEN) -> None:
         self.definition, self.base_url, self.served_name = definition, base_url, served_name
         self.simulated = definition.backend.simulated
         self.started_here = False  # else its settings are somebody else's
         self.first_answer_s: float | None = None  # after it said that it was ready; None: not asked yet
-        self._headers = {"content-type": "application/json"}
-        if key:
-            self._headers["authorization"] = f"Bearer {key}"
-        self.credentials = (key,) if key else ()
-        self._client = Client(base_url, self._headers, self.credentials)
+        self.access = access
+        self._client = Client(base_url, access)
 
     @property
     def api_url(self) -> str:
         """Where requests of the chosen API go."""
         return self.base_url + self.definition.dialect.api_path
-
-    def headers(self) -> dict[str, str]:
-        """For the load generator; holds the key, so never to be stored or printed."""
-        return dict(self._headers)
 
     def close(self) -> None:
         self._client.close()

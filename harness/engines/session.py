@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from harness.engines import orphans
+from harness.engines.access import access_of
 from harness.engines.cache import Say
 from harness.engines.command import SERVED_NAME, configured, values_in_use
 from harness.engines.containers.launch import start_container
@@ -21,16 +22,18 @@ from harness.engines.process_launch import start_process
 from harness.engines.prometheus import summed
 from harness.engines.ready import failure, wait_ready
 from harness.engines.request import EngineRequest
-from harness.engines.server import ResetResult, Server, api_key
+from harness.engines.server import ResetResult, Server
 from harness.engines.shim_cost import shim_us_per_token
 from harness.engines.smoke_test import check_alike, first_name, hello, named_hello, prepare
 from harness.engines.started import EngineFacts, ProcessHandle
 from harness.engines.watch import tail
 from harness.engines.weights import Weights
 from harness.errors import SetupError, SpecError, StorageError
+from harness.host.access import Access
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
+_OPEN = Access()
 _DYING_S = 2.0  # one that no longer answers may take so long to be gone
 
 
@@ -46,13 +49,13 @@ class EngineSession(Server):
         definition: Backend,
         base_url: str,
         served_name: str,
-        key: str = "",
+        access: Access = _OPEN,
         life: ProcessHandle | None = None,
         log: Path | None = None,
         others: Sequence[Server] = (),
         metrics: Sequence[Server] = (),
     ) -> None:
-        super().__init__(definition, base_url, served_name, key)
+        super().__init__(definition, base_url, served_name, access)
         self.facts: EngineFacts = {}
         self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
         self.started_here = life is not None
@@ -121,14 +124,14 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     if not ref.urls:
         raise SpecError(f"backend '{ref.label}' has no URL to attach to", where="--backends")
     say(f"{ref.label}: attaching to {ref.url}")
-    key, name = api_key(request.api_key_env), request.served_name or ""
-    others = [Server(ref.definition, url, name, key) for url in ref.urls[1:]]
-    metrics = [_metrics_of(ref.definition, url, key) for url in ref.metrics_urls]
-    session = EngineSession(ref.definition, ref.urls[0], name, key, others=others, metrics=metrics)
+    access, name = access_of(ref.reach), ref.reach.served_name or ""
+    others = [Server(ref.definition, url, name, access) for url in ref.urls[1:]]
+    metrics = [_metrics_of(ref.definition, url, _access_for(url, ref)) for url in ref.metrics_urls]
+    session = EngineSession(ref.definition, ref.urls[0], name, access, others=others, metrics=metrics)
     with closing(session):
         for server in session.replicas:
             server.check_reachable()
-        if request.served_name is None:
+        if not name:
             session.served_name = first_name(session)
         if others:
             check_alike(session, others)
@@ -139,13 +142,20 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
         yield session
 
 
-def _metrics_of(definition: Backend, url: str, key: str) -> Server:
+def _access_for(metrics_url: str, ref: BackendRef) -> Access:
+    """Headers and query are a gateway's: only where it answers too."""
+    hosts = {urlsplit(url).netloc for url in ref.urls}
+    behind = urlsplit(metrics_url).netloc not in hosts
+    return access_of(dataclasses.replace(ref.reach, headers=(), query=()) if behind else ref.reach)
+
+
+def _metrics_of(definition: Backend, url: str, access: Access = _OPEN) -> Server:
     """Who serves metrics there; a URL without a path means the engine's usual one."""
     parts, metrics = urlsplit(url), definition.metrics
     assert metrics is not None
     path = parts.path or metrics.path
     source = dataclasses.replace(definition, metrics=dataclasses.replace(metrics, path=path))
-    return Server(source, f"{parts.scheme}://{parts.netloc}", "", key)
+    return Server(source, f"{parts.scheme}://{parts.netloc}", "", access)
 
 
 @contextmanager
@@ -166,7 +176,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     starting = start(request, definition, weights_for, port, say)
     asked = time.monotonic()
     with starting as started:
-        metrics = [_metrics_of(definition, started.metrics_url, "")] if started.metrics_url else []
+        metrics = [_metrics_of(definition, started.metrics_url)] if started.metrics_url else []
         session = EngineSession(
             definition, started.base_url, SERVED_NAME, life=started.life, log=log, metrics=metrics
         )

@@ -1,8 +1,94 @@
 """TLS apart from its socket: the kernel stamps the ciphertext, so an encrypted stream loses no exactness."""
 
+import os
 import ssl
+from dataclasses import dataclass
+
+from harness.errors import SetupError
 
 _READ_BYTES = 65536
+_ASKED_FOR_OURS = (
+    "certificate required",
+    "handshake failure",
+    "unknown ca",
+    "bad certificate",
+    "certificate unknown",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """PEM files. "": none; without `authorities` those of the environment are trusted, else certifi's."""
+
+    authorities: str = ""
+    client: str = ""  # our own
+    client_key: str = ""  # where it is not in the file of the certificate
+
+    def context(self) -> ssl.SSLContext:
+        """Of a client. Raises SetupError, which names the file."""
+        context = _trusting(self.authorities) if self.authorities else _trusting_as_set_up()
+        if self.client:
+            _show(context, self.client, self.client_key)
+        return context
+
+    def hint(self, failure: str) -> str:
+        """What may help against a failed connection, in the words of OpenSSL; "": nothing is known."""
+        said = failure.lower().replace("_", " ")
+        if "mismatch" in said or "not valid for" in said:
+            return "use the name or address that stands in the server's certificate"
+        if "certificate verify failed" in said:
+            return "trust the authority that signed the server's certificate: --ca-cert FILE"
+        if not any(sign in said for sign in _ASKED_FOR_OURS):
+            return ""
+        if self.client:
+            return f"the server refuses the client certificate {self.client}"
+        return "the server wants a client certificate: --client-cert FILE"
+
+
+def _trusting(authorities: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        hint = "name a file of certificates in PEM"
+        raise SetupError(f"cannot be read: {_words(error)}", where=authorities, hint=hint) from None
+
+
+def _trusting_as_set_up() -> ssl.SSLContext:
+    import httpx  # loaded where it is used
+
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        name = "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "SSL_CERT_DIR"
+        raise SetupError(
+            f"certificates cannot be read: {error.strerror or error}",
+            where=f"{name}={os.environ.get(name, '')}",
+            hint=f"name a file of certificates in PEM, or unset {name}",
+        ) from None
+
+
+def _show(context: ssl.SSLContext, client: str, key: str) -> None:
+    def no_password() -> str:
+        raise ValueError  # else OpenSSL asks on the terminal
+
+    try:
+        context.load_cert_chain(client, key or None, password=no_password)
+    except ValueError:
+        what, hint = "the key needs a password", "write it without: openssl pkey -in KEY -out PLAIN"
+        raise SetupError(what, where=key or client, hint=hint) from None
+    except OSError as error:
+        raise SetupError(
+            f"cannot be used: {_words(error)}",
+            where=" with ".join(filter(None, (client, key))),
+            hint="the certificate and its key in PEM, in one file or two",
+        ) from None
+
+
+def _words(error: OSError) -> str:
+    """OpenSSL gives many failures no other name than its own."""
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "not PEM").replace("_", " ").lower()
+    return error.strerror or str(error)
 
 
 class Secure:

@@ -15,6 +15,7 @@ from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
 from harness.load.sse import Parsed, parse_document, parse_events
 from harness.load.stamps import bounded
+from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import EVENT_DTYPE, UNKNOWN, Outcome, Phase
 from harness.untrusted import Secrets, one_line
@@ -90,6 +91,7 @@ class Finalizer:
         outcome, error_text = self._judge(exchange, parsed, body)
         generated = events["stamp_ns"][events["text_chars"] > 0]
         first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
+        reasons = events["kind"] == EventKind.REASONING
         text = self.secrets.hidden(parsed.text())
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
@@ -107,10 +109,13 @@ class Finalizer:
             int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
             first,
             last,
+            _first_text(events, reasons),
+            _first_text(events, ~reasons),
             end - self.t0,
             parsed.prompt_tokens,
             parsed.cached_tokens,
             parsed.reported_tokens(),
+            parsed.reasoning_tokens,
             len(text),
             len(generated),
             parsed.first_tokens,
@@ -183,6 +188,12 @@ def _event_rows(
     rows["wire_bytes"] = parsed.sizes
     rows["stamp_ns"] = stamps[np.searchsorted(read_ends, np.cumsum(rows["wire_bytes"], dtype=np.int64))]
     return rows
+
+
+def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
+    """When the first of the wanted events that carries generated text came."""
+    stamps = events["stamp_ns"][wanted & (events["text_chars"] > 0)]
+    return int(stamps[0]) if len(stamps) else UNKNOWN
 
 
 def _page_error(body: bytes) -> str:

@@ -12,7 +12,7 @@ from harness.load.finalize import Exchange
 from harness.load.http2_connection import Headers, Http2Connection
 from harness.load.job import LoadJob
 from harness.load.route import Route, find_route, proxy_for, tunnel_opened
-from harness.load.wire import build_request
+from harness.load.wire import build_request, in_session
 from harness.records.layout import Outcome
 
 _HTTP1_ONLY = {b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive", b"upgrade"}
@@ -41,8 +41,8 @@ class Http2Carrier:
     def __init__(self, job: LoadJob, opening_s: float) -> None:
         self.connect_ns: list[int] = []
         self._reuse, self._opening_s = job.promised.keeps_connection, opening_s
-        self._urls = job.urls
-        self._replicas = [_Replica(_headers(url, job), _route(url)) for url in job.urls]
+        self._job, self._urls = job, job.urls
+        self._replicas = [_Replica(_headers(url, job), _route(url, job)) for url in job.urls]
 
     async def open_ahead(self, count: int) -> str:
         wanted = -(-count // len(self._replicas))
@@ -72,7 +72,8 @@ class Http2Carrier:
         connection, exchange.connect = await self._take(replica)
         on_send()
         length = (b"content-length", b"%d" % len(body))
-        stream = connection.begin([*replica.headers, length], body, answer)
+        headers = in_session(replica.headers, self._job, exchange)
+        stream = connection.begin([*headers, length], body, answer)
         try:
             failure = await stream.ended
         finally:
@@ -160,18 +161,18 @@ async def _dig(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: byt
         heard += part
 
 
-def _route(url: str) -> Route | None:
+def _route(url: str, job: LoadJob) -> Route | None:
     proxy = proxy_for(url)
     if proxy is not None and not proxy.startswith("http://"):
         return None
-    route = find_route(url, always_tunnel=True)
+    route = find_route(url, job.access.certificates, always_tunnel=True)
     if route.tls is not None:
         route.tls.set_alpn_protocols(["h2"])
     return route
 
 
 def _headers(url: str, job: LoadJob) -> Headers:
-    request = build_request(url, job.headers, b"")
+    request = build_request(url, job.access, b"")
     place = request.url
     target = {
         b":method": b"POST",

@@ -14,7 +14,7 @@ from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
 from harness.load.route import proxy_for
-from harness.load.wire import build_request
+from harness.load.wire import build_request, in_session
 from harness.records.layout import UNKNOWN, Outcome
 
 _OPENINGS_PER_S = 2_000  # a listen backlog overflows silently and costs a second per connection
@@ -28,11 +28,15 @@ class HttpxCarrier:
 
     def __init__(self, job: LoadJob) -> None:
         self.connect_ns: list[int] = []
-        self._requests = [build_request(url, job.headers, b"") for url in job.urls]  # by replica
+        self._job = job
+        self._requests = [build_request(url, job.access, b"") for url in job.urls]  # by replica
         kept = None if job.promised.keeps_connection else 0
         unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
         self._transports = [
-            httpx.AsyncHTTPTransport(proxy=proxy_for(url), limits=unlimited) for url in job.urls
+            httpx.AsyncHTTPTransport(
+                verify=job.access.certificates.context(), proxy=proxy_for(url), limits=unlimited
+            )
+            for url in job.urls
         ]
 
     async def open_ahead(self, count: int) -> str:
@@ -64,7 +68,8 @@ class HttpxCarrier:
     async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
         watch, given, answer = _Watch(on_send), self._requests[exchange.replica], exchange.answer
         assert answer is not None
-        headers = {**given.headers, "content-length": str(len(body))}
+        kept = [(name, value) for name, value in given.headers.raw if name.lower() != b"content-length"]
+        headers = [*in_session(kept, self._job, exchange), (b"content-length", b"%d" % len(body))]
         request = httpx.Request("POST", given.url, headers=headers, content=body, extensions={"trace": watch})
         try:
             await _fetch(self._transports[exchange.replica], request, answer)

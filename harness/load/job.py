@@ -1,6 +1,6 @@
 """What the load room is asked to do and what it answers: plain data, no I/O, picklable."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.apis import ApiName
+from harness.host.access import Access
 from harness.load.bounds import UNTOLD_BYTES
 from harness.records.layout import Records
 
@@ -75,7 +76,7 @@ class LoadJob:
     """One timed window against one server, or several of one model: every request of a cell, in order."""
 
     url: str  # absolute, http or https, of the endpoint itself
-    headers: Mapping[str, str]  # content-type and authorization included
+    access: Access
     bodies: Sequence[bytes]  # JSON bodies in `seq` order
     schedule: ClosedLoop | OpenLoop
     sessions: Sessions | None = None  # None: no request waits for another's answer

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from harness.host.tls import Secure
+from harness.host.tls import Certificates, Secure
 
 _PORTS = {"http": 80, "https": 443}
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
@@ -36,7 +36,7 @@ class Route:
         return Secure(self.tls, self.host) if self.tls is not None else None
 
 
-def find_route(url: str, *, always_tunnel: bool = False) -> Route:
+def find_route(url: str, certificates: Certificates, *, always_tunnel: bool = False) -> Route:
     """`always_tunnel`: through a proxy without TLS too, where the proxy could not pass the protocol on."""
     target, named = httpx.URL(url), proxy_for(url)
     proxy = httpx.URL(named) if named is not None else None
@@ -44,7 +44,7 @@ def find_route(url: str, *, always_tunnel: bool = False) -> Route:
     address = resolve(first.host, first.port or _PORTS[first.scheme])
     secure = target.scheme == "https"
     tunnel = _connect(target, proxy) if proxy and (secure or always_tunnel) else b""
-    return Route(address, target.host, httpx.create_ssl_context() if secure else None, tunnel)
+    return Route(address, target.host, certificates.context() if secure else None, tunnel)
 
 
 def tunnel_opened(heard: bytes) -> bool:

@@ -33,6 +33,7 @@ class Parsed:
     prompt_tokens: int = UNKNOWN
     cached_tokens: int = UNKNOWN
     output_tokens: int = UNKNOWN
+    reasoning_tokens: int = UNKNOWN
     first_tokens: int = UNKNOWN  # the server's count of output tokens by the first event with text
     document: bool = False  # one JSON document, not a stream
     done: bool = False
@@ -60,6 +61,8 @@ class Parsed:
             self.cached_tokens = payload.cached_tokens
         if payload.output_tokens != UNKNOWN:
             self.output_tokens = payload.output_tokens
+        if payload.reasoning_tokens != UNKNOWN:
+            self.reasoning_tokens = payload.reasoning_tokens
         if text and not self._has_text:
             self._has_text = True
             self.first_tokens = self.output_tokens or UNKNOWN  # a count of 0 was not meant for this event

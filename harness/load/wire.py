@@ -1,14 +1,20 @@
 """Requests as wire bytes, made by httpx's own request building before the window opens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import httpx
 
+from harness.host.access import SESSION, Access
+from harness.load.finalize import Exchange
+from harness.load.job import LoadJob
 from harness.load.route import proxy_authorization, proxy_for
 
 _LENGTH = b"content-length: "
+_HEADERS = {"accept-encoding": "identity", "content-type": "application/json"}
+_SESSION = SESSION.encode()
+
+RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +25,21 @@ class Wire:
     tail: bytes  # the headers after it, with the empty line
     bodies: Sequence[bytes]
     seqs: Sequence[int]  # position of each body in the cell's workload
+    sessions: Sequence[int] | None = None  # of each body, where a header names it
 
     def request(self, index: int) -> tuple[bytes, bytes]:
         """Head and body for one gathered send; the body is not copied."""
         body = self.bodies[index]
-        return b"%b%d%b" % (self.head, len(body), self.tail), body
+        head = b"%b%d%b" % (self.head, len(body), self.tail)
+        if self.sessions is not None:
+            head = head.replace(_SESSION, b"%d" % self.sessions[index])
+        return head, body
 
 
-def build_request(url: str, headers: Mapping[str, str], body: bytes) -> httpx.Request:
+def build_request(url: str, access: Access, body: bytes) -> httpx.Request:
     """User info in the URL becomes basic auth; no compression is asked for, since it would batch events."""
-    with httpx.Client(headers={"accept-encoding": "identity"}, trust_env=False) as client:
-        request = client.build_request("POST", url, headers=headers, content=body)
+    with httpx.Client(headers=_HEADERS, trust_env=False) as client:
+        request = client.build_request("POST", access.asked(url), headers=access.headers, content=body)
     if request.url.userinfo and "authorization" not in request.headers:
         request = next(httpx.BasicAuth(request.url.username, request.url.password).sync_auth_flow(request))
     return request
@@ -47,18 +57,32 @@ def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-def render(url: str, headers: Mapping[str, str], bodies: Sequence[bytes], seqs: Sequence[int]) -> Wire:
-    request = build_request(url, headers, bodies[0] if bodies else b"{}")
+def in_session(headers: RawHeaders, job: LoadJob, exchange: Exchange) -> RawHeaders:
+    """With the number of the exchange's session where a value names it."""
+    if not job.access.names_session:
+        return headers
+    number = exchange.seq if job.sessions is None else int(job.sessions.session[exchange.index])
+    return [(name, value.replace(_SESSION, b"%d" % number)) for name, value in headers]
+
+
+def _sessions(job: LoadJob, seqs: Sequence[int]) -> Sequence[int] | None:
+    """Of each body: its session, else its place in the workload. None: no header names it."""
+    if not job.access.names_session:
+        return None
+    return seqs if job.sessions is None else job.sessions.session.tolist()
+
+
+def render(url: str, job: LoadJob, bodies: Sequence[bytes], seqs: Sequence[int]) -> Wire:
+    request = build_request(url, job.access, bodies[0] if bodies else b"{}")
     before, _, after = render_head(request, proxy_for(url)).partition(_LENGTH)
-    return Wire(before + _LENGTH, after[after.index(b"\r\n") :], bodies, seqs)
+    return Wire(before + _LENGTH, after[after.index(b"\r\n") :], bodies, seqs, _sessions(job, seqs))
 
 
-def secrets(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
+def secrets(url: str, access: Access) -> tuple[str, ...]:
     """Credentials of the job and of its proxy, longest first, which an error text must not repeat."""
     places = [httpx.URL(url), httpx.URL(proxy_for(url) or "")]
-    secret_texts = {place.password for place in places}
-    said = [*headers.items(), *chain.from_iterable(proxy_authorization(place).items() for place in places)]
-    for name, value in said:
-        if name.lower() in {"authorization", "proxy-authorization", "cookie"} or "key" in name.lower():
+    secret_texts = {*access.credentials, *(place.password for place in places)}
+    for place in places:
+        for value in proxy_authorization(place).values():
             secret_texts |= {value, value.rpartition(" ")[2]}
     return tuple(sorted((text for text in secret_texts if text), key=len, reverse=True))

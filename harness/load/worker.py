@@ -156,7 +156,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     finalizer = Finalizer(
         t0,
         stamps_to_times,
-        Secrets(tuple(secret for url in job.urls for secret in secrets(url, job.headers))),
+        Secrets(tuple(secret for url in job.urls for secret in secrets(url, job.access))),
         job.warmup_requests,
         share.worker,
         closed_loop=isinstance(job.schedule, ClosedLoop),
@@ -241,8 +241,8 @@ def _make_event_loop(
 
         return FallbackLoop(job, bodies, seqs, limits)
     poller = PortablePoller() if share.transport is Transport.POLL else select.epoll()
-    wires = [render(url, job.headers, bodies, seqs) for url in job.urls]
-    routes = [find_route(url) for url in job.urls]
+    wires = [render(url, job, bodies, seqs) for url in job.urls]
+    routes = [find_route(url, job.access.certificates) for url in job.urls]
     pool = ConnectionPool(poller, routes, kernel=clock is not None, reuse=job.promised.keeps_connection)
     return EventLoop(wires, pool, balancer_of(job), clock, limits)
 

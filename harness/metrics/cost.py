@@ -48,6 +48,7 @@ def describe(priced: Price, rates: Mapping[str, float | None], good_tokens_per_s
         per_million_output_tokens=per_million(priced.per_hour, output),
         per_million_input_tokens=per_million(priced.per_hour, prompt),
         per_million_tokens=per_million(priced.per_hour, both),
+        per_million_answer_tokens=per_million(priced.per_hour, rates.get("answer_tokens_per_s")),
         per_million_good_output_tokens=per_million(priced.per_hour, good_tokens_per_s),
         output_tokens_per_day=None if output is None else output * 24 * _HOUR_S,
     )

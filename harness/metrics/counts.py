@@ -42,4 +42,5 @@ def output_tokens(records: Records) -> OutputTokens:
         total=total,
         source="usage" if total is not None else None,
         tokens_per_event=total / text_events if total and text_events else None,
+        unknown_gaps=latency.unknown_gaps(records),
     )

@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
+from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Phase, Records
 
 Floats = NDArray[np.float64]
 _NS_PER_MS = 1e6
+_NONE: NDArray[np.int32] = np.zeros(0, np.int32)
 # No server generates one answer at 50,000 tokens/s: text that came faster was written at once, and what
 # lies between its reads is the network's time.
 LEAST_GAP_NS = 20_000
@@ -47,6 +48,24 @@ def ttft_ms(requests: NDArray[np.void]) -> Floats:
 def ttft_service_ms(requests: NDArray[np.void]) -> Floats:
     """First event with generated text minus actual send."""
     return _span_ms(requests, "sent_ns", "first_text_ns")
+
+
+def ttft_answer_ms(requests: NDArray[np.void]) -> Floats:
+    """First event of the answer itself minus the start; one that never came after reasoning is +inf."""
+    return _span_ms(requests, "start_ns", "first_answer_ns")
+
+
+def ttft_reasoning_ms(requests: NDArray[np.void]) -> Floats:
+    """First event of reasoning minus the start, of the good answers that have it."""
+    rows = requests[answered(requests)]
+    rows = rows[rows["first_reasoning_ns"] != UNKNOWN]
+    waits: Floats = (rows["first_reasoning_ns"] - rows["start_ns"]) / _NS_PER_MS
+    return waits
+
+
+def reasons(requests: NDArray[np.void]) -> bool:
+    """Whether any of them came with reasoning text."""
+    return bool((requests["first_reasoning_ns"] != UNKNOWN).any())
 
 
 def e2e_ms(requests: NDArray[np.void]) -> Floats:
@@ -139,37 +158,77 @@ def event_gaps_ms(records: Records) -> Floats:
     return np.concatenate([np.zeros(0), *_gap_blocks(records, wanted)])
 
 
-def _gap_blocks(records: Records, wanted: NDArray[np.int32]) -> Iterator[Floats]:
+def _gap_blocks(
+    records: Records, wanted: NDArray[np.int32], apart: NDArray[np.int32] = _NONE
+) -> Iterator[Floats]:
+    """`apart`: requests whose gaps count only where no event without text lies in them."""
     last = records.events[:0]
     for block in records.event_blocks():
-        text = block[np.isin(block["kind"], GENERATED) & np.isin(block["seq"], wanted)]
-        text = np.concatenate([last, text])
-        same_request = text["seq"][1:] == text["seq"][:-1]
-        yield (np.diff(text["stamp_ns"]) / _NS_PER_MS)[same_request]
+        kept = np.isin(block["kind"], GENERATED)
+        if len(apart):
+            kept |= (block["kind"] == EventKind.OTHER) & np.isin(block["seq"], apart)
+        text = np.concatenate([last, block[kept & np.isin(block["seq"], wanted)]])
+        generated = np.isin(text["kind"], GENERATED)
+        gaps = (text["seq"][1:] == text["seq"][:-1]) & generated[1:] & generated[:-1]
+        yield (np.diff(text["stamp_ns"]) / _NS_PER_MS)[gaps]
         last = text[-1:]
+
+
+def with_silent_tokens(records: Records) -> NDArray[np.int32]:
+    """The answers in which tokens without text came between others, such as special tokens and parts of a
+    character: their events between the first and the last text are empty, and the server counted a token for
+    each. Where it counted fewer, empty events are no tokens.
+    """
+    rows = records.requests[answered(records.requests)]
+    first, last = (np.full(records.seq_count, UNKNOWN, np.int64) for _ in range(2))
+    first[rows["seq"]], last[rows["seq"]] = rows["first_text_ns"], rows["last_text_ns"]
+    empty = np.zeros(records.seq_count, np.int64)
+    for block in records.event_blocks():
+        other = block[block["kind"] == EventKind.OTHER]
+        inside = (other["stamp_ns"] > first[other["seq"]]) & (other["stamp_ns"] < last[other["seq"]])
+        empty += np.bincount(other["seq"][inside], minlength=len(empty))
+    between = empty[rows["seq"]]
+    counted = rows["text_events"] + between <= rows["output_tokens"]
+    seqs: NDArray[np.int32] = rows["seq"][(between > 0) & counted]
+    return seqs
+
+
+def unknown_gaps(records: Records) -> int:
+    """How many gaps between text events `itl_ms` leaves out for tokens without text."""
+    silent = with_silent_tokens(records)
+    every, apart = (
+        sum(len(gaps) for gaps in _gap_blocks(records, silent, without)) for without in (_NONE, silent)
+    )
+    return every - apart if len(silent) else 0
 
 
 def itl_ms(records: Records) -> Floats:
     """Gaps between successive arrivals of text of one request, pooled over requests.
 
     Events that share a stamp came in one piece and are one arrival, and an event may carry several tokens:
-    the gap is then one gap, not spread over them. Answers that were written at once have none.
+    the gap is then one gap, not spread over them. Answers that were written at once have none. A gap in which
+    tokens without text came is longer than one between tokens by an unknown part, and is left out.
     """
     rows = records.requests[answered(records.requests)]
-    wanted = rows["seq"][~at_once(rows)]
-    return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in _gap_blocks(records, wanted))])
+    blocks = _gap_blocks(records, rows["seq"][~at_once(rows)], with_silent_tokens(records))
+    return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in blocks)])
 
 
 # By metric: what each request has one of.
 PER_REQUEST: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
     "ttft_ms": ttft_ms,
     "ttft_service_ms": ttft_service_ms,
+    "ttft_answer_ms": ttft_answer_ms,
     "tpot_ms": tpot_ms,
     "e2e_ms": e2e_ms,
 }
 
 
 def latencies(records: Records) -> dict[str, Floats]:
-    """Every one by its metric, of a cell or of some of its requests."""
+    """Every one by its metric, of a cell or of some of its requests; of reasoning where there is any."""
     by_metric = {metric: values(records.requests) for metric, values in PER_REQUEST.items()}
+    if reasons(records.requests):
+        by_metric["ttft_reasoning_ms"] = ttft_reasoning_ms(records.requests)
+    else:
+        del by_metric["ttft_answer_ms"]  # it would be the TTFT again
     return by_metric | {"itl_ms": itl_ms(records)}

@@ -17,7 +17,8 @@ from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 # Of the mean time in system: a shorter window holds too little of the load's course.
 MIN_STEADY_TIMES = 0.5
 
-RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "output_chars_per_s")
+OF_REASONING = ("reasoning_tokens_per_s", "answer_tokens_per_s")
+RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "output_chars_per_s", *OF_REASONING)
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -132,12 +133,25 @@ def rates(records: Records, window: Window, shares: Floats) -> dict[str, float |
         known = bool(len(rows)) and bool((rows != UNKNOWN).all())
         return window.per_second((shares * requests[field]).sum()) if known else None
 
+    output, reasoning = counted("output_tokens"), counted("reasoning_tokens") or None
+    answers = None if output is None or reasoning is None else output - reasoning
     return {
-        "output_tokens_per_s": counted("output_tokens"),
+        "reasoning_tokens_per_s": reasoning,
+        "answer_tokens_per_s": answers,
+        "output_tokens_per_s": output,
         "input_tokens_per_s": counted("prompt_tokens"),
         "requests_per_s": window.per_second(shares.sum()),
         "output_chars_per_s": window.per_second((shares * _text_chars(records)).sum()),
     }
+
+
+def why_not_apart(requests: NDArray[np.void]) -> str:
+    """Why reasoning and answers have no rates of their own."""
+    if (requests["reasoning_tokens"] > 0).any():
+        return "the server counts the reasoning tokens of some answers only"
+    if (requests["first_reasoning_ns"] != UNKNOWN).any():
+        return "the server does not count reasoning tokens"
+    return "no answer has reasoning"
 
 
 def _text_chars(records: Records) -> Floats:

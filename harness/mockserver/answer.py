@@ -279,4 +279,7 @@ class Answer:
         if self.shape.cached_tokens:
             extra = self.shape.details if stream else self.shape.whole_details
             usage["prompt_tokens_details"] = {"cached_tokens": self.script.cached_tokens, **extra}
+        if self.habits.counts_reasoning and self._reasoning_tokens:
+            thought = min(completion_tokens, self._reasoning_tokens)
+            usage["completion_tokens_details"] = {"reasoning_tokens": thought}
         return usage | ({} if stream else self.shape.whole_usage)

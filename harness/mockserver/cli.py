@@ -129,6 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="make the first N tokens of a chat reasoning",
     )
+    add("--counts-reasoning", **given, help="count reasoning tokens in the usage of a chat")
     add("--reasoning-field", metavar="NAME", help="field of reasoning tokens (default: reasoning_content)")
     add(
         "--tokens-per-event",

@@ -20,6 +20,7 @@ class Habits:
     empty_delta_every: int = 0  # an empty delta ahead of every so many events; 0: none
     reasoning_tokens: int = 0  # so many tokens come as reasoning first
     reasoning_field: str = "reasoning_content"
+    counts_reasoning: bool = False  # in the usage of a chat
     tokens_per_event: int = 1
     events_per_write: int = 1
     keepalive_ms: float = 0.0  # an SSE comment after so long a silence; 0: none

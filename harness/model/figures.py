@@ -187,6 +187,9 @@ class OutputTokens(Record, frozen=True, kw_only=True):
     total: Annotated[int | None, doc("Of the measured answers.")]
     source: Annotated[str | None, doc("usage, or null where the server reports none.")]
     tokens_per_event: Annotated[float | None, doc("Above 1 a gap between events is not one between tokens.")]
+    unknown_gaps: Annotated[
+        int, doc("Gaps that ITL leaves out: tokens without text came between the two events.")
+    ] = 0
 
 
 class TemplateTokens(Record, frozen=True, kw_only=True):

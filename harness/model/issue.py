@@ -58,6 +58,7 @@ class IssueCode(StrEnum):
     USAGE_MISSING = "usage-missing"
     TOKENS_PER_EVENT = "tokens-per-event"
     THINKING_NOT_OFF = "thinking-not-off"
+    THINKING_MISSING = "thinking-missing"
     STRUCTURED_IGNORED = "structured-ignored"
     STRUCTURED_INVALID = "structured-invalid"
     STRUCTURED_CUT = "structured-cut"

@@ -188,6 +188,9 @@ class Cost(Record, frozen=True, kw_only=True):
     per_million_output_tokens: Annotated[float | None, doc("In the price's currency.")]
     per_million_input_tokens: Annotated[float | None, doc("In the price's currency.")]
     per_million_tokens: Annotated[float | None, doc("Of both, in the price's currency.")]
+    per_million_answer_tokens: Annotated[
+        float | None, doc("The whole price charged to output without its reasoning.")
+    ] = None
     per_million_good_output_tokens: Annotated[float | None, doc("Of output within the SLO.")]
     output_tokens_per_day: Annotated[float | None, doc("At this rate.")]
 

@@ -58,6 +58,30 @@ class Measured(Identity, frozen=True, kw_only=True):
             distorted_by=("queued-output-length",),
         ).meta,
     ]
+    ttft_reasoning_ms: Annotated[
+        LatencyStats | None,
+        Metric(
+            family="latency",
+            short="TTFT reasoning",
+            title="Time to first reasoning token",
+            about="From the start to the first event of reasoning, of the answers that have it. "
+            "The TTFT counts from the same event.",
+            per_request=False,
+            distorted_by=("queued-output-length",),
+        ).meta,
+    ] = None
+    ttft_answer_ms: Annotated[
+        LatencyStats | None,
+        Metric(
+            family="latency",
+            short="TTFT answer",
+            title="Time to first answer token",
+            about="From the start to the first event with content or a tool call, where answers begin with "
+            "reasoning. An answer that ended before its reasoning did counts as never reached.",
+            distorted_by=("queued-output-length", "output-length"),
+            columns=(Column(statistic="p50", presence="when known"),),
+        ).meta,
+    ] = None
     itl_ms: Annotated[
         LatencyStats,
         Metric(
@@ -66,7 +90,8 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="Inter-token latency",
             about="Gaps between successive arrivals of text in one answer, pooled over requests. Events that "
             "came as one are one arrival (`events_per_arrival`), and an event may carry several tokens "
-            "(`output_tokens.tokens_per_event`): that is one gap.",
+            "(`output_tokens.tokens_per_event`): that is one gap. A gap in which tokens without text came is "
+            "left out (`output_tokens.unknown_gaps`).",
             per_request=False,
             distorted_by=("output-length", "tokens-per-event"),
             columns=(Column(statistic="p50"),),
@@ -113,6 +138,29 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="throughput", papers=("",)),
         ).meta,
     ]
+    reasoning_tokens_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="reasoning",
+            title="Reasoning throughput",
+            own_unit="tokens/s",
+            about="Output tokens that the server counts as reasoning, by the same shares.",
+            distorted_by=OF_TOKENS,
+        ).meta,
+    ] = None
+    answer_tokens_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="answer",
+            title="Answer throughput",
+            own_unit="tokens/s",
+            about="Output tokens without reasoning, by the same shares; null without reasoning.",
+            distorted_by=OF_TOKENS,
+            columns=(Column(head=("answer", "", "tok/s"), presence="when known"),),
+        ).meta,
+    ] = None
     input_tokens_per_s: Annotated[
         float | None,
         Metric(

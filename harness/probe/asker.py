@@ -22,7 +22,7 @@ def user(text: str) -> Message:
 def line_to(server: Server, deadline: float) -> Line:
     """For requests of the API that the server's dialect speaks, until `deadline` (time.monotonic())."""
     api = APIS[server.definition.dialect.api]
-    return Line(server.api_url, server.headers(), deadline, server.credentials, api)
+    return Line(server.api_url, server.access, deadline, api)
 
 
 @dataclass(frozen=True, slots=True)

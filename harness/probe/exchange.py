@@ -13,6 +13,7 @@ from harness.apis import CHAT, Api
 from harness.apis.payload import Payload, error_message, mapping
 from harness.client import Answer, Client, Limits
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.load.sse import read_block
 from harness.records.layout import GENERATED, UNKNOWN, EventKind
 from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
@@ -120,9 +121,8 @@ class Line:
     """To one server. Safe to use from several threads."""
 
     url: str
-    headers: Mapping[str, str]
+    access: Access
     deadline: float  # time.monotonic()
-    credentials: Sequence[str] = ()
     api: Api = CHAT
     requests: int = 0
     _client: Client = field(init=False)
@@ -130,7 +130,7 @@ class Line:
 
     def __post_init__(self) -> None:
         # A connection of its own for each: one kept alive may be closed by the server just then.
-        self._client = Client("", self.headers, self.credentials, keep_alive=False)
+        self._client = Client("", self.access, keep_alive=False)
 
     def close(self) -> None:
         self._client.close()

@@ -62,10 +62,13 @@ REQUEST_DTYPE = np.dtype(
         ("headers_ns", "<i8"),
         ("first_text_ns", "<i8"),
         ("last_text_ns", "<i8"),
+        ("first_reasoning_ns", "<i8"),  # of the text that is no answer; UNKNOWN where there is none
+        ("first_answer_ns", "<i8"),  # content or a tool call; equal to `first_text_ns` without reasoning
         ("end_ns", "<i8"),  # end of the answer, or when the failure was seen
         ("prompt_tokens", "<i4"),
         ("cached_tokens", "<i4"),
         ("output_tokens", "<i4"),
+        ("reasoning_tokens", "<i4"),  # of `output_tokens`, as the server counts them
         ("output_chars", "<i4"),
         ("text_events", "<i4"),
         ("first_tokens", "<i4"),  # tokens that the server had counted by the first text event

@@ -52,7 +52,7 @@ def ask_all(
         engine.reset_prefix_cache()
         job = LoadJob(
             url=engine.api_url,
-            headers=engine.headers(),
+            access=engine.access,
             bodies=[_body(definition, engine, question) for question in questions],
             schedule=ClosedLoop(concurrency),
             duration_s=limit_s,

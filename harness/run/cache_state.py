@@ -96,7 +96,7 @@ def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen:
     limit_s = prepared.scenario.request.timeout_s
     job = LoadJob(
         url=engine.api_url,
-        headers=engine.headers(),
+        access=engine.access,
         bodies=picked,
         schedule=ClosedLoop(min(_PRIMING, len(picked))),
         request_timeout_s=limit_s,

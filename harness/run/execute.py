@@ -149,8 +149,6 @@ class Run(Stored):
             prepared.model_name,
             prepared.model,
             log_path=self.folder.log_path(self._life(block)),
-            api_key_env=prepared.options.api_key_env,
-            served_name=prepared.options.served_name,
             values=prepared.engine_values[block.backend],
             gpu_wait_s=prepared.options.gpu_wait_s,
             gpus=prepared.options.gpus,

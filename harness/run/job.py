@@ -41,7 +41,7 @@ def make_job(
         url=url,
         other_urls=tuple(other_urls),
         replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
-        headers=engine.headers(),
+        access=engine.access,
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
         sessions=sessions,

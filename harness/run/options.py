@@ -14,6 +14,7 @@ from harness.load.job import Progress
 from harness.model import Manifest, Prices, from_json
 from harness.plan import Cell
 from harness.sampling.job import DEFAULT_HZ
+from harness.spec.reach import ReachFlags
 
 ProfileChoice = Literal["auto", "gpu", "cpu"]
 
@@ -24,7 +25,7 @@ class RunOptions:
     backends: str
     apis: tuple[ApiName, ...] = ()  # that every backend is measured with; (): as the scenario says
     model: str | None = None
-    served_name: str | None = None  # what attached servers call their model
+    served_name: str | None = None  # [BACKEND=]NAME,… of their model, as running servers call it
     launch: Mode = "auto"
     simulate_faults: tuple[str, ...] = ()  # BACKEND=FAULT of the scripted servers
     device: Device = "auto"  # of engines that are started
@@ -47,11 +48,20 @@ class RunOptions:
     balance: Balance | None = None  # of backends with several URLs; None: round-robin
     metrics_urls: tuple[str, ...] = ()  # [BACKEND=]URL of the metrics of attached servers; (): their own
     out: Path = Path("results")
-    api_key_env: str | None = None
+    api_key_env: str | None = None  # [BACKEND=]VAR,… of running servers; those below are theirs too
+    headers: tuple[str, ...] = ()  # [BACKEND=]NAME=VALUE|ENV:VAR
+    query: tuple[str, ...] = ()  # the same of the query of each URL
+    ca_cert: tuple[str, ...] = ()  # [BACKEND=]FILE
+    client_cert: tuple[str, ...] = ()
+    client_key: tuple[str, ...] = ()
     probe: bool = True  # before the first cell of each backend
     sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
     prices: Prices | None = None
     command: tuple[str, ...] = ()  # as typed, for the manifest
+
+    @property
+    def reach(self) -> ReachFlags:
+        return ReachFlags(**{name.name: getattr(self, name.name) for name in fields(ReachFlags)})
 
     @property
     def all_workers(self) -> int | None:

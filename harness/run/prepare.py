@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from harness.compare.slo_check import answers_needed
+from harness.engines.access import access_of
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.engines.models import find_model
 from harness.engines.preflight import Planned
-from harness.engines.server import api_key
 from harness.engines.simulate import parse_faults, simulated
 from harness.errors import SetupError, SpecError
 from harness.plan import (
@@ -31,6 +31,7 @@ from harness.sampling.machine import gpu_names
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
+from harness.spec.reach import with_reach
 from harness.spec.scenario import Profile, Scenario, load_scenario
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
@@ -92,7 +93,6 @@ def prepare(options: RunOptions) -> Prepared:
         raise SetupError(
             "HTTP/2 needs the package h2", where="--http2", hint="pip install 'llm-servebench[http2]'"
         )
-    api_key(options.api_key_env)  # a variable that is named must be set
     profile = _profile(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)
     options = replace(options, profile=profile)
@@ -101,6 +101,9 @@ def prepare(options: RunOptions) -> Prepared:
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
+    listed = with_reach(listed, labels, options.reach)
+    for ref in listed:
+        access_of(ref.reach)  # a variable that is named must be set, a file must be there
     if options.balance and all(len(ref.urls) < 2 for ref in listed):
         raise SpecError(
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"

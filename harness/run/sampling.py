@@ -55,7 +55,7 @@ def _exporter(source: Server, metrics: Metrics) -> Exporter:
     json = metrics.json
     return Exporter(
         url=source.base_url + metrics.path,
-        headers=source.headers(),
+        access=source.access,
         counters=_named(asdict(metrics.counters)),
         gauges=_named(asdict(metrics.gauges)),
         prompt_tokens_exclude_cached=metrics.prompt_tokens_exclude_cached,

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.host.access import Access
+
 # At this rate GPUs are read; everything that costs more or changes less is read at a fixed part of it.
 DEFAULT_HZ = 10.0
 MOST_HZ = 100.0
@@ -14,7 +16,7 @@ class Exporter:
     """An engine's metrics: our names → its series."""
 
     url: str
-    headers: Mapping[str, str]
+    access: Access
     counters: Mapping[str, str] = field(default_factory=dict)
     gauges: Mapping[str, str] = field(default_factory=dict)
     prompt_tokens_exclude_cached: bool = False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.apis import ApiName
 from harness.spec.dialect import Dialect, Fields
+from harness.spec.reach import Reach
 
 if TYPE_CHECKING:
     from harness.spec.tuned import Tuned
@@ -384,6 +385,7 @@ class BackendRef:
     version: str | None = None  # in place of the one that the definition pins
     metrics_urls: tuple[str, ...] = ()  # where a running server's metrics are read; (): at its URLs
     tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
+    reach: Reach = field(default_factory=Reach)  # of a running server
     api: ApiName = "chat"  # that its requests speak; the definition's dialect is that of this API
 
     @property

@@ -24,7 +24,10 @@ from harness.store import parquet
 from harness.store.confined import Confined
 
 _CODES: dict[str, type[IntEnum]] = {"phase": Phase, "outcome": Outcome, "kind": EventKind}
-_ADDED = ("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order", "replica")  # with 0.2
+_ADDED = (
+    *("start_ns", "attempts", "first_tokens", "retransmits", "out_of_order", "replica"),
+    *("first_reasoning_ns", "first_answer_ns", "reasoning_tokens"),
+)  # with 0.2
 _TEXTS = ("text", "finish_reason", "error")
 
 

@@ -74,7 +74,6 @@ def tune(settings: Settings, ui: Ui) -> Result:
             ui.stage,
             gpu_wait_s=options.gpu_wait_s,
             gpus=options.gpus,
-            api_key_env=options.api_key_env,
         ),
     )
     session = _Session(settings, prepared, point, metric, _folder(prepared), ui)

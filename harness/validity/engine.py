@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.metrics.latency import answered
 from harness.model import IssueCode
@@ -40,12 +41,23 @@ def _usage_missing(cell: Evidence) -> Iterator[Violation]:
 
 
 def _thinking(cell: Evidence) -> Iterator[Violation]:
-    if cell.facts.request.thinking != "off":
-        return
+    if cell.facts.request.thinking == "off" and (reasoned := len(_reasoned(cell))):
+        yield Violation(f"{reasoned} answers with reasoning text")
+
+
+def _no_thinking(cell: Evidence) -> Iterator[Violation]:
+    rows = cell.records.requests[answered(cell.records.requests)]
+    hidden = rows["reasoning_tokens"] > 0  # some servers count what they keep to themselves
+    without = int(np.count_nonzero(~np.isin(rows["seq"], _reasoned(cell)) & ~hidden))
+    if cell.facts.request.thinking == "on" and without:
+        yield Violation(f"{without} of {len(rows)} answers without reasoning")
+
+
+def _reasoned(cell: Evidence) -> NDArray[np.int32]:
+    """The requests that were answered with reasoning text."""
     events = cell.records.events
-    reasoned = events["seq"][events["kind"] == EventKind.REASONING]
-    if len(reasoned):
-        yield Violation(f"{len(np.unique(reasoned))} answers with reasoning text")
+    seqs: NDArray[np.int32] = np.unique(events["seq"][events["kind"] == EventKind.REASONING])
+    return seqs
 
 
 RULES = (
@@ -94,6 +106,14 @@ RULES = (
         measures="answers with reasoning text, though the scenario has it off",
         limit="0",
         hint="TTFT and length include it: switch it off at the server, or set request.thinking to on for all",
+        cause="work",
+    ),
+    Rule(
+        code=IssueCode.THINKING_MISSING,
+        find=_no_thinking,
+        measures="answers without reasoning, though the scenario has it on",
+        limit="0",
+        hint="use a model that thinks, and start the engine with the parser of its reasoning",
         cause="work",
     ),
 )

@@ -21,6 +21,7 @@ import numpy as np
 from harness.cluster.node import About
 from harness.cluster.pings import TOKEN_BYTES, Clock, ClockServer
 from harness.cluster.worker_pool import ClusterWorkerPool, RemoteNode
+from harness.host.access import Access
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.transport import Transport
 from harness.load.worker import READY, Pulse, Share
@@ -72,7 +73,7 @@ def follow(count: int, port: int, seconds: float, scratch: Path) -> str:
         for number in range(count)
     ]
     pool = ClusterWorkerPool(remote_nodes)
-    job = LoadJob(url="http://127.0.0.1:1", headers={}, bodies=(), schedule=ClosedLoop(1))
+    job = LoadJob(url="http://127.0.0.1:1", access=Access(), bodies=(), schedule=ClosedLoop(1))
     began = time.monotonic()
     for number in range(count):
         folder = scratch / str(number)

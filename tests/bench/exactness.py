@@ -37,6 +37,7 @@ from unittest.mock import patch
 import numpy as np
 
 from harness.apis import APIS, ApiName
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.transport import Transport
@@ -92,14 +93,14 @@ def measure(load: Load, served: Served) -> Row:
             **api.body([{"role": "user", "content": "hello there"}], load.timing.tokens),
         }
     ).encode()
-    headers = {"content-type": "application/json", **({"connection": "close"} if load.reconnect else {})}
+    access = Access({"connection": "close"} if load.reconnect else {})
     schedule: ClosedLoop | OpenLoop = ClosedLoop(load.streams)
     if load.rate is not None:
         gaps_s = np.random.default_rng(1).exponential(1 / load.rate, load.requests)
         schedule = OpenLoop((np.cumsum(gaps_s) * 1e9).astype(np.int64), load.streams)
     job = LoadJob(
         served.url + api.path,
-        headers,
+        access,
         [body] * load.requests,
         schedule,
         api=load.api,

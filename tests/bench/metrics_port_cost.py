@@ -26,6 +26,7 @@ from threading import Thread
 import numpy as np
 
 from harness.cli.metrics_port import serving
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import LoadJob, OpenLoop
 from harness.mockserver import running
@@ -118,7 +119,7 @@ def felt(kind: str) -> list[float]:
     ):
         job = LoadJob(
             url=f"{server.url}/v1/chat/completions",
-            headers={"content-type": "application/json"},
+            access=Access(),
             bodies=[body] * len(due_ns),
             schedule=OpenLoop(due_ns),
             workers=1,

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
 from harness.mockserver import MockServer, running
@@ -34,7 +35,7 @@ GAUGES = {"running": "vllm:num_requests_running", "kv_use": "vllm:kv_cache_usage
 
 
 def watch(server: MockServer) -> Watch:
-    exporter = Exporter(url=f"{server.url}/metrics", headers={}, counters=COUNTERS, gauges=GAUGES)
+    exporter = Exporter(url=f"{server.url}/metrics", access=Access(), counters=COUNTERS, gauges=GAUGES)
     return Watch(bench_pid=os.getpid(), exporters=(exporter,), engine_pid=server.pid)
 
 
@@ -54,7 +55,7 @@ def load(server: MockServer) -> LoadJob:
     body += b'"stream_options":{"include_usage":true},"max_tokens":%d}' % TOKENS
     return LoadJob(
         url=f"{server.url}/v1/chat/completions",
-        headers={"content-type": "application/json"},
+        access=Access(),
         bodies=[body] * REQUESTS,
         schedule=ClosedLoop(STREAMS),
         workers=1,

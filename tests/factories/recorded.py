@@ -3,14 +3,25 @@
 import numpy as np
 
 from harness.model import CellFacts, Load, as_json
-from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
+from harness.records.layout import (
+    EVENT_DTYPE,
+    UNKNOWN,
+    EventKind,
+    Outcome,
+    Phase,
+    Records,
+    empty_requests,
+)
 from tests.factories import documents
 
 MS = 1_000_000
 
 
 def records(*rows):
-    """Each row: dict(intended, sent, texts=[ms…], outcome, phase, tokens, prompt, cached); times in ms."""
+    """Each row: dict(intended, sent, texts=[ms…], outcome, phase, tokens, prompt, cached); times in ms.
+
+    `thoughts`: so many of the texts are reasoning, one token each.
+    """
     requests = empty_requests(len(rows))
     events = []
     for seq, row in enumerate(rows):
@@ -21,13 +32,18 @@ def records(*rows):
         if sent is not None:
             requests[seq]["sent_ns"] = sent * MS
         for position, moment in enumerate(texts):
-            events.append((seq, EventKind.TEXT, 3, 100, moment * MS))
+            thought = position < row.get("thoughts", 0)
+            events.append((seq, EventKind.REASONING if thought else EventKind.TEXT, 3, 100, moment * MS))
+            first = "first_reasoning_ns" if thought else "first_answer_ns"
+            if requests[seq][first] == UNKNOWN:
+                requests[seq][first] = moment * MS
             if position == 0:
                 requests[seq]["first_text_ns"] = moment * MS
             requests[seq]["last_text_ns"] = requests[seq]["end_ns"] = moment * MS
         requests[seq]["text_events"] = len(texts)
         requests[seq]["output_tokens"] = row.get("tokens", len(texts))
-        for field, key in (("prompt_tokens", "prompt"), ("cached_tokens", "cached")):
+        named = (("prompt_tokens", "prompt"), ("cached_tokens", "cached"), ("reasoning_tokens", "thoughts"))
+        for field, key in named:
             if key in row:
                 requests[seq][field] = row[key]
     return Records(

@@ -21,6 +21,7 @@ from harness.spec.backend import (
     Tokenize,
 )
 from harness.spec.models import Model
+from harness.spec.reach import Reach
 
 MODEL = Model("none", "none")
 
@@ -127,12 +128,13 @@ def opened(
     definition: Backend,
     *,
     url: str | None = None,
+    reach: Reach = Reach(),  # noqa: B008  # immutable
     device: Device = "auto",
     say=lambda line: None,
     **options,
 ):
     """`open_engine` with everything a test does not care about."""
-    ref = BackendRef(definition, None, url)
+    ref = BackendRef(definition, None, url, reach=reach)
     choice = resolve_launch(ref, "auto", device)
     ref = as_launched(ref, choice)
     return open_engine(EngineRequest(ref, choice, "m", MODEL, folder / "engine.log", **options), say)

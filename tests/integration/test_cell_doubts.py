@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.client_stats import client_stats
 from harness.load.job import ClosedLoop, LoadJob
@@ -118,7 +119,7 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
 
     with serve(script) as server:
         bodies = [b'{"stream":true}'] * 8
-        load = LoadJob(server.url, {"content-type": "application/json"}, bodies, ClosedLoop(1), workers=1)
+        load = LoadJob(server.url, Access(), bodies, ClosedLoop(1), workers=1)
         result = run_load(load)
     assert (first_tokens(result.records.requests) == UNKNOWN).all()
     facts = documents.made(

@@ -14,6 +14,7 @@ from harness.cluster.clocks import Ping
 from harness.cluster.node import Node
 from harness.cluster.pings import TOKEN_BYTES, Clock
 from harness.cluster.worker_pool import ClusterWorkerPool, RemoteNode
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
 from harness.mockserver import running
@@ -73,7 +74,7 @@ def job(url: str, count: int, schedule: ClosedLoop | OpenLoop) -> LoadJob:
     body = b'{"model":"m","stream":true,"max_tokens":4,"messages":[{"role":"user","content":"%d"}]}'
     return LoadJob(
         url + "/v1/chat/completions",
-        {"content-type": "application/json"},
+        Access(),
         [body % i for i in range(count)],
         schedule,
         workers=2,

@@ -14,6 +14,7 @@ import pytest
 from harness.engines import orphans
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
+from harness.spec.reach import Reach
 from tests.integration.engine_fakes import alive, fake_backend, opened
 from tests.waiting import until
 
@@ -326,7 +327,9 @@ def test_attach_takes_the_servers_own_model_name(tmp_path, running):
 
 
 def test_attach_takes_a_model_name_that_is_given(tmp_path, running):
-    with opened(tmp_path, fake_backend(tmp_path), url=running("nameless"), served_name="mine") as engine:
+    with opened(
+        tmp_path, fake_backend(tmp_path), url=running("nameless"), reach=Reach(served_name="mine")
+    ) as engine:
         assert engine.one_chat([], 1) == "hello from mine"
 
 
@@ -342,10 +345,10 @@ def test_a_key_comes_from_the_environment_and_stays_out_of_the_facts(tmp_path, r
         opened(tmp_path, fake_backend(tmp_path), url=url).__enter__()
     assert "BENCH_API_KEY" in caught.value.hint
     with pytest.raises(SpecError, match="environment variable MY_KEY is not set"):
-        opened(tmp_path, fake_backend(tmp_path), url=url, api_key_env="MY_KEY").__enter__()
+        opened(tmp_path, fake_backend(tmp_path), url=url, reach=Reach("MY_KEY")).__enter__()
     monkeypatch.setenv("MY_KEY", "sesame")
-    with opened(tmp_path, fake_backend(tmp_path), url=url, api_key_env="MY_KEY") as engine:
-        assert engine.headers()["authorization"] == "Bearer sesame"
+    with opened(tmp_path, fake_backend(tmp_path), url=url, reach=Reach("MY_KEY")) as engine:
+        assert engine.access.headers["authorization"] == "Bearer sesame"
         assert "sesame" not in json.dumps(engine.facts)
 
 

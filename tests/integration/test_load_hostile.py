@@ -6,6 +6,7 @@ from itertools import chain, repeat
 
 import pytest
 
+from harness.host.access import Access
 from harness.load.bounds import answer_bytes
 from harness.load.dispatcher import NEVER, ClosedLoopDispatcher
 from harness.load.event_loop import Limits
@@ -34,7 +35,7 @@ ENDS = {
 def job(url, **fields):
     made = LoadJob(
         url=f"{url}/v1/chat/completions",
-        headers={"content-type": "application/json"},
+        access=Access(),
         bodies=[b"{}"] * 4,
         schedule=ClosedLoop(2),
         request_timeout_s=1.0,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised
 from harness.mockserver import running
@@ -26,7 +27,7 @@ BODY = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"max_tokens":4
 def job(url):
     return LoadJob(
         url=f"{url}/v1/chat/completions",
-        headers={"content-type": "application/json"},
+        access=Access(),
         bodies=[BODY] * 12,
         schedule=ClosedLoop(4),
         request_timeout_s=10,

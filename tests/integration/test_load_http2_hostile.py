@@ -15,6 +15,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from harness.host.access import Access
 from harness.load.bounds import answer_bytes
 from harness.load.job import LoadJob, LoadResult, OpenLoop
 from harness.load.run import run_load
@@ -50,7 +51,7 @@ def attack(group: Group) -> tuple[LoadResult, float]:
         job = LoadJob(
             url=first,
             other_urls=tuple(others),
-            headers={"content-type": "application/json"},
+            access=Access(),
             bodies=[*(case.body for case in cases), *[b"{}"] * count],
             schedule=OpenLoop(np.repeat([0, int(group.later_s * 1e9)], count)),
             replicas=np.tile(np.arange(count, dtype=np.int16), 2),

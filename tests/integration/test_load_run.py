@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
 from harness.mockserver import running
@@ -38,7 +39,7 @@ def job(
     url = server if isinstance(server, str) else server.url
     bodies = [b'{"n":%d}' % i for i in range(count)]
     options = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, "workers": 1, **settings}
-    return LoadJob(url, {"content-type": "application/json"}, bodies, schedule or ClosedLoop(2), **options)  # type: ignore[arg-type]  # options are LoadJob's own fields
+    return LoadJob(url, Access(), bodies, schedule or ClosedLoop(2), **options)  # type: ignore[arg-type]  # options are LoadJob's own fields
 
 
 def outcomes(result: LoadResult) -> list[Outcome]:
@@ -284,7 +285,9 @@ def test_an_early_error_answer_to_a_large_upload_is_read() -> None:
         peer.close()
 
     with serve(script, greet) as server:
-        one = LoadJob(server.url, {}, [b"x" * (16 << 20)], ClosedLoop(1), workers=1, request_timeout_s=5.0)
+        one = LoadJob(
+            server.url, Access(), [b"x" * (16 << 20)], ClosedLoop(1), workers=1, request_timeout_s=5.0
+        )
         result = run_load(one)
     assert outcomes(result) == [Outcome.HTTP_ERROR]
 
@@ -292,7 +295,7 @@ def test_an_early_error_answer_to_a_large_upload_is_read() -> None:
 def test_a_large_request_leaves_whole() -> None:
     body = os.urandom(8 << 20)
     with serve(answer) as server:
-        result = run_load(LoadJob(server.url, {}, [body, body], ClosedLoop(1), workers=1))
+        result = run_load(LoadJob(server.url, Access(), [body, body], ClosedLoop(1), workers=1))
     assert outcomes(result) == [Outcome.OK] * 2
     assert server.requests == [body, body]
 
@@ -495,7 +498,7 @@ def test_ctrl_c_is_left_to_the_parent_and_a_dead_parent_ends_its_workers() -> No
     """The window runs in a child of ours, which is killed; its worker must not outlive it."""
     code = (
         "from harness.load import run_load; from harness.load.job import *; import sys;"
-        "run_load(LoadJob(sys.argv[1], {}, [b'{}'], ClosedLoop(1), workers=1))"
+        "run_load(LoadJob(sys.argv[1], Access(), [b'{}'], ClosedLoop(1), workers=1))"
     )
     asked = threading.Event()
 
@@ -554,7 +557,7 @@ def test_a_server_that_hangs_up_after_each_answer_loses_no_request_once_that_is_
         body = b'{"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":2}'
         url = f"{server.url}/v1/chat/completions"
         promised = Promised(keeps_connection=not known)
-        result = run_load(LoadJob(url, {}, [body] * 40, ClosedLoop(1), workers=1, promised=promised))
+        result = run_load(LoadJob(url, Access(), [body] * 40, ClosedLoop(1), workers=1, promised=promised))
     lost = [outcome for outcome in outcomes(result) if outcome is not Outcome.OK]
     assert lost in ([], [] if known else [Outcome.TRUNCATED])
     assert len(result.client.connect_ns) >= 39

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from harness.apis import ANSWER, TOOL
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.transport import Transport
@@ -38,7 +39,7 @@ def job(url, turns, schedule, think_ms=0, **settings):
     think = np.full(len(named), think_ms * MS, np.int64)
     sessions = Sessions(np.array(named, np.int32), think)
     options = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, "workers": 1, **settings}
-    return LoadJob(url, {"content-type": "application/json"}, bodies, schedule, sessions=sessions, **options)
+    return LoadJob(url, Access(), bodies, schedule, sessions=sessions, **options)
 
 
 def echo(peer: Peer) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.route import proxy_for
@@ -41,7 +42,7 @@ def answer(peer: Peer) -> None:
 def run(server: Server, count: int, schedule: ClosedLoop | OpenLoop, **limits: float) -> LoadResult:
     limits = {"request_timeout_s": 5.0, "drain_timeout_s": 5.0, **limits}
     bodies = [b'{"n":%d}' % i for i in range(count)]
-    return run_load(LoadJob(server.url, {}, bodies, schedule, workers=1, **limits))
+    return run_load(LoadJob(server.url, Access(), bodies, schedule, workers=1, **limits))
 
 
 def outcomes(result: LoadResult) -> list[Outcome]:
@@ -75,7 +76,7 @@ def test_an_untrusted_certificate_is_a_failed_connection(
 
 
 def test_tls_is_stamped_by_the_kernel_where_it_can() -> None:
-    transport, reason = choose_transport(LoadJob("https://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
+    transport, reason = choose_transport(LoadJob("https://127.0.0.1:9/v1", Access(), [], ClosedLoop(1)))
     assert (transport, reason) == (Transport.KERNEL_STAMPS, "")
 
 
@@ -157,7 +158,7 @@ def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
 
     stop = threading.Event()
     with serve(stuck, tls=tls) as server:
-        job = LoadJob(server.url, {}, [b"{}"] * 50, ClosedLoop(2), workers=1)
+        job = LoadJob(server.url, Access(), [b"{}"] * 50, ClosedLoop(2), workers=1)
         result = run_load(job, stop=stop)
     assert result.interrupted
     assert set(outcomes(result)) == {Outcome.CANCELLED}
@@ -169,7 +170,7 @@ def through(monkeypatch: pytest.MonkeyPatch, proxy: Server, scheme: str) -> Load
     place = proxy.url.removeprefix("http://").removesuffix("/v1/chat/completions")
     monkeypatch.setenv(f"{scheme}_proxy", f"http://user:word@{place}")
     monkeypatch.delenv("no_proxy", raising=False)
-    return run_load(LoadJob(f"{scheme}://engine.invalid/v1", {}, [b"{}"] * 3, ClosedLoop(1), workers=1))
+    return run_load(LoadJob(f"{scheme}://engine.invalid/v1", Access(), [b"{}"] * 3, ClosedLoop(1), workers=1))
 
 
 def test_a_proxy_is_asked_for_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,6 +225,6 @@ def test_loopback_takes_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_epoll_sockets_are_looked_at_with_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("select.epoll")
-    transport, reason = choose_transport(LoadJob("http://127.0.0.1:9/v1", {}, [], ClosedLoop(1)))
+    transport, reason = choose_transport(LoadJob("http://127.0.0.1:9/v1", Access(), [], ClosedLoop(1)))
     assert transport is Transport.POLL
     assert "epoll" in reason

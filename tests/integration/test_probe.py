@@ -11,6 +11,7 @@ import pytest
 
 from harness.engines.server import Server
 from harness.engines.smoke_test import hello
+from harness.host.access import Access
 from harness.mockserver import running
 from harness.model import as_json
 from harness.probe import examine
@@ -186,7 +187,7 @@ def bench(*arguments, code):
 def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):
     with (
         closing(Server(definition(), plain.url, "simulated")) as server,
-        closing(Line(server.api_url, {}, time.monotonic() + 60)) as line,
+        closing(Line(server.api_url, Access(), time.monotonic() + 60)) as line,
     ):
         prompt = LongPrompt.new(Asker(server, line, thorough=False))
         first, _ = prompt.send()

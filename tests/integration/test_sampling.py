@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from harness.host.access import Access
 from harness.metrics import machine
 from harness.metrics.throughput import Window
 from harness.mockserver import running
@@ -39,7 +40,7 @@ def watched(seconds, halfway=lambda: None, **watch):
 
 
 def exporter(url, **names):
-    return Exporter(url=url, headers={}, **names)
+    return Exporter(url=url, access=Access(), **names)
 
 
 COUNTERS = {"output_tokens": "vllm:generation_tokens_total", "draft_tokens": "vllm:no_such_total"}

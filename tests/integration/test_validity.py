@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.host.access import Access
 from harness.load import run_load
 from harness.load.client_stats import client_stats
 from harness.load.job import LoadJob, OpenLoop
@@ -35,7 +36,7 @@ def open_loop(server, rate, count, **cap):
     }
     return LoadJob(
         url=f"{server.url}/v1/chat/completions",
-        headers={"content-type": "application/json"},
+        access=Access(),
         bodies=[json.dumps(body).encode()] * count,
         schedule=OpenLoop(arrivals("constant", rate, count, seed=0), **cap),
         workers=1,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.engines.access import api_key
 from harness.engines.containers.files import compose_files
-from harness.engines.server import api_key
 from harness.host import helper_process, paths, scratch
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder

@@ -68,7 +68,7 @@ _VLLM_HISTOGRAMS: dict[str, Quantity] = {
 
 VLLM = Dialect(
     name="vllm",
-    habits=Habits(reasoning_field="reasoning"),
+    habits=Habits(reasoning_field="reasoning", counts_reasoning=True),
     shape=Shape(
         finish="text",
         chunk={},

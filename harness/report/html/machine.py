@@ -40,6 +40,7 @@ COSTS = {
     "per_million_output_tokens": "of output",
     "per_million_input_tokens": "of input",
     "per_million_tokens": "of both",
+    "per_million_answer_tokens": "of output without its reasoning",
     "per_million_good_output_tokens": "of output within the SLO",
 }
 EXPLAINED = (

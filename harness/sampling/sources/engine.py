@@ -22,7 +22,7 @@ class EngineExporter:
         self.missing: dict[str, str] = {}
         self.about: dict[str, object] = {"url": exporter.url}
         self._exporter = exporter
-        self._look_up = LookUp(exporter.headers, _LIMITS)
+        self._look_up = LookUp(exporter.access, _LIMITS)
 
     def open(self) -> None:
         pass

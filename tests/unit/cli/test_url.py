@@ -141,6 +141,11 @@ def test_two_servers_are_measured_alternately_at_equal_loads():
     arguments = argparse.Namespace(
         model_name=None,
         api_key_env=None,
+        header=[],
+        query=[],
+        ca_cert=[],
+        client_cert=[],
+        client_key=[],
         out=options.RESULTS,
         json=True,
         no_report=True,

@@ -9,6 +9,7 @@ import pytest
 
 from harness.client import Client, Limits, LookUp
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.untrusted import BadDocumentError
 from tests.factories.hostile import HARMS, head, serving, sized
 from tests.waiting import in_time
@@ -20,7 +21,7 @@ ROOMY = Limits(total_s=60, wire_bytes=1 << 20, body_bytes=2 << 20)  # so that si
 def ask(say, limits=ROOMY, credentials=(), headers=None, method="GET", **more):
     with (
         serving(lambda request: iter([say]) if isinstance(say, bytes) else say()) as url,
-        closing(Client(url, headers, credentials)) as client,
+        closing(Client(url, Access(headers or {}, credentials=credentials))) as client,
     ):
         return client.ask(method, "/v1/models", limits=limits, **more)
 
@@ -36,7 +37,7 @@ def test_every_harm_ends_within_the_limits_with_one_error(harm):
 
 @pytest.mark.parametrize("harm", [harm for harm in HARMS if harm != "small gzip bomb"])
 def test_every_harm_ends_for_the_look_ups_of_the_sampler_too(harm):
-    with serving(lambda _: HARMS[harm]()) as url, closing(LookUp({}, TIGHT)) as look_up:
+    with serving(lambda _: HARMS[harm]()) as url, closing(LookUp(Access(), TIGHT)) as look_up:
         try:
             assert in_time(lambda: look_up.ask(f"{url}/metrics")).status == 103  # it goes on no more
         except SetupError as error:
@@ -51,7 +52,7 @@ def test_look_ups_open_again_what_was_closed():
         heads.append(request)
         return iter([sized(b"x 1\n", "connection: close")])
 
-    with serving(say) as url, closing(LookUp({"a": "b"}, ROOMY)) as look_up:
+    with serving(say) as url, closing(LookUp(Access({"a": "b"}), ROOMY)) as look_up:
         assert (look_up.ask(f"{url}/m?x=1").status, look_up.ask(f"{url}/m").body) == (200, b"x 1\n")
     assert heads[0].startswith(b"GET /m?x=1 HTTP/1.1\r\n")
     assert b"a: b\r\n" in heads[0]

@@ -59,7 +59,7 @@ class Complete(Machine):
     def check_port(self, port):
         self._refuse(f"port {port}")
 
-    def check_server(self, definition, url):
+    def check_server(self, ref, url):
         self._refuse(url)
 
     def has_program(self, name):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from harness.host.access import Access
 from harness.load.balance import Dealt, LeastOutstanding, balancer_of, round_robin
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.sharding import split
@@ -18,7 +19,7 @@ def sessions(*turns):
 def job(schedule, urls, chats=None):
     bodies = [b"%d" % seq for seq in range(COUNT if chats is None else len(chats.session))]
     dealt = round_robin(len(bodies), chats, urls)
-    return LoadJob("u0", {}, bodies, schedule, chats, replicas=dealt, other_urls=("u",) * (urls - 1))
+    return LoadJob("u0", Access(), bodies, schedule, chats, replicas=dealt, other_urls=("u",) * (urls - 1))
 
 
 def test_round_robin_is_the_order_of_the_schedule():
@@ -73,7 +74,7 @@ def test_a_session_stays_where_its_first_turn_went():
 
 
 def test_who_decides():
-    assert isinstance(balancer_of(LoadJob("u", {}, [b""], ClosedLoop(1))), Dealt)
+    assert isinstance(balancer_of(LoadJob("u", Access(), [b""], ClosedLoop(1))), Dealt)
     assert isinstance(balancer_of(job(ClosedLoop(1), 2)), Dealt)
-    undealt = LoadJob("u", {}, [b""], ClosedLoop(1), other_urls=("v",))
+    undealt = LoadJob("u", Access(), [b""], ClosedLoop(1), other_urls=("v",))
     assert isinstance(balancer_of(undealt), LeastOutstanding)

@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
+from harness.host.access import Access
 from harness.load.bodies import write_bodies
 from harness.load.job import ClosedLoop, LoadJob, Sessions
 from harness.load.sharding import split
@@ -31,7 +32,7 @@ def test_a_part_and_a_copy_for_another_process_read_the_same_file(bodies):
 def test_sessions_are_dealt_whole():
     named = np.repeat([7, 8, 9, 10, 11], [2, 1, 3, 1, 2]).astype(np.int32)
     sessions = Sessions(named, np.arange(9, dtype=np.int64))
-    job = LoadJob("http://x/", {}, [b"%d" % i for i in range(9)], ClosedLoop(4), sessions=sessions)
+    job = LoadJob("http://x/", Access(), [b"%d" % i for i in range(9)], ClosedLoop(4), sessions=sessions)
     parts = split(job, 2)
     assert [part.sessions.session.tolist() for part, _ in parts] == [[7, 7, 9, 9, 9, 11, 11], [8, 10]]
     assert [seqs.tolist() for _, seqs in parts] == [[0, 1, 3, 4, 5, 7, 8], [2, 6]]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.host.access import Access
 from harness.load.dispatcher import NEVER, ClosedLoopDispatcher, OpenLoopDispatcher, SessionDispatcher
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 from harness.load.pacing import LONGEST_TICK_NS, choose_tick
@@ -16,7 +17,7 @@ def offsets(*values: int) -> np.ndarray:
 
 
 def job(schedule: ClosedLoop | OpenLoop, count: int) -> LoadJob:
-    return LoadJob("http://h/v1", {}, [b"%d" % i for i in range(count)], schedule)
+    return LoadJob("http://h/v1", Access(), [b"%d" % i for i in range(count)], schedule)
 
 
 def test_open_work_hands_out_at_the_intended_times_however_late_it_is_asked() -> None:

@@ -185,3 +185,31 @@ def test_the_hit_rate_falls_back_to_counters_and_then_to_unknown():
     )
     assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0}) == (None, None)
     assert cache.hit_rate(made.requests, None) == (None, None)
+
+
+def test_answers_that_think_have_two_beginnings():
+    rows = records(
+        {"texts": [100, 110, 150], "thoughts": 2},
+        {"texts": [120, 130]},
+        {"texts": [200, 210], "thoughts": 2},  # its tokens ran out
+    )
+    assert latency.ttft_reasoning_ms(rows.requests).tolist() == [100, 200]
+    assert latency.ttft_answer_ms(rows.requests).tolist() == [150, 120, float("inf")]
+    assert {"ttft_reasoning_ms", "ttft_answer_ms"} <= latency.latencies(rows).keys()
+
+
+def test_without_reasoning_there_is_one_beginning():
+    found = latency.latencies(records({"texts": [100, 110]}))
+    assert not {"ttft_reasoning_ms", "ttft_answer_ms"} & found.keys()
+
+
+@pytest.mark.parametrize(("tokens", "gaps"), [(5, [10, 10]), (6, [10, 10]), (4, [10, 30, 10])])
+def test_a_gap_in_which_tokens_without_text_came_is_not_one_between_tokens(tokens, gaps):
+    """Two events 30 ms apart with an empty one between them, which is a token where the count says so."""
+    made = records({"texts": [100, 110, 140, 150], "tokens": tokens}, {"texts": [0, 7]})
+    empty = made.events[1].copy()
+    empty["kind"], empty["text_chars"], empty["stamp_ns"] = EventKind.OTHER, 0, 120_000_000
+    made = replace(made, events=np.insert(made.events, 2, empty))
+    assert latency.itl_ms(made).tolist() == [*gaps, 7]
+    assert latency.unknown_gaps(made) == 3 - len(gaps)
+    assert latency.event_gaps_ms(made).tolist() == [10, 30, 10, 7]

@@ -124,6 +124,8 @@ def test_a_closed_loop_counts_time_and_an_open_one_text():
         "input_tokens_per_s": 25.0,
         "requests_per_s": 1.5,
         "output_chars_per_s": 10.5,
+        "reasoning_tokens_per_s": None,
+        "answer_tokens_per_s": None,
     }
     assert rates_of(made, SECOND, closed_loop=False)["requests_per_s"] == pytest.approx(1 + 2 / 3)
 

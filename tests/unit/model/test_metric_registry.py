@@ -35,7 +35,7 @@ def test_a_metric_says_what_it_is_and_is_a_column_of_the_database(metric):
 
 
 def test_every_metric_is_computed():
-    made = latency.latencies(records({"texts": [10, 20]}))
+    made = latency.latencies(records({"texts": [10, 20], "thoughts": 1}))
     assert set(made) == names("latency")
     assert set(latency.PER_REQUEST) == set(SLO_METRICS)
     rest = {*throughput.RATES, *quality.Quality._fields, *usage.Usage._fields} | COMPUTED_APART
@@ -56,6 +56,7 @@ def test_longer_answers_distort_rates_but_a_first_token_only_where_requests_wait
     assert {*distorted_by("output-length", "queued-output-length")} - {*alone} == {
         "ttft_ms",
         "ttft_service_ms",
+        "ttft_reasoning_ms",
     }
     assert distorted_by("tokens-per-event") == ("itl_ms",)
 

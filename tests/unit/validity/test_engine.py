@@ -3,7 +3,6 @@
 import pytest
 
 from harness.model import Answers
-from harness.records.layout import EventKind
 from harness.validity import Evidence, judge
 from tests.factories import recorded
 
@@ -38,12 +37,20 @@ def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, fo
     assert codes([ANSWER | {"tokens": tokens}] * 6, habits=habits) == ["tokens-per-event"] * found
 
 
-@pytest.mark.parametrize(("asked", "found"), [("off", ["thinking-not-off"]), ("on", [])])
-def test_reasoning_that_was_not_asked_for(asked, found):
-    records = recorded.records(*[ANSWER] * 6)
-    records.events["kind"][0] = EventKind.REASONING
+@pytest.mark.parametrize(
+    ("asked", "thinking", "found"),
+    [
+        ("off", 1, "thinking-not-off: 1 answers with reasoning text"),
+        ("off", 0, ""),
+        ("on", 6, ""),
+        ("on", 4, "thinking-missing: 2 of 6 answers without reasoning"),
+    ],
+)
+def test_reasoning_that_was_not_asked_for_and_that_did_not_come(asked, thinking, found):
+    rows = [ANSWER | {"thoughts": 1}] * thinking + [ANSWER] * (6 - thinking)
     facts = recorded.facts(request={"thinking": asked})
-    assert [reason.code for reason in judge(Evidence(records, facts)).reasons] == found
+    reasons = judge(Evidence(recorded.records(*rows), facts)).reasons
+    assert [f"{reason.code}: {reason.measured}" for reason in reasons] == [found] * bool(found)
 
 
 def test_a_shape_that_is_not_kept_to():

@@ -1,0 +1,60 @@
+"""What reaches a running server, with the secrets of the environment filled in."""
+
+import os
+from urllib.parse import quote
+
+from harness.errors import SpecError
+from harness.host.access import Access
+from harness.host.helper_process import withhold
+from harness.host.tls import Certificates
+from harness.spec.reach import Given, Reach
+
+DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
+KEY_HINT = (
+    f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with --api-key-env; "
+    "a gateway may want --header NAME=ENV:VAR"
+)
+
+
+def api_key(variable: str | None) -> str:
+    """From the environment only; "" when the default variable is not set. A variable named must be set."""
+    withhold(variable or DEFAULT_API_KEY_ENV)
+    if variable:
+        return _variable(variable, "--api-key-env")
+    return os.environ.get(DEFAULT_API_KEY_ENV, "")
+
+
+def access_of(reach: Reach) -> Access:
+    """Raises SpecError for a variable that is not set, SetupError for a file that is none."""
+    key = api_key(reach.api_key_env)
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    headers |= {one.name: _value(one, "--header") for one in reach.headers}
+    query = {one.name: _value(one, "--query") for one in reach.query}
+    hidden = [headers[one.name] for one in reach.headers if one.variable]
+    hidden += [query[one.name] for one in reach.query if one.variable]
+    credentials = dict.fromkeys(filter(None, [key, *hidden, *(text.rpartition(" ")[2] for text in hidden)]))
+    certificates = Certificates(reach.ca_cert, reach.client_cert, reach.client_key)
+    certificates.context()
+    return Access(
+        headers,
+        "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()),
+        certificates,
+        tuple(credentials),
+    )
+
+
+def _value(given: Given, flag: str) -> str:
+    if not given.variable:
+        return given.text
+    withhold(given.variable)
+    where = f"{flag} {given.name}=ENV:{given.variable}"
+    value = _variable(given.variable, where)
+    if not value.isascii() or not value.isprintable():
+        raise SpecError(f"the value of {given.variable} is not printable ASCII", where=where)
+    return value
+
+
+def _variable(name: str, where: str) -> str:
+    if value := os.environ.get(name, ""):
+        return value
+    raise SpecError(f"environment variable {name} is not set", where=where)

@@ -1,0 +1,180 @@
+"""How a running server is reached, as it is given on the command line: no secret, only where it is."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from harness.errors import SpecError
+
+if TYPE_CHECKING:
+    from harness.spec.backend import BackendRef
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BY_BENCH = frozenset(
+    "accept-encoding connection content-length content-type host te transfer-encoding upgrade".split()
+)
+_SECRET_NAME = re.compile("key|token|secret|passw|credential|auth|cookie|signature|^(sig|code|pwd)$", re.I)
+_SECRET_VALUE = re.compile(r"(bearer|basic)\s|sk-|ey[A-Za-z0-9_-]+\.", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A header or a parameter of the query."""
+
+    name: str
+    text: str = ""
+    variable: str = ""  # of the environment, which holds the value; "": `text` is the value
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Of one backend. Files are in PEM; "": none."""
+
+    api_key_env: str | None = None
+    served_name: str | None = None  # what the server, or the gateway in front of it, calls the model
+    headers: tuple[Given, ...] = ()
+    query: tuple[Given, ...] = ()
+    ca_cert: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReachFlags:
+    """As typed: each `[BACKEND=]VALUE`, those of the first two separated by commas."""
+
+    api_key_env: str | None = None
+    served_name: str | None = None
+    headers: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()
+    ca_cert: tuple[str, ...] = ()
+    client_cert: tuple[str, ...] = ()
+    client_key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    """One flag with everything that was given for it."""
+
+    name: str
+    texts: Sequence[str]
+    labels: Sequence[str]
+
+    def one(self, label: str) -> str:
+        """What holds for that backend; its own goes before the one for all."""
+        found = ""
+        for given in self._of(label):
+            if len(given) > 1:
+                raise SpecError("is given twice", where=self.name, hint=f"write {self.name} BACKEND=…")
+            found = given[0] if given else found
+        return found
+
+    def each(self, label: str, parse: Callable[[str, str], Given]) -> tuple[Given, ...]:
+        """The same by the name of a header or parameter."""
+        found: dict[str, Given] = {}
+        for given in self._of(label):
+            parsed = [parse(text, self.name) for text in given]
+            by_name = {one.name: one for one in parsed}
+            if len(by_name) < len(parsed):
+                raise SpecError("is given twice", where=f"{self.name} {parsed[-1].name}")
+            found |= by_name
+        return tuple(found.values())
+
+    def _of(self, label: str) -> Iterator[list[str]]:
+        """First what is for all, then its own."""
+        for whose in dict.fromkeys(("", label)):
+            front = f"{whose}=" if whose else ""
+            given = [text.removeprefix(front) for text in self.texts if _whose(text, self.labels) == whose]
+            if "" in given:
+                raise SpecError("needs a value", where=self.name)
+            yield given
+
+
+def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> Reach:
+    """Of the backend `label` of `labels`; of a server without a label, what is for all."""
+
+    def flag(name: str, texts: Sequence[str]) -> _Flag:
+        return _Flag(name, texts, labels)
+
+    def listed(text: str | None) -> list[str]:
+        return [] if text is None else text.split(",")
+
+    key = flag("--api-key-env", listed(flags.api_key_env)).one(label)
+    reach = Reach(
+        api_key_env=_variable(key, "--api-key-env") if key else None,
+        served_name=flag("--model-name", listed(flags.served_name)).one(label) or None,
+        headers=flag("--header", flags.headers).each(label, _header),
+        query=flag("--query", flags.query).each(label, _given),
+        ca_cert=flag("--ca-cert", flags.ca_cert).one(label),
+        client_cert=flag("--client-cert", flags.client_cert).one(label),
+        client_key=flag("--client-key", flags.client_key).one(label),
+    )
+    if reach.client_key and not reach.client_cert:
+        raise SpecError("needs --client-cert", where=f"--client-key {reach.client_key}")
+    return reach
+
+
+def with_reach(
+    refs: "Sequence[BackendRef]", labels: Sequence[str], flags: ReachFlags
+) -> "tuple[BackendRef, ...]":
+    """Of those that run already; flags for one that bench starts are refused."""
+    for name, texts in (
+        ("--header", flags.headers),
+        ("--query", flags.query),
+        ("--ca-cert", flags.ca_cert),
+        ("--client-cert", flags.client_cert),
+        ("--client-key", flags.client_key),
+    ):
+        for text in texts:
+            whose = _whose(text, labels)
+            meant = [ref for ref, label in zip(refs, labels, strict=True) if whose in ("", label)]
+            if not any(ref.url for ref in meant):
+                hint = f"write {meant[0].label}=URL in --backends"
+                raise SpecError("is for a running server", where=name, hint=hint)
+    return tuple(
+        replace(ref, reach=reach_of(flags, label, labels)) if ref.url else ref
+        for ref, label in zip(refs, labels, strict=True)
+    )
+
+
+def _whose(text: str, labels: Sequence[str]) -> str:
+    """The label in front of it; "": it is for all."""
+    return max((label for label in labels if text.startswith(f"{label}=")), key=len, default="")
+
+
+def _variable(text: str, where: str) -> str:
+    label, _, name = text.rpartition("=")
+    if label:
+        raise SpecError(f"'{label}' is not one of --backends", where=where)
+    if not _VARIABLE.fullmatch(name):
+        raise SpecError("is not the name of an environment variable", where=where)
+    return name
+
+
+def _header(text: str, where: str) -> Given:
+    given = _given(text, where)
+    if given.name.lower() in _BY_BENCH:
+        raise SpecError(f"'{given.name}' is set by bench itself", where=where)
+    if not given.text.isascii() or not given.text.isprintable():
+        raise SpecError("a value is printable ASCII", where=f"{where} {given.name}")
+    return replace(given, name=given.name.lower())
+
+
+def _given(text: str, where: str) -> Given:
+    """What is said on a command line is seen by every user of the machine, and kept in the run folder."""
+    name, _, value = text.partition("=")
+    if not _NAME.fullmatch(name) or not value:  # and not shown: "Authorization: Bearer …" may stand there
+        raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where)
+    if value.startswith("ENV:"):
+        return Given(name, variable=_variable(value.removeprefix("ENV:"), f"{where} {name}"))
+    if "=ENV:" in value:
+        raise SpecError(f"'{name}' is not one of --backends", where=where)
+    if _SECRET_NAME.search(name) or _SECRET_VALUE.match(value):
+        raise SpecError(
+            "looks like a secret, and a command line can be read by every user of this machine",
+            where=f"{where} {name}",
+            hint=f"put the value into an environment variable and write {where} {name}=ENV:VAR",
+        )
+    return Given(name, value)

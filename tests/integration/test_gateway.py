@@ -1,0 +1,180 @@
+"""Whole commands on a server behind a gateway, and no secret in anything that they leave or show."""
+
+import json
+import os
+import subprocess
+import threading
+from base64 import b64encode
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from harness.mockserver.process import running
+from tests.integration.gateway import ALIAS, HEADER_KEY, QUERY_KEY, gateway, make_certificates
+from tests.integration.scripted import bench, command
+
+STRANGER = {"client_cert": "stranger.pem", "client_key": "stranger.key"}
+KEY = "sk-bearer-0123456789abcdef"
+SECRETS = {"TEAM_KEY": HEADER_KEY, "GATE_CODE": QUERY_KEY, "BENCH_API_KEY": KEY}
+LOAD = (
+    *("--scenario", "fixed-length", "--requests", "12", "--concurrency", "2", "--repeats", "1"),
+    *("--output-tokens", "8", "--input-tokens", "32", "--set", "load.warmup_requests=2"),
+)
+MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("pki") / "pki"
+    make_certificates(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def front(folder):
+    with running(dialect="vllm", ttft_ms=60, gap_ms=2) as server, gateway(server.url, folder) as made:
+        yield made
+
+
+def reach(folder, **changed):
+    """Every flag that this gateway wants, but for those that are changed; None leaves one out."""
+    flags = {
+        "ca-cert": folder / "ca.pem",
+        "client-cert": folder / "client.pem",
+        "client-key": folder / "client.key",
+        "header": "X-Gateway-Key=ENV:TEAM_KEY",
+        **{name.replace("_", "-"): value for name, value in changed.items()},
+    }
+    words = [word for name, value in flags.items() if value for word in (f"--{name}", str(value))]
+    return [*words, "--query", "code=ENV:GATE_CODE", "--query", "api-version=2026-01"]
+
+
+def spellings(secret):
+    """As it stands somewhere, or could."""
+    return {
+        form.encode()
+        for form in (
+            secret,
+            quote(secret, safe=""),
+            json.dumps(secret)[1:-1],
+            b64encode(secret.encode()).decode().rstrip("="),
+        )
+    }
+
+
+def watched(*words, **environment):
+    """The command's exit code, all it printed, and the command lines of it and its children meanwhile."""
+    process = subprocess.Popen(
+        command(*words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "100", **environment},
+    )
+    lines, over = set[bytes](), threading.Event()
+
+    def look():
+        while not over.wait(0.02):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    lines.add(path.read_bytes())
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        out, err = process.communicate(timeout=240)
+    finally:
+        over.set()
+        thread.join()
+    return process.returncode, out + err, lines
+
+
+def test_a_whole_run_leaves_no_secret_anywhere(here, folder, front):
+    code, said, lines = watched(
+        *("run", *LOAD, "--backends", f"vllm={front.url}", *reach(folder)),
+        *("--header", "X-Session-Id=chat-{session}", "--verbose"),
+        **SECRETS,
+    )
+    assert code in MEASURED, said.decode()
+    (run,) = Path("results").iterdir()
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["cells"][0]["requests"]["outcomes"] == {"ok": 12}
+    assert any(b"harness.load" in line for line in lines)  # workers were seen
+    left = [path.read_bytes() for path in Path().rglob("*") if path.is_file()]
+    assert len(left) > 10
+    for secret in SECRETS.values():
+        for form in spellings(secret):
+            assert not any(form in one for one in (said, *lines, *left)), form
+    assert json.loads((run / "manifest.json").read_text())["options"]["headers"] == [
+        "X-Gateway-Key=ENV:TEAM_KEY",
+        "X-Session-Id=chat-{session}",
+    ]
+
+
+def test_each_request_of_the_load_names_its_own_session_and_metrics_come_through_the_gateway(front):
+    """Of the run before."""
+    assert {f"chat-{number}" for number in range(14)} <= set(front.sessions)
+    assert "/metrics" in front.paths
+
+
+@pytest.mark.parametrize(
+    ("changed", "environment", "code", "says"),
+    [
+        ({"ca_cert": None}, {}, 3, "--ca-cert FILE"),
+        ({"client_cert": None, "client_key": None}, {}, 3, "wants a client certificate: --client-cert FILE"),
+        (STRANGER, {}, 3, "refuses the client certificate"),
+        ({"client_key": "stranger.key"}, {}, 3, "key values mismatch"),
+        ({"client_key": "locked.key"}, {}, 3, "the key needs a password"),
+        ({"ca_cert": "names"}, {}, 3, "no certificate or crl found"),
+        ({"ca_cert": "absent.pem"}, {}, 3, "No such file"),
+        ({"client_cert": None}, {}, 2, "needs --client-cert"),
+        ({}, {"TEAM_KEY": ""}, 2, "environment variable TEAM_KEY is not set"),
+        ({}, {"TEAM_KEY": "wr0ng-key-9876543210"}, 3, "refuses with 401"),
+        ({}, {"GATE_CODE": "wr0ng-code-9876543210"}, 3, "refuses with 403"),
+        ({}, {"TEAM_KEY": "two\nlines-9876543210"}, 2, "not printable ASCII"),
+        ({"header": f"X-Gateway-Key={HEADER_KEY}"}, {}, 2, "looks like a secret"),
+        ({"header": "X-Team=Bearer abc"}, {}, 2, "looks like a secret"),
+        ({"header": "Host=elsewhere"}, {}, 2, "is set by bench itself"),
+        ({"header": "sglang=X-Key=ENV:TEAM_KEY"}, {}, 2, "'sglang' is not one of --backends"),
+        ({"header": "X-Key=ENV:two words"}, {}, 2, "not the name of an environment variable"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("words", [("probe",), ("run", *LOAD, "--backends"), ()], ids=["probe", "run", "URL"])
+def test_each_mistake_is_one_error(here, folder, front, words, changed, environment, code, says):
+    if "sglang=" in str(changed.get("header")) and words[:1] != ("run",):
+        code, says = 2, "is not one of --backends"
+    files = {name: folder / value if name != "header" and value else value for name, value in changed.items()}
+    url = f"vllm={front.url}" if words else front.url
+    done = bench(*words, url, *reach(folder, **files), code=code, **(SECRETS | environment))
+    assert says in done.stderr
+    assert done.stderr.count("error:") == 1
+    for secret in (*SECRETS.values(), *filter(None, environment.values())):
+        assert not any(form in (done.stdout + done.stderr).encode() for form in spellings(secret))
+
+
+def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front):
+    done = bench(
+        front.url, "--minutes", "0.2", "--no-report", *reach(folder), code=MEASURED, limit_s=240, **SECRETS
+    )
+    assert f"model {ALIAS}" in done.stderr
+    assert "--header X-Gateway-Key=ENV:TEAM_KEY" in done.stdout.replace("\\\n", " ")
+    probed = bench("probe", f"vllm={front.url}", *reach(folder), "--json", code=(0, 1), **SECRETS)
+    assert json.loads(probed.stdout)["served_name"] == ALIAS
+
+
+def test_each_backend_has_its_own_key_and_name(here, folder, front):
+    """The plain server wants neither key nor certificate, and would not answer to the alias."""
+    with running(dialect="vllm", ttft_ms=60, gap_ms=2) as plain:
+        gated = [f"vllm@eager={word}" if number % 2 else word for number, word in enumerate(reach(folder))]
+        bench(
+            *("run", *LOAD, "--no-probe", "--no-report", "--no-agreement", "--anyway"),
+            *("--backends", f"vllm={plain.url},vllm@eager={front.url}", *gated),
+            *("--api-key-env", "vllm@eager=TEAM_KEY", "--model-name", f"vllm@eager={ALIAS},vllm=simulated"),
+            code=MEASURED,
+            **SECRETS,
+        )
+    (run,) = Path("results").iterdir()
+    cells = json.loads((run / "summary.json").read_text())["cells"]
+    assert [cell["requests"]["outcomes"] for cell in cells] == [{"ok": 12}, {"ok": 12}]
