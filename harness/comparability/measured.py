@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.model import (
+    WITHOUT_TEXT,
     CellResult,
     Distortion,
     IssueCode,
@@ -198,7 +199,8 @@ def _agreement(group: Group) -> Iterator[Unequal]:
             partner = next((name for name in group if _same_run(label, name, other)), None)
             if partner is not None:
                 tracks = {cell.track, group[partner].track}
-                matters = len(tracks) == 1 and None not in tracks
+                same_weights = len(tracks) == 1 and None not in tracks
+                matters = same_weights or cell.conditions.api in WITHOUT_TEXT
                 metrics = distorted_by("answers")
                 yield Unequal("agreement", (label, partner), f"answers disagree: {text}", matters, metrics)
 

@@ -144,7 +144,7 @@ from harness.model.manifest import (
     ScenarioTables,
     Seeds,
 )
-from harness.model.metric import PERCENTILES, STATISTICS, Better, Column, Distortion, Metric
+from harness.model.metric import PERCENTILES, STATISTICS, WITHOUT_TEXT, Better, Column, Distortion, Metric
 from harness.model.metrics import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.plan import (
     DryRun,
@@ -180,6 +180,7 @@ __all__ = [
     "UNSET",
     "VERDICTS",
     "VERDICT_METRICS",
+    "WITHOUT_TEXT",
     "Agreement",
     "Answers",
     "ArrivalStatistics",

@@ -27,6 +27,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     ttft_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="TTFT",
             title="Time to first token",
@@ -50,6 +51,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     ttft_service_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="TTFT from the actual send",
             title="Time to first token from the actual send",
@@ -61,6 +63,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     itl_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="ITL",
             title="Inter-token latency",
@@ -76,6 +79,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     tpot_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="TPOT",
             title="Time per output token",
@@ -93,7 +97,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             short="E2E",
             title="End-to-end latency",
             about="From the intended send (in a closed loop: the actual one) to the last event that carries "
-            "generated text.",
+            "generated text. Vectors and scores come whole: to the end of that answer.",
             distorted_by=("output-length", "output-text"),
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="e2e", load=("p50", "p90"), rate=("p50",), distribution="page"),
@@ -102,6 +106,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     output_tokens_per_s: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="rate",
             short="output",
             title="Throughput",
@@ -122,6 +127,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             own_unit="tokens/s",
             about="Prompt tokens of the answers, by the same shares.",
             distorted_by=OF_LENGTH,
+            columns=(Column(head=("input", "", "tok/s"), presence="without text"),),
         ).meta,
     ]
     requests_per_s: Annotated[
@@ -138,9 +144,23 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="requests"),
         ).meta,
     ]
+    items_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="items",
+            title="Items",
+            own_unit="items/s",
+            about="Texts that were embedded, or documents that were ranked, by the same shares.",
+            distorted_by=("answers",),
+            columns=(Column(head=("items", "", "/s"), presence="when known"),),
+            charts=Charts(stem="items", papers=("",)),
+        ).meta,
+    ] = None
     output_chars_per_s: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="rate",
             short="output",
             title="Throughput in characters",
@@ -165,6 +185,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     prefix_cache_hit_rate: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="share",
             short="cached share of prompt tokens",
             title="Prefix-cache hits",
@@ -178,6 +199,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     prefix_cache_ideal: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="share",
             short="ideal",
             title="Ideal prefix-cache hits",
@@ -222,6 +244,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     cost_per_million_output_tokens: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="price",
             short="cost of a million output tokens",
             title="Cost",
@@ -234,6 +257,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     joules_per_output_token: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="price",
             short="energy of an output token",
             title="Energy",

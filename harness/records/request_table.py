@@ -36,7 +36,8 @@ class Part(NamedTuple):
 
 # Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
 # template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
-NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected")
+# `items`: texts to embed, or documents to rank.
+NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class RequestTable:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def items(self) -> NDArray[np.int32] | None:
+        """Vectors or scores that each answer must hold; None where answers are text."""
+        counts = self.numbers["items"].astype(np.int32)
+        return counts if (counts >= 0).any() else None
 
     def has_sessions(self) -> bool:
         return bool((self.numbers["session"] >= 0).any())

@@ -23,6 +23,8 @@ _WAITS = {
     "e2e_ms": "whole answer",
     "output_tokens_per_s": "output tokens/s",
     "output_chars_per_s": "output characters/s",
+    "items_per_s": "items/s",
+    "input_tokens_per_s": "input tokens/s",
 }
 
 Claim = tuple[str, str]  # what it is about, such as `first token`; "" for a sentence that stands alone

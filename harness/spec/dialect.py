@@ -69,6 +69,7 @@ class ApiDialect:
     """
 
     path: str = ""  # "": the API's usual one
+    engine_args: tuple[str, ...] = ()  # with which the engine is started to serve this API
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
     exact_output: Fields | None = None
     extra: Fields | None = None
@@ -115,6 +116,10 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
     if name == "chat":
         return dialect
     own, api = dialect.apis[name], APIS[name]
+    if api.gives != "text":  # nothing is drawn, forced, cached or constrained
+        return Dialect(
+            dialect.chat_path, name, own.path or api.path, extra=own.extra or {}, seed={}, tools={}
+        )
     changed = {
         key: value
         for key in ("exact_output", "extra", "seed", "cache_salt", "tools", "thinking", "structured")
