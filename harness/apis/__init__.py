@@ -15,6 +15,6 @@ API_NAMES: tuple[ApiName, ...] = get_args(ApiName)
 APIS: dict[str, Api] = {api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES, EMBEDDINGS, RERANK)}
 
 __all__ = [
-    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "MESSAGES", "RERANK", "RESPONSES", "TOOL",
-    "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
+    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "MESSAGES", "RERANK", "RESPONSES",
+    "TOOL", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""OpenAI Embeddings: `/v1/embeddings`. One request holds several texts; the answer is a vector for each, whole."""
+"""OpenAI Embeddings: `/v1/embeddings`. A request holds several texts; the answer is a vector for each."""
 
 import sys
 from array import array

@@ -1,4 +1,4 @@
-"""Rerank, as Jina and Cohere have it: `/v1/rerank`. A query and its documents; the answer is a score for each.
+"""Rerank, as Jina and Cohere have it: `/v1/rerank`. A query with documents; the answer is a score for each.
 
 Scores are kept in the order of the documents. Their scale is the engine's own: vLLM answers a probability,
 llama.cpp and SGLang the raw logit, so only their order compares.

@@ -152,7 +152,7 @@ class Server:
         return f"POST {path}: {wrong}" if wrong else ""
 
     def values(self, messages: Sequence[Message], fields: Mapping[str, object]) -> Payload:
-        """The vectors, or the scores, of one request outside any measurement. Raises SetupError without them."""
+        """Of one request outside any measurement: its vectors or scores. Raises SetupError without them."""
         api = APIS[self.definition.dialect.api]
         body = {"model": self.served_name, **api.body(messages, 0), **fields}
         path = self.definition.dialect.api_path

@@ -10,6 +10,9 @@ from harness.model.agreement import (
     PairAgreement,
     RightCount,
     StoredAnswer,
+    StoredValues,
+    ValuesAgreement,
+    ValuesPair,
 )
 from harness.model.baseline import (
     ComparedFigure,
@@ -331,6 +334,7 @@ __all__ = [
     "SteadyState",
     "Stopping",
     "StoredAnswer",
+    "StoredValues",
     "Summary",
     "Synchrony",
     "TelemetryHealth",
@@ -342,6 +346,8 @@ __all__ = [
     "Unequal",
     "UnsetType",
     "Validity",
+    "ValuesAgreement",
+    "ValuesPair",
     "Verdict",
     "VerdictRules",
     "Word",

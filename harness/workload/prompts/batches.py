@@ -16,7 +16,7 @@ def documents(spec: Documents, count: int, random: Random, texts: TextMaker) -> 
 
 
 def rerank(spec: Rerank, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """An engine reads the query once more with each document: that is the work, and its usage counts it so."""
+    """An engine reads the query again with each document: that is the work, and usage counts it so."""
     lengths = [spec.query_tokens, *repeat(spec.document_tokens, spec.documents)]
     made = texts.stream((length for _ in range(count) for length in lengths), random)
     tokens = spec.documents * (spec.query_tokens + spec.document_tokens)
