@@ -64,7 +64,8 @@ def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
 
 @pytest.mark.parametrize(("fault", "outcome"), [
     ("nan-values:every=3", "malformed"), ("truncation:every=3", "truncated"),
-    ("error-event:every=3", "stream_error"), ("malformed:every=3", "malformed"), ("503:every=3", "http_error"),
+    ("error-event:every=3", "stream_error"), ("malformed:every=3", "malformed"),
+    ("503:every=3", "http_error"),
 ])  # fmt: skip
 def test_what_is_no_vector_is_a_failure(tmp_path, fault, outcome):
     bench_in(
@@ -78,8 +79,8 @@ def test_what_is_no_vector_is_a_failure(tmp_path, fault, outcome):
 
 def test_dimensions_that_a_server_ignores_are_a_failure(tmp_path):
     bench_in(
-        tmp_path, "run", "--scenario", "embed-queries", "--backends", "llamacpp", "--launch", "simulate", *LOAD,
-        "--no-probe", "--no-report", "--set", "request.dimensions=64", code=4,
+        tmp_path, "run", "--scenario", "embed-queries", "--backends", "llamacpp", "--launch", "simulate",
+        *LOAD, "--no-probe", "--no-report", "--set", "request.dimensions=64", code=4,
     )  # fmt: skip
     (cell,) = summary_of(tmp_path)["cells"]
     assert cell["requests"]["outcomes"] == {"malformed": 30}

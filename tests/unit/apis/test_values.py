@@ -1,4 +1,4 @@
-"""Vectors and scores: read from every form that engines answer, and refused where no model can have meant them."""
+"""Vectors and scores: read in each form that engines have, and refused where no model can have meant them."""
 
 import json
 from base64 import b64encode
