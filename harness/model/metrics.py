@@ -152,7 +152,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="Items",
             own_unit="items/s",
             about="Texts that were embedded, or documents that were ranked, by the same shares.",
-            distorted_by=("answers",),
+            distorted_by=OF_LENGTH,
             columns=(Column(head=("items", "", "/s"), presence="when known"),),
             charts=Charts(stem="items", papers=("",)),
         ).meta,

@@ -71,10 +71,14 @@ class RequestTable:
         rows: Iterable[tuple[Sequence[int], str, tuple[Part, ...]]],
         expectations: Sequence[Expected],
     ) -> "RequestTable":
-        """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`."""
+        """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`.
+
+        Numbers that a row leaves out at its end are -1.
+        """
         numbers, kinds, shared = array("q"), [], []
         for row in rows:
             numbers.extend(row[0])
+            numbers.extend([-1] * (len(NUMBERS) - len(row[0])))
             kinds.append(row[1])
             shared.append(row[2])
         made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))

@@ -266,9 +266,7 @@ def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
             where=f"--api {api}",
             hint=f"it has: {', '.join(definition.dialect.api_names)}",
         )
-    args = definition.dialect.apis[api].engine_args if api != "chat" else ()
-    engine = dataclasses.replace(definition.engine, args=definition.engine.args + args)
-    definition = dataclasses.replace(definition, dialect=with_api(definition.dialect, api), engine=engine)
+    definition = dataclasses.replace(definition, dialect=with_api(definition.dialect, api))
     return dataclasses.replace(ref, definition=definition, api=api)
 
 

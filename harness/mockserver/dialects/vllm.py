@@ -121,5 +121,7 @@ APHRODITE = replace(
     owned_by="aphrodite-engine",
     responses=None,
     messages=None,
+    embeddings=None,
+    rerank=None,
     series=series("aphrodite:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
 )
