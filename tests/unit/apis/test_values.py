@@ -9,6 +9,7 @@ import pytest
 from harness.apis import APIS, EMBEDDINGS, RERANK, Api
 from harness.apis.payload import read_json
 from harness.engines.dialect import Chat, render_body
+from harness.engines.launch import as_launched, resolve_launch
 from harness.errors import SpecError
 from harness.load.sse import parse_document
 from harness.model import WITHOUT_TEXT
@@ -89,9 +90,10 @@ def test_requests_carry_no_sampling_and_no_stream() -> None:
 
 
 def test_an_engine_is_started_for_its_api() -> None:
-    (ref,) = parse_backend_list("llamacpp@embeddings")
-    assert ref.definition.engine.args[-3:] == ("--embeddings", "--pooling", "mean")
-    assert "--embeddings" not in parse_backend_list("llamacpp")[0].definition.engine.args
+    for entry, started in (("llamacpp@embeddings", True), ("llamacpp", False)):
+        (ref,) = parse_backend_list(entry)
+        launched = as_launched(ref, resolve_launch(ref, "process", "cpu"))
+        assert (launched.definition.engine.args[-3:] == ("--embeddings", "--pooling", "mean")) is started
 
 
 def test_the_model_of_metrics_knows_the_apis_without_text() -> None:
