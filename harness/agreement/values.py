@@ -7,8 +7,7 @@ from statistics import median
 
 from harness.model import StoredValues, ValuesAgreement, ValuesPair
 
-# Rounding to 16 bits leaves a cosine above 0.9999, four-bit weights about 0.98 to 0.99; another pooling or
-# another model is far below.
+# A GGUF file in 16 bits gave 0.999999 and more against the original weights. Fewer bits were not measured.
 LEAST_COSINE = 0.98
 LEAST_RANK_CORRELATION = 0.9  # scores of near ties change places with the rounding
 

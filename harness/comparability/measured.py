@@ -200,8 +200,9 @@ def _agreement(group: Group) -> Iterator[Unequal]:
             if partner is not None:
                 tracks = {cell.track, group[partner].track}
                 same_weights = len(tracks) == 1 and None not in tracks
-                matters = same_weights or cell.conditions.api in WITHOUT_TEXT
-                metrics = distorted_by("answers")
+                whole = cell.conditions.api in WITHOUT_TEXT  # a faster wrong vector is worth nothing
+                matters = same_weights or whole
+                metrics = () if whole else distorted_by("answers")
                 yield Unequal("agreement", (label, partner), f"answers disagree: {text}", matters, metrics)
 
 

@@ -47,7 +47,7 @@ _WORK = (
     Key("api", "API", "shown", "shown",
         "It may be the question. Prompt lengths and forced lengths have rules of their own.", "work",
         cell=lambda cell: cell.conditions.api),
-    Key("encoding", "encoding of vectors", "refuses", "refuses", "Base64 is a third of the bytes of numbers.",
+    Key("encoding", "encoding of vectors", "refuses", "refuses", "Base64 has fewer bytes than digits.",
         "work", cell=lambda cell: (cell.conditions.sent_fields or {}).get("encoding_format")),
     Key("load", "arrivals", "refuses", "refuses", "Bursts queue longer than steady arrivals.", "work",
         cell=lambda cell: known(cell.load.arrival)),

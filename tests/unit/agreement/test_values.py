@@ -1,9 +1,13 @@
 """Whether vectors and rankings of two backends are the same ones."""
 
 import pytest
+from msgspec.structs import replace
 
 from harness.agreement.values import LEAST_COSINE, compare_values, cosine, rank_correlation
-from harness.model import StoredValues
+from harness.comparability import unequal, with_manifest
+from harness.model import Agreement, Manifest, StoredValues
+from tests.factories import documents
+from tests.unit.compare.test_verdict import cells
 
 ONE = {"a": (1.0, 0.0), "b": (0.6, 0.8)}
 
@@ -57,3 +61,19 @@ def test_vectors_that_change_in_a_batch_are_not_alike() -> None:
 
 def test_nothing_in_common_is_not_alike() -> None:
     assert alike(x=stored(ONE), y=stored({"c": (1.0, 0.0)}))["x", "y"] is False
+
+
+def test_other_vectors_are_a_condition_that_refuses_every_metric() -> None:
+    """Also where the weights have other names, as they do on attached servers."""
+    found = Agreement(
+        questions=0, kinds={}, backends={}, pairs=(),
+        values=compare_values({"a": stored(ONE), "b": stored(ONE | {"b": (0.9, 0.1)})}),
+    )  # fmt: skip
+    made = [*cells("a", 100, repeats=3), *cells("b", 50, repeats=3)]
+    spoken = [
+        replace(cell, track=None, conditions=replace(cell.conditions, api="embeddings")) for cell in made
+    ]
+    stated = with_manifest(spoken, documents.made(Manifest, {"backends": {"a": {}, "b": {}}}), found)
+    assert [
+        one for one in unequal(stated) if one.code == "agreement" and one.matters and "cosine" in one.text
+    ]
