@@ -44,6 +44,7 @@ from harness.metrics.state import cell_state
 from harness.metrics.steady import steady_state_of
 from harness.model import (
     METRICS,
+    WITHOUT_TEXT,
     Agreement,
     CellFacts,
     CellResult,
@@ -115,13 +116,16 @@ def summarise_cell(
     rates: dict[str, float | None] = dict.fromkeys(throughput.RATES)
     if window:
         shares = throughput.work_shares(requests, records.events, window, closed_loop=slots is not None)
-        rates = throughput.rates(records, window, shares)
+        rates = throughput.rates(records, window, shares, requested.items() if requested else None)
     for name, value in rates.items():
         if value is None:
             nulls[name] = "no answer to count" if window is None else "the server reports no token counts"
     nulls |= {name: throughput.why_not_apart(requests) for name in throughput.OF_REASONING if name in nulls}
     if not latency.reasons(requests):
         nulls |= dict.fromkeys(("ttft_reasoning_ms", "ttft_answer_ms"), "no answer has reasoning text")
+    without = _without(facts.request.api)
+    if not without:
+        nulls["items_per_s"] = "answers are text, not vectors or scores"
     good = goodput(requests, facts.slo or {}, window, shares)
     if good.requests_per_s is None:
         nulls["goodput_requests_per_s"] = (
@@ -141,7 +145,10 @@ def summarise_cell(
     figures: dict[str, Any] = {
         **{metric: statistics(metric, values) for metric, values in latency.latencies(records).items()},
         **rates,
+        **{name: statistics(name, np.zeros(0)) for name in without if METRICS[name].family == "latency"},
+        **{name: None for name in without if METRICS[name].family == "rate"},
     }
+    nulls |= _nothing_of_text(nulls, without, facts.request.api)
     cell = CellResult(
         **{name: getattr(facts.identity, name) for name in Identity.__struct_fields__},
         load=load,
@@ -188,6 +195,17 @@ def summarise_cell(
         null_reasons=nulls,
     )
     return reported.as_told(cell, facts.imported)
+
+
+def _without(api: str) -> tuple[str, ...]:
+    """Metrics that its answers cannot have."""
+    return tuple(metric.name for metric in METRICS.values() if metric.of_text and api in WITHOUT_TEXT)
+
+
+def _nothing_of_text(nulls: Mapping[str, str], without: Sequence[str], api: str) -> dict[str, str]:
+    """In the place of reasons that look like a fault of the server."""
+    said = f"answers of {api} come whole: there is no first token, and none after it"
+    return {path: said for path in (*nulls, *without) if path.partition(".")[0] in without}
 
 
 class _Course(NamedTuple):

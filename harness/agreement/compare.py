@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from harness.agreement.questions import Question
 from harness.agreement.score import CHANGES, FAULTS, change, fault, right
+from harness.agreement.values import compare_values
 from harness.model import (
     Agreement,
     AskedBackend,
@@ -35,6 +36,8 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
     """`asked`: by backend. None for nobody."""
     if not asked:
         return None
+    if values := {label: one.values for label, one in asked.items() if one.values}:
+        return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
     changes = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
     couples = list(combinations(asked, 2))
     pairs = []
@@ -54,6 +57,9 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
     """What a reader of speeds must know: answers that load destroyed, a backend that is right more often."""
     if not agreement:
         return
+    for one in agreement.values.pairs if agreement.values else ():
+        if not one.alike:
+            yield notices.VALUES_DIFFER.warning(one.words)
     for label, backend in agreement.backends.items():
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed:

@@ -2,17 +2,19 @@
 
 from typing import Literal, get_args
 
-from harness.apis.api import ANSWER, TOOL, UNSAID, Api, Fields, Message
+from harness.apis.api import ANSWER, TOOL, UNSAID, Api, Fields, Gives, Message
 from harness.apis.chat import CHAT
 from harness.apis.completions import COMPLETIONS
+from harness.apis.embeddings import EMBEDDINGS
 from harness.apis.messages import MESSAGES
+from harness.apis.rerank import RERANK
 from harness.apis.responses import RESPONSES
 
-ApiName = Literal["chat", "completions", "responses", "messages"]
+ApiName = Literal["chat", "completions", "responses", "messages", "embeddings", "rerank"]
 API_NAMES: tuple[ApiName, ...] = get_args(ApiName)
-APIS: dict[str, Api] = {api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES)}
+APIS: dict[str, Api] = {api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES, EMBEDDINGS, RERANK)}
 
 __all__ = [
-    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "MESSAGES", "RESPONSES", "TOOL", "UNSAID", "Api",
-    "ApiName", "Fields", "Message",
+    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "MESSAGES", "RERANK", "RESPONSES",
+    "TOOL", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
 ]  # fmt: skip

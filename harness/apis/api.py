@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from harness.apis.payload import Reader
 
 Fields = dict[str, object]
 Message = Mapping[str, object]  # role, content; those of tools have more
 Tool = Mapping[str, Any]  # as Chat Completions declares a function
+Gives = Literal["text", "vectors", "scores"]
 
 # Marks in the body of a later turn, in the place of what is known when it is due. JSON never holds them.
 ANSWER = b"\x00"  # the answer to an earlier turn
@@ -25,11 +26,14 @@ class Api:
     read: Reader  # one event, or the whole answer of a request that is not streamed
     # A JSON string with generated text stands behind one of these keys. An event that differs from a parsed
     # one in that string alone is read without another JSON parse.
-    text_keys: tuple[str, ...]
-    end: str  # what ends a whole stream, for messages about streams that lack it
-    turn: Callable[[str, str], tuple[bytes, bytes]]  # content and tool calls to what ANSWER and TOOL become
+    text_keys: tuple[str, ...] = ()
+    end: str = ""  # what ends a whole stream, for messages about streams that lack it
+    # Content and tool calls to what ANSWER and TOOL become.
+    turn: Callable[[str, str], tuple[bytes, bytes]] = lambda said, tool_calls: (b"", b"")
     # A message as `body` writes it around UNSAID, and the mark that takes its place.
-    marks: tuple[tuple[bytes, bytes], ...]
+    marks: tuple[tuple[bytes, bytes], ...] = ()
+    # Vectors and scores come whole: such an API has no stream, no first token and no output tokens.
+    gives: Gives = "text"
     counter_keys: tuple[str, ...] = ()  # whole numbers that differ from event to event and mean nothing here
     stream_options: bool = False  # usage in a stream must be requested
     templated: bool = True  # the server puts messages into a chat template; False: the prompt is raw text

@@ -1,6 +1,7 @@
 """What one JSON document of an answer says, in the same terms for every API, and how its values are read."""
 
 import json
+from array import array
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -23,6 +24,9 @@ class Payload(NamedTuple):
     malformed: str = ""
     calls: tuple["CallPart", ...] = ()
     ends: bool = False  # the stream is complete with this event
+    values: tuple[
+        "array[float]", ...
+    ] = ()  # of an embeddings API one vector each, of a rerank API the scores
 
 
 class CallPart(NamedTuple):

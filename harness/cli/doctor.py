@@ -34,13 +34,13 @@ _HEADS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from harness.apis import API_NAMES
+    from harness.apis import API_NAMES, APIS
 
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
     parser.add_argument(
         "--api",
-        choices=API_NAMES,
+        choices=[name for name in API_NAMES if APIS[name].gives == "text"],  # its loads are streams
         default="chat",
         help="API of the requests (default: chat, whose result runs go by)",
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.model import (
+    WITHOUT_TEXT,
     CellResult,
     Distortion,
     IssueCode,
@@ -198,8 +199,10 @@ def _agreement(group: Group) -> Iterator[Unequal]:
             partner = next((name for name in group if _same_run(label, name, other)), None)
             if partner is not None:
                 tracks = {cell.track, group[partner].track}
-                matters = len(tracks) == 1 and None not in tracks
-                metrics = distorted_by("answers")
+                same_weights = len(tracks) == 1 and None not in tracks
+                whole = cell.conditions.api in WITHOUT_TEXT  # a faster wrong vector is worth nothing
+                matters = same_weights or whole
+                metrics = () if whole else distorted_by("answers")
                 what = "answers disagree"
                 text = f"{what}: {text}"
                 yield Unequal("agreement", (label, partner), text, matters, metrics, what=what)

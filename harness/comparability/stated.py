@@ -83,6 +83,7 @@ def _title(value: str) -> str:
 
 def _disagrees(agreement: Agreement | None, label: str) -> Iterator[tuple[str, str]]:
     """Of the first of each pair, so that it is said once."""
+    yield from _values_differ(agreement, label)
     for pair in agreement.pairs if agreement else ():
         disagreement = known(pair.disagreement)
         if pair.a == label and disagreement and disagreement.beyond_load:
@@ -90,3 +91,17 @@ def _disagrees(agreement: Agreement | None, label: str) -> Iterator[tuple[str, s
                 f"{disagreement.answers} of {pair.compared} are right from one of {label} and {pair.b} only"
             )
             yield pair.b, f"{text}; load changes {disagreement.own} of {disagreement.own_asked}"
+
+
+def _values_differ(agreement: Agreement | None, label: str) -> Iterator[tuple[str, str]]:
+    """Vectors or scores that are not those of the other backend, or not the same in a batch."""
+    values = known(agreement.values) if agreement else None
+    if values is None:
+        return
+    unlike = [pair for pair in values.pairs if not pair.alike]
+    for pair in values.pairs:
+        if pair.a != label or pair.b == label:
+            continue
+        wrong = [one for one in unlike if {one.a, one.b} <= {pair.a, pair.b}]
+        if wrong:
+            yield pair.b, "; ".join(one.words for one in wrong)

@@ -66,6 +66,8 @@ def common_fields(
     An answer with a shape (`shaped`) ends where the shape does: its length is never forced.
     """
     dialect = definition.dialect
+    if APIS[dialect.api].gives != "text":
+        return _of_vectors(request) | dialect.extra if dialect.api == "embeddings" else dict(dialect.extra)
     fields = _sampling(dialect, request) | {"stream": True}
     if dialect.stream_usage and APIS[dialect.api].stream_options:
         fields["stream_options"] = {"include_usage": True}
@@ -84,6 +86,8 @@ def unsaid(
 ) -> dict[str, str]:
     """What of the scenario this engine's requests cannot carry: a name to what that means."""
     dialect = definition.dialect
+    if APIS[dialect.api].gives != "text":
+        return {}
     missing = {
         f"structured.{constraint.shape}": f"no field for {constraint.shape}: its answers are not constrained"
         for constraint in constraints
@@ -98,6 +102,11 @@ def unsaid(
     if request.thinking == "on" and not dialect.thinking.on:
         missing["thinking"] = "thinking cannot be switched on: the model does as its template says"
     return missing
+
+
+def _of_vectors(request: Request) -> dict[str, object]:
+    size = {} if request.dimensions is None else {"dimensions": request.dimensions}
+    return {"encoding_format": request.encoding_format, **size}
 
 
 def _sampling(dialect: Dialect, request: Request) -> dict[str, object]:

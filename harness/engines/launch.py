@@ -58,10 +58,14 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
 
 
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
-    """With the process of the device that was chosen as its [process]."""
+    """With the process of the device that was chosen as its [process], and started for its API."""
+    definition = ref.definition
+    if definition.dialect.engine_args:
+        args = definition.engine.args + definition.dialect.engine_args
+        definition = replace(definition, engine=replace(definition.engine, args=args))
+        ref = replace(ref, definition=definition)
     if choice.mode != "process" or choice.device != "cuda":
         return ref
-    definition = ref.definition
     return replace(ref, definition=replace(definition, process=definition.process_cuda))
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from harness.apis import APIS, ApiName, Message
+from harness.apis.payload import Payload, read_json
 from harness.client import Answer, Client, Limits
 from harness.engines.access import KEY_HINT
 from harness.engines.prometheus import Histogram, histogram, read_series
@@ -118,12 +119,30 @@ class Server:
             path = dialect.api_path
         elif name in dialect.apis:
             path = dialect.apis[name].path or path
-        body = {"model": self.served_name, **api.body([{"role": "user", "content": "Say hello."}], _FEW)}
+        texts = ("Say hello.",) if api.gives == "text" else ("Say hello.", "Hello.", "The tide is out.")
+        messages = [{"role": "user", "content": text} for text in texts]
+        body = {"model": self.served_name, **api.body(messages, _FEW)}
         try:
             answer = self._ask("POST", path, json=body)
         except SetupError as error:
             return f"POST {path}: {error.what}"
-        return "" if answer.ok else f"POST {path} answered {answer.status}: {answer.said}"
+        if not answer.ok:
+            return f"POST {path} answered {answer.status}: {answer.said}"
+        said = None if api.gives == "text" else read_json(answer.body, api.read)
+        wrong = said and (said.error or said.malformed)
+        return f"POST {path}: {wrong}" if wrong else ""
+
+    def values(self, messages: Sequence[Message], fields: Mapping[str, object]) -> Payload:
+        """Of one request outside any measurement: its vectors or scores. Raises SetupError without them."""
+        api = APIS[self.definition.dialect.api]
+        body = {"model": self.served_name, **api.body(messages, 0), **fields}
+        path = self.definition.dialect.api_path
+        answer = self._ask("POST", path, json=body)
+        self._accepted(answer)
+        payload = read_json(answer.body, api.read)
+        if wrong := payload.error or payload.malformed:
+            raise SetupError(wrong, where=self.base_url + path)
+        return payload
 
     def check_api(self) -> None:
         """Raises SetupError where the server lacks the API that requests will speak."""

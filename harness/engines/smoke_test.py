@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from harness.apis import APIS
 from harness.engines.cache import Say
 from harness.engines.server import Server
 from harness.engines.weights import Weights
@@ -38,11 +39,13 @@ def named_hello(server: Server, weights: Weights | None) -> None:
 def hello(server: Server) -> None:
     """Raises SetupError unless it generates, through the API that requests will speak too."""
     asked = time.monotonic()
-    server.one_chat(_HELLO, max_tokens=4)
+    api = APIS[server.definition.dialect.api]
+    if api.gives == "text":
+        server.one_chat(_HELLO, max_tokens=4)
+    if api.name != "chat":
+        server.check_api()
     if server.first_answer_s is None:
         server.first_answer_s = time.monotonic() - asked
-    if server.definition.dialect.api != "chat":
-        server.check_api()
 
 
 def first_name(server: Server) -> str:

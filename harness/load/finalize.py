@@ -67,6 +67,8 @@ class Finalizer:
     closed_loop: bool
     promised: Promised
     api: Api = CHAT
+    items: NDArray[np.int32] | None = None  # as in the job, of this worker's share
+    dimensions: int | None = None
 
     def finalize(self, exchange: Exchange) -> Finalized:
         answer, parsed, body = exchange.answer, Parsed(), b""
@@ -92,6 +94,8 @@ class Finalizer:
         generated = events["stamp_ns"][events["text_chars"] > 0]
         first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
         reasons = events["kind"] == EventKind.REASONING
+        if len(whole := events["stamp_ns"][events["kind"] == EventKind.VALUES]):
+            last = int(whole[-1])
         text = self.secrets.hidden(parsed.text())
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
@@ -149,9 +153,23 @@ class Finalizer:
             if not answer.framed():
                 return Outcome.TRUNCATED, f"the connection closed before {self.api.end} or a finish reason"
             return Outcome.UNFINISHED, f"the answer ended without {self.api.end} and without a finish reason"
+        if self.api.gives != "text":
+            wrong = self._wrong_values(exchange, parsed)
+            return (Outcome.MALFORMED, wrong) if wrong else (Outcome.OK, "")
         if not any(parsed.chars):
             return Outcome.EMPTY, "a complete answer without generated text"
         return Outcome.OK, ""
+
+    def _wrong_values(self, exchange: Exchange, parsed: Parsed) -> str:
+        """What of vectors or scores is not as the request asked; "" where nothing."""
+        vectors = self.api.gives == "vectors"
+        came = len(parsed.values) if vectors else sum(map(len, parsed.values))
+        if self.items is not None and came != (asked := int(self.items[exchange.index])):
+            what = "vectors for {} texts" if vectors else "scores for {} documents"
+            return f"{came} {what.format(asked)}"
+        if vectors and self.dimensions not in (None, size := len(parsed.values[0]) if came else 0):
+            return f"vectors of {size} numbers, {self.dimensions} were requested"
+        return "" if came else f"a complete answer without {self.api.gives}"
 
     def _finished(self, answer: Answer, parsed: Parsed) -> bool:
         """Whether a sign tells that the answer is all of it, where one has to."""

@@ -89,6 +89,8 @@ class LoadJob:
     answer_bytes: int = UNTOLD_BYTES  # a longer answer is OVERSIZED
     promised: Promised = Promised()
     api: ApiName = "chat"  # that bodies and answers speak
+    items: NDArray[np.int32] | None = None  # vectors or scores of each answer; None: answers are text
+    dimensions: int | None = None  # that a vector must have; None: the model's own
     workers: int | None = None  # processes; None: chosen from the load and the machine
     http2: bool = False  # needs the extra of that name
     stamps: StampSource | None = None  # None: kernel where the platform and the URL allow it

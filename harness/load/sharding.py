@@ -76,4 +76,5 @@ def _only(job: LoadJob, mine: NDArray[np.int32]) -> LoadJob:
         bodies=bodies.only(mine) if isinstance(bodies, BodyFile) else [bodies[i] for i in mine.tolist()],
         sessions=sessions and Sessions(sessions.session[mine], sessions.think_ns[mine]),
         replicas=None if job.replicas is None else job.replicas[mine],
+        items=None if job.items is None else job.items[mine],
     )

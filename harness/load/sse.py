@@ -40,6 +40,7 @@ class Parsed:
     error: str = ""
     malformed: str = ""
     calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
+    values: tuple["array[float]", ...] = ()  # vectors, or one list of scores
     _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
@@ -55,6 +56,7 @@ class Parsed:
         self.error = self.error or payload.error
         self.malformed = self.malformed or payload.malformed
         self.done = self.done or payload.ends
+        self.values = payload.values or self.values
         if payload.prompt_tokens != UNKNOWN:
             self.prompt_tokens = payload.prompt_tokens
         if payload.cached_tokens != UNKNOWN:

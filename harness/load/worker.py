@@ -162,6 +162,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         closed_loop=isinstance(job.schedule, ClosedLoop),
         promised=job.promised,
         api=APIS[job.api],
+        items=job.items,
+        dimensions=job.dimensions,
     )
     tally = Tally(finalizer, spill)
     dispatcher = _make_dispatcher(job, t0)

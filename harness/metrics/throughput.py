@@ -18,7 +18,14 @@ from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 MIN_STEADY_TIMES = 0.5
 
 OF_REASONING = ("reasoning_tokens_per_s", "answer_tokens_per_s")
-RATES = ("output_tokens_per_s", "input_tokens_per_s", "requests_per_s", "output_chars_per_s", *OF_REASONING)
+RATES = (
+    "output_tokens_per_s",
+    "input_tokens_per_s",
+    "requests_per_s",
+    "items_per_s",
+    "output_chars_per_s",
+    *OF_REASONING,
+)
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -124,8 +131,13 @@ def _text_stamps(events: NDArray[np.void], seqs: NDArray[np.int32]) -> dict[int,
     return dict(zip(named.tolist(), parts, strict=True))
 
 
-def rates(records: Records, window: Window, shares: Floats) -> dict[str, float | None]:
-    """Per second of the window, from `work_shares`. Tokens are None where an answer lacks its count."""
+def rates(
+    records: Records, window: Window, shares: Floats, items: NDArray[np.int32] | None = None
+) -> dict[str, float | None]:
+    """Per second of the window, from `work_shares`. Tokens are None where an answer lacks its count.
+
+    `items`: by `seq`, what an answer has a vector or a score of; None where answers are text.
+    """
     requests = records.requests
 
     def counted(field: str) -> float | None:
@@ -141,6 +153,7 @@ def rates(records: Records, window: Window, shares: Floats) -> dict[str, float |
         "output_tokens_per_s": output,
         "input_tokens_per_s": counted("prompt_tokens"),
         "requests_per_s": window.per_second(shares.sum()),
+        "items_per_s": None if items is None else window.per_second((shares * items[requests["seq"]]).sum()),
         "output_chars_per_s": window.per_second((shares * _text_chars(records)).sum()),
     }
 

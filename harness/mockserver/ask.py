@@ -10,6 +10,7 @@ from harness.mockserver.constraint import constrained_text, pieces, value_at
 from harness.mockserver.dialect import Dialect
 from harness.mockserver.event_style import EventStyle
 from harness.mockserver.sample import UnsupportedError
+from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
 Token = str | int  # a piece of text, or an id where the client sent ids
 
@@ -36,6 +37,7 @@ class Ask:
     salt: str = ""  # prompts of another salt share no prefix with this one
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
+    values: Values | None = None  # vectors or scores instead of text
 
 
 def tokenize(text: str, chars_per_token: int) -> list[str]:
@@ -127,6 +129,19 @@ def parse_ask(
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,
     )
+
+
+def parse_values(body: bytes, style: ValuesStyle, chars_per_token: int) -> Ask:
+    """Raises BadAskError. Each text has a token before it and one behind it, and none is kept in a cache."""
+    fields = load_object(body)
+    try:
+        texts = style.texts(fields)
+    except ValuesError as error:
+        raise BadAskError(str(error)) from error
+    tokens: list[Token] = ["[CLS]", "[SEP]"] * len(texts)
+    tokens += [token for parts in texts for text in parts for token in tokenize(text, chars_per_token)]
+    kept = {name: fields.get(name) for name in ("dimensions", "encoding_format")}
+    return Ask(False, tokens, max_tokens=1, ignore_eos=True, uncached=True, values=Values(style, texts, kept))
 
 
 def _check_fields(fields: Mapping[str, object], dialect: Dialect) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
+from harness.mockserver.values import RankStyle, VectorStyle
 
 Kind = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
 Path = tuple[str, ...]
@@ -99,6 +100,8 @@ class Dialect:
     chat_path: str = "/v1/chat/completions"
     responses: ResponsesStyle | None = None  # at /v1/responses; None: it has no such API
     messages: MessagesStyle | None = None  # at /v1/messages
+    embeddings: VectorStyle | None = None  # at /v1/embeddings
+    rerank: RankStyle | None = None  # at /v1/rerank
     # The usage of /v1/completions stands in the chunk with the finish reason, whether requested or not.
     completions_usage: Literal["asked", "finish"] = "asked"
     health_path: str = "/health"

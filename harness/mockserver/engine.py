@@ -9,7 +9,7 @@ from random import Random
 from harness.mockserver.ask import Ask
 from harness.mockserver.cache import PrefixCache
 from harness.mockserver.event_answers import answer_to
-from harness.mockserver.faults import Fault, strike_body, strike_wire
+from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
@@ -106,23 +106,29 @@ class Engine:
     def writes(self, job: Job, created: int) -> Iterator[Write]:
         """The whole answer to an admitted job. Call it once: it claims the prompt in the cache."""
         habits, fault, stream = self.options.habits, job.fault, job.ask.stream
-        body = answer_to(
-            ask=job.ask,
-            script=self._script(job),
-            habits=habits,
-            answer_id=f"{'chatcmpl' if job.ask.chat else 'cmpl'}-{job.record.number:016x}",
-            created=created,
-            model=self.options.model_name,
-            shape=self.options.dialect.shape,
-            wrong_usage=fault is not None and fault.kind == "wrong-usage",
-            completions_usage=self.options.dialect.completions_usage,
-        ).body()
+        if job.ask.values is not None:
+            body = job.ask.values.body(self._script(job), self.options.model_name, garbage(fault))
+        else:
+            body = self._generated(job, created)
         if fault:
             body = strike_body(fault, body, stream=stream)
         if stream:
             body = streamed(body, habits)
         writes = framed(body, habits, stream=stream, gzip=habits.gzip and job.gzip, close=job.close)
         return strike_wire(fault, writes) if fault else writes
+
+    def _generated(self, job: Job, created: int) -> Iterator[Write]:
+        return answer_to(
+            ask=job.ask,
+            script=self._script(job),
+            habits=self.options.habits,
+            answer_id=f"{'chatcmpl' if job.ask.chat else 'cmpl'}-{job.record.number:016x}",
+            created=created,
+            model=self.options.model_name,
+            shape=self.options.dialect.shape,
+            wrong_usage=job.fault is not None and job.fault.kind == "wrong-usage",
+            completions_usage=self.options.dialect.completions_usage,
+        ).body()
 
     def _admit(self, job: Job, now_ns: int, begin: Callable[[int], None]) -> None:
         self.running.add(job)

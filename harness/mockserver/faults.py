@@ -7,6 +7,7 @@ from random import Random
 from typing import Self
 
 from harness.mockserver.script import Then, Write
+from harness.mockserver.values import Garbage
 from harness.mockserver.wire import answer, error_answer
 
 NS_PER_S = 1_000_000_000
@@ -17,7 +18,9 @@ REFUSALS = {"401": 401, "429": 429, "503": 503, "html-500": 500}
 START_KINDS = ("loading", "refused", "die-loading")
 BODY_KINDS = ("error-event", "malformed")
 WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
-KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage")
+# Vectors and scores: of another model, or with a number that is none.
+VALUE_KINDS = ("wrong-values", "nan-values")
+KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage", *VALUE_KINDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,16 @@ class Fault:
 
     def lasting_ns(self, default_s: float) -> int:
         return round((default_s if self.seconds is None else self.seconds) * NS_PER_S)
+
+
+def garbage(fault: Fault | None) -> Garbage:
+    """What a fault does to vectors or scores."""
+    match fault and fault.kind:
+        case "wrong-values":
+            return "wrong-values"
+        case "nan-values":
+            return "nan-values"
+    return ""
 
 
 def refusal(fault: Fault) -> tuple[int, bytes] | None:

@@ -12,7 +12,7 @@ from hmac import compare_digest
 
 from harness.errors import SetupError
 from harness.host.tls import Secure
-from harness.mockserver.ask import BadAskError, load_object, parse_ask
+from harness.mockserver.ask import Ask, BadAskError, load_object, parse_ask, parse_values
 from harness.mockserver.connection import SO_TIMESTAMPNS, Connection, DiedError
 from harness.mockserver.engine import Engine, Job
 from harness.mockserver.faults import NS_PER_S, refusal
@@ -26,6 +26,8 @@ API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
 COMPLETION_PATH = "/v1/completions"
 RESPONSES_PATH = "/v1/responses"
 MESSAGES_PATH = "/v1/messages"
+EMBEDDINGS_PATH = "/v1/embeddings"
+RERANK_PATH = "/v1/rerank"
 MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
@@ -61,7 +63,9 @@ class Server:
         self._routes = Routes(options, self.engine)
         styles = {RESPONSES_PATH: options.dialect.responses, MESSAGES_PATH: options.dialect.messages}
         self._styles = {path: style for path, style in styles.items() if style is not None}
-        self._generates = {options.dialect.chat_path, COMPLETION_PATH, *self._styles}
+        values = {EMBEDDINGS_PATH: options.dialect.embeddings, RERANK_PATH: options.dialect.rerank}
+        self._values = {path: style for path, style in values.items() if style is not None}
+        self._generates = {options.dialect.chat_path, COMPLETION_PATH, *self._styles, *self._values}
         self._truth: dict[tuple[str, str], Callable[[], bytes]] = {
             ("GET", "/truth"): lambda: json_answer(200, self.ledger.as_json()),
             ("GET", "/truth/statistics"): lambda: json_answer(200, self.ledger.statistics()),
@@ -151,13 +155,7 @@ class Server:
         refused = refusal(fault) if fault else None
         if refused is None:
             try:
-                ask = parse_ask(
-                    request.body,
-                    self.options.dialect,
-                    chat=request.path != COMPLETION_PATH,
-                    chars_per_token=self.options.chars_per_token,
-                    style=self._styles.get(request.path),
-                )
+                ask = self._asked(request)
                 self._check_model(request)
             except BadAskError as bad:
                 status = bad.status or self.options.dialect.errors.invalid
@@ -181,6 +179,18 @@ class Server:
         connection.expect(record, on_end=partial(self._leave, job))
         begin_ns = max(record.received_ns, self._lazy_ns)
         self.engine.submit(job, begin_ns, partial(self._begin, connection, job))
+
+    def _asked(self, request: Request) -> Ask:
+        chars_per_token = self.options.chars_per_token
+        if (values := self._values.get(request.path)) is not None:
+            return parse_values(request.body, values, chars_per_token)
+        return parse_ask(
+            request.body,
+            self.options.dialect,
+            chat=request.path != COMPLETION_PATH,
+            chars_per_token=chars_per_token,
+            style=self._styles.get(request.path),
+        )
 
     def _check_model(self, request: Request) -> None:
         status = self.options.dialect.errors.unknown_model

@@ -10,6 +10,9 @@ from harness.model.agreement import (
     PairAgreement,
     RightCount,
     StoredAnswer,
+    StoredValues,
+    ValuesAgreement,
+    ValuesPair,
 )
 from harness.model.baseline import (
     ComparedFigure,
@@ -148,7 +151,7 @@ from harness.model.manifest import (
     ScenarioTables,
     Seeds,
 )
-from harness.model.metric import PERCENTILES, STATISTICS, Better, Column, Distortion, Metric
+from harness.model.metric import PERCENTILES, STATISTICS, WITHOUT_TEXT, Better, Column, Distortion, Metric
 from harness.model.metrics import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.plan import (
     DryRun,
@@ -184,6 +187,7 @@ __all__ = [
     "UNSET",
     "VERDICTS",
     "VERDICT_METRICS",
+    "WITHOUT_TEXT",
     "Agreement",
     "Answers",
     "ArrivalStatistics",
@@ -339,6 +343,7 @@ __all__ = [
     "SteadyState",
     "Stopping",
     "StoredAnswer",
+    "StoredValues",
     "Summary",
     "Synchrony",
     "TelemetryHealth",
@@ -350,6 +355,8 @@ __all__ = [
     "Unequal",
     "UnsetType",
     "Validity",
+    "ValuesAgreement",
+    "ValuesPair",
     "Verdict",
     "VerdictRules",
     "Warned",

@@ -1,6 +1,6 @@
 """Answers of the backends to the agreement questions, and what follows from them."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from harness.model.record import UNSET, Record, UnsetType, doc
 
@@ -23,11 +23,23 @@ class AskedCondition(Record, frozen=True, kw_only=True):
     answers: Annotated[dict[str, StoredAnswer], doc("By question.")]
 
 
+class StoredValues(Record, frozen=True, kw_only=True):
+    """Of one backend: vectors or scores of the same texts, alone and in a batch."""
+
+    gives: Annotated[Literal["vectors", "scores"], doc("What an answer is.")]
+    alone: Annotated[dict[str, tuple[float, ...]], doc("By text, or by query: asked for one at a time.")]
+    together: Annotated[
+        dict[str, tuple[float, ...]],
+        doc("The same in one batch; of scores with the documents in reverse order."),
+    ]
+
+
 class AskedBackend(Record, frozen=True, kw_only=True):
     """Everything that one backend answered: agreement/backends/LABEL.json."""
 
     unloaded: Annotated[AskedCondition, doc("One at a time.")]
     saturated: Annotated[AskedCondition, doc("All at once.")]
+    values: Annotated[StoredValues | UnsetType, doc("Of an API of vectors or scores.")] = UNSET
 
 
 class RightCount(Record, frozen=True, kw_only=True):
@@ -85,6 +97,36 @@ class PairAgreement(Record, frozen=True, kw_only=True):
     disagreement: Annotated[Disagreement | UnsetType, doc("Against what load does.")] = UNSET
 
 
+class ValuesPair(Record, frozen=True, kw_only=True):
+    """How alike the vectors or scores of two backends are, or those of one alone and in a batch."""
+
+    a: Annotated[str, doc("Label.")]
+    b: Annotated[str, doc("Label; the same as `a`: alone against in a batch.")]
+    compared: Annotated[int, doc("Texts, or queries, that both answered.")]
+    measure: Annotated[Literal["cosine", "rank correlation"], doc("What the next three are.")]
+    median: Annotated[float | None, doc("Null: nothing compares.")]
+    least: Annotated[float | None, doc("Of the least alike.")]
+    limit: Annotated[float, doc("That the least must reach.")]
+    alike: Annotated[bool, doc("Whether it does.")]
+
+    @property
+    def words(self) -> str:
+        """For people: where `a` and `b` are not alike."""
+        of = f"{self.a} alone and in a batch" if self.a == self.b else f"{self.a} and {self.b}"
+        if self.least is None:
+            return f"{of}: nothing to compare, or vectors of different sizes"
+        return f"{of}: {self.measure} down to {self.least:.3g}, at least {self.limit:g} is needed"
+
+
+class ValuesAgreement(Record, frozen=True, kw_only=True):
+    """Whether backends that serve one model give the same vectors, or the same order."""
+
+    gives: Annotated[Literal["vectors", "scores"], doc("What an answer is.")]
+    texts: Annotated[int, doc("Texts, or queries, that there are.")]
+    dimensions: Annotated[dict[str, int], doc("Numbers of a vector, or documents of a query, by label.")]
+    pairs: Annotated[tuple[ValuesPair, ...], doc("Each backend with itself, and with each other.")]
+
+
 class Agreement(Record, frozen=True, kw_only=True):
     """Whether the backends answered rightly, alike, and unharmed by load."""
 
@@ -92,3 +134,6 @@ class Agreement(Record, frozen=True, kw_only=True):
     kinds: Annotated[dict[str, int], doc("Questions by kind.")]
     backends: Annotated[dict[str, BackendAgreement], doc("By label.")]
     pairs: Annotated[tuple[PairAgreement, ...], doc("Of all backends.")]
+    values: Annotated[
+        ValuesAgreement | UnsetType, doc("In the place of the others, of vectors and scores.")
+    ] = UNSET

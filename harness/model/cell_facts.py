@@ -36,7 +36,9 @@ class CellWorkload(Record, frozen=True, kw_only=True):
 class CellRequest(Record, frozen=True, kw_only=True):
     """What every request asked for; null where that was not kept."""
 
-    api: Annotated[str, doc("That it spoke: chat, completions, responses or messages.")] = "chat"
+    api: Annotated[
+        str, doc("That it spoke: chat, completions, responses, messages, embeddings or rerank.")
+    ] = "chat"
     temperature: Annotated[float | None, doc("0: greedy.")] = None
     top_p: Annotated[float | None, doc("0 to 1.")] = None
     seed: Annotated[int | None, doc("Null where nothing is drawn.")] = None

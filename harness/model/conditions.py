@@ -60,7 +60,9 @@ class Thinking(Record, frozen=True, kw_only=True):
 class Conditions(Record, frozen=True, kw_only=True):
     """What must be equal between backends: cache, lengths, sampling, values."""
 
-    api: Annotated[str, doc("That requests spoke: chat, completions, responses or messages.")] = "chat"
+    api: Annotated[
+        str, doc("That requests spoke: chat, completions, responses, messages, embeddings or rerank.")
+    ] = "chat"
     cache: Annotated[CacheState | None, doc("Of the prefix cache.")] = None
     prefix_cache: Annotated[bool | None, doc("On or off.")] = None
     exact_output: Annotated[ExactOutput | None, doc("Of the answers.")] = None

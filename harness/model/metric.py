@@ -17,13 +17,16 @@ Distortion = Literal[
     "token-count",  # the unit itself: tokens of the one are not those of the other
     "output-text",
 ]
-Presence = Literal["always", "when known", "when asked for"]
+Presence = Literal["always", "when known", "when asked for", "without text"]
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 STATISTICS = ("mean", *PERCENTILES)  # of a latency
 OF_LENGTH: tuple[Distortion, ...] = ("answers", "output-length")
 OF_ANSWERS: tuple[Distortion, ...] = (*OF_LENGTH, "output-text")
 OF_TOKENS: tuple[Distortion, ...] = (*OF_LENGTH, "token-count")
+
+# APIs whose answers are vectors or scores, as harness.apis declares them.
+WITHOUT_TEXT = ("embeddings", "rerank")
 
 _UNITS = {"latency": "ms", "share": "%"}
 
@@ -56,6 +59,7 @@ class Metric(Record, frozen=True, kw_only=True):
     compared: bool = True  # whether a verdict can be about it
     per_request: bool = True  # one value for each request; else they are not independent of each other
     distorted_by: tuple[Distortion, ...] = ()
+    of_text: bool = False  # of generated text: vectors and scores have no tokens, first or later
     ideal: str = ""  # the metric that says its best value
     columns: tuple[Column, ...] = ()
     charts: Charts | None = None

@@ -27,6 +27,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     ttft_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="TTFT",
             title="Time to first token",
@@ -50,6 +51,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     ttft_service_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="TTFT from the actual send",
             title="Time to first token from the actual send",
@@ -61,6 +63,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     ttft_reasoning_ms: Annotated[
         LatencyStats | None,
         Metric(
+            of_text=True,
             family="latency",
             short="TTFT reasoning",
             title="Time to first reasoning token",
@@ -73,6 +76,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     ttft_answer_ms: Annotated[
         LatencyStats | None,
         Metric(
+            of_text=True,
             family="latency",
             short="TTFT answer",
             title="Time to first answer token",
@@ -85,6 +89,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     itl_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="ITL",
             title="Inter-token latency",
@@ -101,6 +106,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     tpot_ms: Annotated[
         LatencyStats,
         Metric(
+            of_text=True,
             family="latency",
             short="TPOT",
             title="Time per output token",
@@ -118,7 +124,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             short="E2E",
             title="End-to-end latency",
             about="From the intended send (in a closed loop: the actual one) to the last event that carries "
-            "generated text.",
+            "generated text. Vectors and scores come whole: to the end of that answer.",
             distorted_by=("output-length", "output-text"),
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="e2e", load=("p50", "p90"), rate=("p50",), distribution="page"),
@@ -127,6 +133,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     output_tokens_per_s: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="rate",
             short="output",
             title="Throughput",
@@ -141,6 +148,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     reasoning_tokens_per_s: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="rate",
             short="reasoning",
             title="Reasoning throughput",
@@ -152,6 +160,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     answer_tokens_per_s: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="rate",
             short="answer",
             title="Answer throughput",
@@ -170,6 +179,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             own_unit="tokens/s",
             about="Prompt tokens of the answers, by the same shares.",
             distorted_by=OF_LENGTH,
+            columns=(Column(head=("input", "", "tok/s"), presence="without text"),),
         ).meta,
     ]
     requests_per_s: Annotated[
@@ -186,9 +196,23 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="requests"),
         ).meta,
     ]
+    items_per_s: Annotated[
+        float | None,
+        Metric(
+            family="rate",
+            short="items",
+            title="Items",
+            own_unit="items/s",
+            about="Texts that were embedded, or documents that were ranked, by the same shares.",
+            distorted_by=OF_LENGTH,
+            columns=(Column(head=("items", "", "/s"), presence="when known"),),
+            charts=Charts(stem="items", papers=("",)),
+        ).meta,
+    ] = None
     output_chars_per_s: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="rate",
             short="output",
             title="Throughput in characters",
@@ -213,6 +237,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     prefix_cache_hit_rate: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="share",
             short="cached share of prompt tokens",
             title="Prefix-cache hits",
@@ -226,6 +251,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     prefix_cache_ideal: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="share",
             short="ideal",
             title="Ideal prefix-cache hits",
@@ -270,6 +296,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     cost_per_million_output_tokens: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="price",
             short="cost of a million output tokens",
             title="Cost",
@@ -282,6 +309,7 @@ class Measured(Identity, frozen=True, kw_only=True):
     joules_per_output_token: Annotated[
         float | None,
         Metric(
+            of_text=True,
             family="price",
             short="energy of an output token",
             title="Energy",

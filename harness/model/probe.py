@@ -23,7 +23,9 @@ class Probed(Record, frozen=True, kw_only=True):
 
     backend: Annotated[str, doc("Name of its definition.")] = ""
     variant: Annotated[str | None, doc("Of the definition.")] = None
-    api: Annotated[str, doc("That was probed: chat, completions, responses or messages.")] = "chat"
+    api: Annotated[
+        str, doc("That was probed: chat, completions, responses, messages, embeddings or rerank.")
+    ] = "chat"
     base_url: Annotated[str, doc("Of the server.")] = ""
     served_name: Annotated[str, doc("What it calls its model.")] = ""
     version: Annotated[str | None, doc("As the server tells it.")] = None

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
+from harness.apis import APIS
 from harness.engines.dialect import Chat
 from harness.errors import SetupError
 from harness.model import Finding
@@ -57,12 +58,21 @@ def apis(asker: Asker) -> Iterator[Finding]:
         return
     known = definition.facts is not None  # else it stands for any server, and declares what some of them have
     for name in definition.dialect.api_names[1:]:
+        if APIS[name].gives != "text":  # engines serve those from a server of its own
+            continue
         refusal = asker.server.refusal_of(name)
         then = f"requests of --api {name} fail" if refusal else ""
         holds = None if refusal and not known else not refusal
         yield Finding(
             f"API {name}", "yes" if known else "", refusal or "answered", holds, then, holds is False
         )
+
+
+def values(asker: Asker) -> Iterator[Finding]:
+    """Whether vectors or scores come, and such as a model can have meant."""
+    refusal = asker.server.refusal_of(asker.dialect.api)
+    then = "its requests fail" if refusal else ""
+    yield Finding(asker.api.title, "answered", refusal or asker.api.gives, not refusal, then, bool(refusal))
 
 
 def metrics(asker: Asker) -> Iterator[Finding]:

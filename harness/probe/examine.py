@@ -35,7 +35,11 @@ def examine(
     started = time.monotonic()
     with closing(line_to(server, started + limit_s)) as line:
         asker = Asker(server, line, thorough)
-        findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
+        if asker.api.gives == "text":
+            findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
+        else:
+            checks = (endpoints.version, endpoints.values, endpoints.tokenizer, endpoints.metrics)
+            findings, prompt_tokens = [one for check in checks for one in check(asker)], {}
         requests = line.requests
     return Probed(
         backend=server.definition.name,

@@ -16,6 +16,7 @@ class EventKind(IntEnum):
     DONE = 5
     ERROR = 6
     COMMENT = 7
+    VALUES = 8  # vectors or scores: a whole answer without text
 
 
 GENERATED = (EventKind.TEXT, EventKind.REASONING, EventKind.TOOL_CALL)

@@ -36,7 +36,8 @@ class Part(NamedTuple):
 
 # Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
 # template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
-NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected")
+# `items`: texts to embed, or documents to rank.
+NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class RequestTable:
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def items(self) -> NDArray[np.int32] | None:
+        """Vectors or scores that each answer must hold; None where answers are text."""
+        counts = self.numbers["items"].astype(np.int32)
+        return counts if (counts >= 0).any() else None
 
     def has_sessions(self) -> bool:
         return bool((self.numbers["session"] >= 0).any())
@@ -65,10 +71,14 @@ class RequestTable:
         rows: Iterable[tuple[Sequence[int], str, tuple[Part, ...]]],
         expectations: Sequence[Expected],
     ) -> "RequestTable":
-        """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`."""
+        """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`.
+
+        Numbers that a row leaves out at its end are -1.
+        """
         numbers, kinds, shared = array("q"), [], []
         for row in rows:
             numbers.extend(row[0])
+            numbers.extend([-1] * (len(NUMBERS) - len(row[0])))
             kinds.append(row[1])
             shared.append(row[2])
         made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))

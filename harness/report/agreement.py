@@ -1,6 +1,6 @@
 """Whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
 
-from harness.model import Agreement, Summary
+from harness.model import Agreement, Summary, ValuesAgreement
 from harness.report.text import NOT_KNOWN, Table, plain
 
 _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
@@ -11,6 +11,8 @@ def agreement_tables(summary: Summary) -> list[Table]:
     agreement = summary.agreement
     if not agreement:
         return []
+    if agreement.values:
+        return [_values(agreement.values)]
     tables = [_right(agreement), _under_load(agreement)]
     return [*tables, _pairs(agreement)] if agreement.pairs else tables
 
@@ -25,6 +27,18 @@ def _right(agreement: Agreement) -> Table:
         rows.append([plain(label), f"{told.right}/{told.asked}", *shares])
     title = f"answers to {agreement.questions} questions, one at a time, greedy: right"
     return Table(title, ["backend", "all", *kinds], rows)
+
+
+def _values(values: ValuesAgreement) -> Table:
+    rows = []
+    for pair in values.pairs:
+        of = f"{pair.a}, alone / in a batch" if pair.a == pair.b else f"{pair.a} / {pair.b}"
+        least, middle = (NOT_KNOWN if one is None else f"{one:.6f}" for one in (pair.least, pair.median))
+        rows.append([plain(of), str(pair.compared), least, middle, "yes" if pair.alike else "NO"])
+    measure = values.pairs[0].measure if values.pairs else ""
+    what = "texts" if values.gives == "vectors" else "queries"
+    title = f"{values.gives} of {values.texts} {what}: {measure}"
+    return Table(title, ["between", what, "least", "median", "alike"], rows)
 
 
 def _under_load(agreement: Agreement) -> Table:

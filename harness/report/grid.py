@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from harness.model import METRICS, Metric
+from harness.model import METRICS, WITHOUT_TEXT, Metric
 from harness.model.metric import Presence
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Row, Spread
@@ -42,8 +42,21 @@ class Column:
 
 
 def shown(rows: Sequence[Row]) -> list[Column]:
-    """Columns for these rows: those that are not always there need one value somewhere."""
-    return [column for column in COLUMNS if column.presence == "always" or known(column, rows)]
+    """Columns for these rows: those that are not always there need one value somewhere.
+
+    What vectors and scores cannot have is not there as an empty column.
+    """
+    whole = bool(rows) and all(cell.conditions.api in WITHOUT_TEXT for row in rows for cell in row.cells)
+    return [column for column in COLUMNS if _has_place(column, rows, whole=whole)]
+
+
+def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
+    metric = METRICS.get(column.path.partition(".")[0])
+    if whole and metric is not None and metric.of_text:
+        return False
+    if column.presence == "without text":
+        return whole
+    return column.presence == "always" or known(column, rows)
 
 
 def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[Column], list[Column]]:

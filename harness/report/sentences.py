@@ -24,6 +24,8 @@ _WAITS = {
     "e2e_ms": "whole answer",
     "output_tokens_per_s": "output tokens/s",
     "output_chars_per_s": "output characters/s",
+    "items_per_s": "items/s",
+    "input_tokens_per_s": "input tokens/s",
 }
 
 Claim = tuple[str, str]  # what it is about, such as `first token`; "" for a sentence that stands alone
@@ -194,6 +196,10 @@ def _measured(group: Group, of: Measure) -> str:
 def _words(row: Row) -> str:
     if not row.usable:
         return f"{row.label}: no valid measurement"
+    if items := row.spread("items_per_s"):  # vectors or scores: there is no first token
+        whole = row.spread("e2e_ms.p50")
+        wait = f"whole answer after {number(whole.median)} ms (median), " if whole else ""
+        return f"{row.label}: {wait}{number(items.median)} items/s"
     first, rate = row.spread("ttft_ms.p50"), row.spread("output_tokens_per_s")
     wait = f"first token after {number(first.median)} ms" if first else "time to first token not known"
     speed = f"{number(rate.median)} output tokens/s" if rate else "token rate not known"

@@ -66,7 +66,7 @@ def ask_all(
             return None
         answers = _answers(questions, result.records)
         asked.append(AskedCondition(concurrency=concurrency, answers=answers))
-    return AskedBackend(**dict(zip(CONDITIONS, asked, strict=True)))
+    return AskedBackend(unloaded=asked[0], saturated=asked[1])
 
 
 def _tell(say: Callable[[str], None], concurrency: int, now: Progress) -> None:

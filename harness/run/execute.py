@@ -8,6 +8,7 @@ from functools import partial
 from msgspec import structs
 
 from harness import agreement
+from harness.apis import APIS
 from harness.cluster.placement import Cluster, joined
 from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
@@ -18,6 +19,7 @@ from harness.plan import Block, Cell
 from harness.records.layout import was_sent
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
+from harness.run.agreement_values import ask_values
 from harness.run.conformance import keep_probe, probe_engine
 from harness.run.context import too_long
 from harness.run.interrupts import Interrupts
@@ -269,9 +271,11 @@ class Run(Stored):
         if missing is None:
             try:
                 with self.interrupts.window() as stop:
-                    asked = ask_all(
-                        definition, engine, questions, lambda text: self.ui.stage(f"{label}: {text}"), stop
-                    )
+                    if APIS[definition.dialect.api].gives != "text":
+                        asked = ask_values(self.prepared, engine, questions)
+                    else:
+                        say = partial(self._stage, label)
+                        asked = ask_all(definition, engine, questions, say, stop)
                 self.interrupted = asked is None
             except SetupError as error:
                 missing, hint = str(error), error.hint or None
@@ -281,6 +285,9 @@ class Run(Stored):
             self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint))
         elif asked is not None:
             self.folder.write_answers(agreement.as_json(questions), label, asked)
+
+    def _stage(self, label: str, text: str) -> None:
+        self.ui.stage(f"{label}: {text}")
 
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
         """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""

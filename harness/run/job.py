@@ -45,6 +45,8 @@ def make_job(
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
         sessions=sessions,
+        items=workload.requested.items(),
+        dimensions=request.dimensions,
         warmup_requests=warmup_requests(prepared.scenario, cell.load),
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,

@@ -32,7 +32,7 @@ from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.reach import with_reach
-from harness.spec.scenario import Profile, Scenario, load_scenario
+from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
 from harness.workload.prompts.recorded import source_of
@@ -96,9 +96,13 @@ def prepare(options: RunOptions) -> Prepared:
     profile = _profile(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)
     options = replace(options, profile=profile)
+    for api in options.apis:
+        check_api(scenario, api, f"--api {api}")
     if options.find_capacity:
         scenario = _searched(scenario)
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
+    for ref in listed:
+        check_api(scenario, ref.api, f"--backends {ref.label}")
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)

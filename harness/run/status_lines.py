@@ -1,6 +1,6 @@
 """Lines that stay on the screen while a run goes on."""
 
-from harness.model import CellResult, LoadPoint
+from harness.model import WITHOUT_TEXT, CellResult, LoadPoint
 
 
 def cell_words(label: str, load: LoadPoint, repeat: int) -> str:
@@ -16,10 +16,14 @@ def cell_line(cell: CellResult) -> str:
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"
 
+    words = cell_words(cell.label, cell.point, cell.repeat)
+    done = f"{words}: {cell.requests.ok}/{cell.requests.planned} ok"
+    if cell.conditions.api in WITHOUT_TEXT:
+        items = "n/a" if cell.items_per_s is None else f"{cell.items_per_s:.1f}"
+        return f"{done}, E2E p50 {ms(cell.e2e_ms.p50)}, {items} items/s, {cell.validity.verdict}"
     rate = cell.output_tokens_per_s
     speed = "n/a" if rate is None else f"{rate:.1f}"
-    words = cell_words(cell.label, cell.point, cell.repeat)
     return (
-        f"{words}: {cell.requests.ok}/{cell.requests.planned} ok, TTFT p50 {ms(cell.ttft_ms.p50)}, "
+        f"{done}, TTFT p50 {ms(cell.ttft_ms.p50)}, "
         f"TPOT p50 {ms(cell.tpot_ms.p50)}, {speed} tok/s, {cell.validity.verdict}"
     )

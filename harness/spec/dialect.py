@@ -69,6 +69,7 @@ class ApiDialect:
     """
 
     path: str = ""  # "": the API's usual one
+    engine_args: tuple[str, ...] = ()  # with which the engine is started to serve this API
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
     exact_output: Fields | None = None
     extra: Fields | None = None
@@ -87,6 +88,7 @@ class Dialect:
     chat_path: str = "/v1/chat/completions"
     api: ApiName = "chat"
     path: str = ""  # of `api`; "": `chat_path`
+    engine_args: tuple[str, ...] = ()  # of `api`: with which the engine is started
     limit_adds: int = 0
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
@@ -115,6 +117,17 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
     if name == "chat":
         return dialect
     own, api = dialect.apis[name], APIS[name]
+    if api.gives != "text":  # nothing is drawn, forced, cached or constrained
+        return Dialect(
+            dialect.chat_path,
+            name,
+            own.path or api.path,
+            own.engine_args,
+            extra=own.extra or {},
+            seed={},
+            tools={},
+            stream_usage=False,
+        )
     changed = {
         key: value
         for key in ("exact_output", "extra", "seed", "cache_salt", "tools", "thinking", "structured")
@@ -131,6 +144,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
         dialect,
         api=name,
         path=own.path or api.path,
+        engine_args=own.engine_args,
         limit_adds=own.limit_adds,
         habits=replace(dialect.habits, **{**unknown, **habits}),
         **changed,

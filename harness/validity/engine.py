@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.latency import answered
-from harness.model import IssueCode
+from harness.model import WITHOUT_TEXT, IssueCode
 from harness.records.layout import UNKNOWN, EventKind
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -36,7 +36,8 @@ def _output_length(cell: Evidence) -> Iterator[Violation]:
 
 def _usage_missing(cell: Evidence) -> Iterator[Violation]:
     rows = cell.records.requests[answered(cell.records.requests)]
-    if missing := int(np.count_nonzero(rows["output_tokens"] == UNKNOWN)):
+    counted = "prompt_tokens" if cell.facts.request.api in WITHOUT_TEXT else "output_tokens"
+    if missing := int(np.count_nonzero(rows[counted] == UNKNOWN)):
         yield Violation(f"{missing} of {len(rows)} answers without a usage block")
 
 

@@ -131,6 +131,11 @@ ANSWERS_DIFFER = Notice(
     "one backend is right more often than another, beyond chance",
     "the same model should not: other weights, another chat template, or a defect",
 )
+VALUES_DIFFER = Notice(
+    IssueCode.ANSWERS_DIFFER,
+    "backends give other vectors or another order, or one does in a batch",
+    "pooling, normalisation, truncation and weights must be the same: see docs/apis.md",
+)
 
 
 def of_cell(error: Exception) -> Notice:

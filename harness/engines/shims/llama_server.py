@@ -30,6 +30,11 @@ def main() -> None:
     params.slot_save_path = asked.slot_save_path + "/"  # the server puts a file name right after it
     params.cache_ram_mib = asked.cache_ram
     params.sampling.seed = asked.seed
+    if asked.embeddings:
+        params.embedding = True
+        params.pooling_type = getattr(
+            xllamacpp.llama_pooling_type, f"LLAMA_POOLING_TYPE_{asked.pooling.upper()}"
+        )
 
     # The library runs the server on its own threads: it listens when the constructor returns and
     # stops when the object goes. While it loads, SIGTERM keeps its default action.
@@ -57,6 +62,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--slot-save-path", required=True)
     parser.add_argument("--cache-ram", type=int, required=True, metavar="MIB")
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--embeddings", action="store_true")
+    parser.add_argument("--pooling", choices=("mean", "cls", "last", "rank"), default="mean")
     return parser.parse_args()
 
 

@@ -22,6 +22,8 @@ _BEHIND = replace(
     salt_field="",
     responses=None,
     messages=None,
+    embeddings=None,
+    rerank=None,
 )
 
 TRITON_VLLM = replace(
@@ -99,6 +101,8 @@ LOCALAI = replace(
     completions_usage="asked",
     responses=None,
     messages=None,
+    embeddings=None,
+    rerank=None,
     habits=Habits(),  # a Go server in front of llama.cpp, with connections of its own
     shape=Shape(role="text"),
     health_path="/readyz",

@@ -5,6 +5,7 @@ from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, seri
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
+from harness.mockserver.values import RankStyle, VectorStyle
 
 LLAMACPP = Dialect(
     name="llamacpp",
@@ -12,6 +13,8 @@ LLAMACPP = Dialect(
     completions_usage="finish",
     responses=ResponsesStyle(opens="first", numbered="", tells_cut=False, timings=True),
     messages=MessagesStyle(start_counts_all=False, delta_counts_input=False, signature=True),
+    embeddings=VectorStyle(shortens="ignored"),
+    rerank=RankStyle(),
     shape=Shape(role_delta={"role": "assistant", "content": None}, choice={}, timings=True),
     errors=Errors({"error": {"code": "{code}", "message": "{message}", "type": "invalid_request_error"}}),
     loading="503",

@@ -7,6 +7,7 @@ from harness.mockserver.dialects.common import MAX_MODEL_LEN, NO_ROUTE, OPENAI_F
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
+from harness.mockserver.values import RankStyle, VectorStyle
 
 VLLM_FIELDS: dict[Path, Kind] = {
     ("structured_outputs", "json"): "json_schema",
@@ -26,6 +27,8 @@ TRUTH = Dialect(
     name="truth",
     responses=ResponsesStyle(),
     messages=MessagesStyle(),
+    embeddings=VectorStyle(shortens="yes"),
+    rerank=RankStyle(),
     card={"max_model_len": MAX_MODEL_LEN},
     version_path="/version",
     version={"version": "{version}"},
@@ -108,6 +111,8 @@ VLLM = Dialect(
     salt_field="cache_salt",
     responses=ResponsesStyle(),
     messages=MessagesStyle(),
+    embeddings=VectorStyle(),
+    rerank=RankStyle(bounded=True),
 )
 
 APHRODITE = replace(
@@ -116,5 +121,7 @@ APHRODITE = replace(
     owned_by="aphrodite-engine",
     responses=None,
     messages=None,
+    embeddings=None,
+    rerank=None,
     series=series("aphrodite:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
 )

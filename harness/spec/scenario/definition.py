@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from harness.apis import ApiName
+from harness.apis import APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, turns_of
+from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, gives, turns_of
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.synthetic import Structured
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
@@ -27,6 +27,8 @@ class Request:
     seed: int = 0  # of sampling; sent where the temperature is above 0
     thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
     exact_output: bool = True  # generate exactly output_tokens where the engine can
+    encoding_format: Literal["float", "base64"] = "float"  # of vectors
+    dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
     timeout_s: float = 300.0
 
 
@@ -63,6 +65,21 @@ class Scenario:
     @property
     def name(self) -> str:
         return self.scenario.name
+
+
+def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
+    """Raises SpecError where the scenario's prompts are not what this API takes."""
+    if gives(scenario.prompts) != (wanted := APIS[api].gives):
+        fitting = {
+            "text": "scenarios of chats, such as fixed-length",
+            "vectors": "embed-documents and embed-queries",
+            "scores": "rerank-top-100",
+        }
+        raise SpecError(
+            f"the prompts of '{scenario.name}' are not for the {APIS[api].title} API",
+            where=where,
+            hint=f"--api {api} goes with {fitting[wanted]}",
+        )
 
 
 def load_scenario(
@@ -131,7 +148,8 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     made.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": made}, where)
     check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
-    check_verdict(scenario.verdict, f"{where}:verdict")
+    check_api(scenario, scenario.request.api, f"{where}:request.api")
+    check_verdict(scenario.verdict, f"{where}:verdict", text=gives(made) == "text")
     check_slo(scenario.slo, f"{where}:slo")
     if isinstance(made, Structured) and scenario.request.exact_output:
         raise SpecError(

@@ -8,16 +8,19 @@ A new generator is a dataclass here or in `synthetic`, named in `Prompts`, and i
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
+from harness.apis import Gives
 from harness.errors import SpecError
 from harness.spec.scenario.limits import at_least
 from harness.spec.scenario.synthetic import (
     Agent,
     Classification,
     CopyAndWrite,
+    Documents,
     FewShot,
     FixedLength,
     Mix,
     Rag,
+    Rerank,
     SharedPrefix,
     Structured,
 )
@@ -80,7 +83,16 @@ Prompts = (
     | Structured
     | TraceReplay
     | PromptFile
+    | Documents
+    | Rerank
 )
+
+
+def gives(prompts: Prompts) -> Gives:
+    """What the answers to such requests are."""
+    if isinstance(prompts, Documents):
+        return "vectors"
+    return "scores" if isinstance(prompts, Rerank) else "text"
 
 
 def turns_of(prompts: Prompts) -> int:

@@ -184,6 +184,32 @@ class Structured:
 
 
 @dataclass(frozen=True, slots=True)
+class Documents:
+    """Unique texts of one length to embed, so many in a request."""
+
+    items: int  # texts of a request
+    item_tokens: int
+    generator: Literal["documents"] = "documents"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "items", "item_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Rerank:
+    """A query and so many documents in each request, all unique."""
+
+    query_tokens: int
+    documents: int
+    document_tokens: int
+    generator: Literal["rerank"] = "rerank"
+
+    def check(self, where: str) -> None:
+        at_least(self, where, 1, "query_tokens", "document_tokens")
+        at_least(self, where, 2, "documents")
+
+
+@dataclass(frozen=True, slots=True)
 class CopyAndWrite:
     """Half of the requests repeat a given passage, half go on from it: easy and hard to speculate on."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.model import PERCENTILES, SLO_METRICS, VERDICT_METRICS
+from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
@@ -29,12 +29,19 @@ class Verdict:
     cool_down_s: float = 2.0  # between two engines
 
 
-def check_verdict(verdict: Verdict, where: str) -> None:
+def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
+    """`text`: answers are generated text; vectors and scores have no tokens."""
     for key, names in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
         for name in names:
             if name not in VERDICT_METRICS:
                 raise SpecError(
                     f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, VERDICT_METRICS)
+                )
+            if not text and METRICS[name.partition(".")[0]].of_text:
+                raise SpecError(
+                    f"'{name}' is of generated text, which these answers are not",
+                    where=f"{where}.{key}",
+                    hint="items_per_s, e2e_ms.p50 and input_tokens_per_s are of vectors and scores too",
                 )
     if verdict.repeats != "auto" and verdict.repeats < 1:
         raise SpecError(f"must be at least 1, not {verdict.repeats}", where=f"{where}.repeats")

@@ -9,14 +9,17 @@ from harness.spec.scenario.synthetic import (
     Agent,
     Classification,
     CopyAndWrite,
+    Documents,
     FewShot,
     FixedLength,
     Mix,
     Rag,
+    Rerank,
     SharedPrefix,
     Structured,
 )
 from harness.workload.prompts.agent import agent
+from harness.workload.prompts.batches import documents, rerank
 from harness.workload.prompts.plain import classification, copy_and_write, fixed_length, mix
 from harness.workload.prompts.recorded import from_file, replay
 from harness.workload.prompts.request import ChatRequest
@@ -47,4 +50,6 @@ MAKERS: dict[type[Prompts], Maker] = {
     Structured: structured,
     TraceReplay: replay,
     PromptFile: from_file,
+    Documents: documents,
+    Rerank: rerank,
 }

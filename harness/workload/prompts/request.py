@@ -54,3 +54,4 @@ class ChatRequest:
     constraint: Constraint | None = None
     tools: Tools | None = None
     expected: Expected | None = None
+    items: int = -1  # texts to embed, or documents to rank; -1: the answer is text

@@ -112,7 +112,7 @@ class _Taken:
                     self.constraints.setdefault(made.constraint.shape, made.constraint)
                 place = -1 if made.expected is None else self._place(made.expected)
                 numbers = (made.max_tokens, made.content_tokens, made.group, made.session, made.turn)
-                yield (*numbers, made.at_ns, place), made.kind, made.shared
+                yield (*numbers, made.at_ns, place, made.items), made.kind, made.shared
 
     def _place(self, expected: Expected) -> int:
         place = self._places.setdefault(self._text(expected), len(self._places))

@@ -1,0 +1,79 @@
+"""OpenAI Embeddings: `/v1/embeddings`. A request holds several texts; the answer is a vector for each."""
+
+import sys
+from array import array
+from base64 import b64decode
+from collections.abc import Sequence
+from math import isfinite
+
+from harness.apis.api import Api, Fields, Message
+from harness.apis.payload import Document, Payload, items, mapping, reported_usage
+from harness.records.event_kind import UNKNOWN, EventKind
+
+_UNCOUNTED = (UNKNOWN, UNKNOWN, UNKNOWN)
+
+
+def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
+    """Each message is one text."""
+    return {"input": [message["content"] for message in messages]}
+
+
+def read(document: Document) -> Payload:
+    entries = items(document.get("data"))
+    prompt, cached, _ = reported_usage(
+        mapping(document.get("usage")), "prompt_tokens", "completion_tokens", _UNCOUNTED
+    )
+    try:
+        vectors = tuple(vector(entry.get("embedding")) for entry in sorted(entries, key=_index))
+        check(vectors, [_index(entry) for entry in entries])
+    except (TypeError, ValueError, OverflowError) as error:
+        return Payload(EventKind.OTHER, malformed=f"not embeddings: {error}")
+    return Payload(EventKind.VALUES, "", "", prompt, cached, values=vectors)
+
+
+def vector(value: object) -> "array[float]":
+    """Numbers, or base64 of little-endian 32-bit ones. ValueError or TypeError for anything else."""
+    if isinstance(value, str):
+        made = array("f")
+        made.frombytes(b64decode(value, validate=True))
+        if sys.byteorder == "big":
+            made.byteswap()
+        return made
+    if not isinstance(value, list):
+        raise TypeError("a vector is neither a list of numbers nor base64")
+    return array("f", value)
+
+
+def check(vectors: Sequence["array[float]"], places: Sequence[int]) -> None:
+    """Raises ValueError for vectors that no model can have meant."""
+    if not vectors:
+        raise ValueError("the answer holds no vector")
+    if sorted(places) != list(range(len(vectors))):
+        raise ValueError("the places of the vectors are not 0, 1, 2 and so on, each once")
+    if len({len(one) for one in vectors}) > 1:
+        raise ValueError("the vectors of one answer have different lengths")
+    for place, one in enumerate(vectors):
+        if not isfinite(sum(one)):
+            raise ValueError(f"vector {place} holds a number that is not finite")
+        if not any(one):
+            raise ValueError(f"vector {place} is empty, or all zero")
+    if len(vectors) > 1 and all(one == vectors[0] for one in vectors):
+        raise ValueError(f"all {len(vectors)} vectors are equal")
+
+
+def _index(entry: Document) -> int:
+    place = entry.get("index")
+    if not isinstance(place, int):
+        raise TypeError("a vector without its place")
+    return place
+
+
+EMBEDDINGS = Api(
+    name="embeddings",
+    title="Embeddings",
+    path="/v1/embeddings",
+    body=_body,
+    read=read,
+    gives="vectors",
+    templated=False,
+)

@@ -1,0 +1,63 @@
+"""Rerank, as Jina and Cohere have it: `/v1/rerank`. A query with documents; the answer is a score for each.
+
+Scores are kept in the order of the documents. Their scale is the engine's own: vLLM answers a probability,
+llama.cpp and SGLang the raw logit, so only their order compares.
+"""
+
+from array import array
+from collections.abc import Sequence
+from math import isfinite
+
+from harness.apis.api import Api, Fields, Message
+from harness.apis.payload import Document, Payload, count, items, mapping
+from harness.records.event_kind import UNKNOWN, EventKind
+
+
+def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
+    """The first message is the query, each other one a document."""
+    query, *documents = (message["content"] for message in messages)
+    return {"query": query, "documents": documents}
+
+
+def read(document: Document) -> Payload:
+    results = items(document.get("results"))
+    try:
+        scores = _scores(results)
+    except (TypeError, ValueError, OverflowError) as error:
+        return Payload(EventKind.OTHER, malformed=f"not a ranking: {error}")
+    usage = mapping(document.get("usage"))
+    counts = count(usage.get("prompt_tokens")), count(usage.get("total_tokens"))
+    prompt = next((tokens for tokens in counts if tokens != UNKNOWN), UNKNOWN)
+    return Payload(EventKind.VALUES, "", "", prompt, values=(scores,))
+
+
+def _scores(results: Sequence[Document]) -> "array[float]":
+    by_place = {result["index"]: _score(result) for result in results if "index" in result}
+    if not results:
+        raise ValueError("the answer holds no score")
+    if len(by_place) < len(results) or set(by_place) != set(range(len(results))):
+        raise ValueError("the places of the documents are not 0, 1, 2 and so on, each once")
+    scores = array("d", (by_place[place] for place in range(len(results))))
+    if not isfinite(sum(scores)):
+        raise ValueError("a score is not finite")
+    if len(scores) > 1 and min(scores) == max(scores):
+        raise ValueError(f"all {len(scores)} scores are equal")
+    return scores
+
+
+def _score(result: Document) -> float:
+    score = result.get("relevance_score", result.get("score"))
+    if isinstance(score, bool) or not isinstance(score, int | float):
+        raise TypeError("a score is no number")
+    return float(score)
+
+
+RERANK = Api(
+    name="rerank",
+    title="Rerank",
+    path="/v1/rerank",
+    body=_body,
+    read=read,
+    gives="scores",
+    templated=False,
+)

@@ -1,0 +1,106 @@
+"""Whole runs of embeddings and rerank against the scripted server: from the wire to the verdict."""
+
+import json
+
+import pytest
+
+from harness.mockserver.process import running
+from tests.integration.scripted import bench_in
+
+LOAD = ("--requests", "30", "--concurrency", "2", "--set", "load.min_seconds=0")
+SIMULATED = ("--launch", "simulate", "--agreement", "--no-report")
+
+
+def summary_of(here):
+    (folder,) = (here / "results").iterdir()
+    return json.loads((folder / "summary.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory):
+    """(summary, what the terminal shows) of two backends that give the same vectors."""
+    here = tmp_path_factory.mktemp("embedded")
+    done = bench_in(
+        here, "run", "--scenario", "embed-documents", "--backends", "vllm,llamacpp", *SIMULATED, *LOAD,
+        "--repeats", "3", "--set", "prompts.items=4", "--set", "prompts.item_tokens=32",
+    )  # fmt: skip
+    return summary_of(here), done.stdout
+
+
+def test_items_are_counted_and_tokens_of_text_are_not(embedded):
+    summary, _ = embedded
+    for cell in summary["cells"]:
+        assert cell["requests"]["outcomes"] == {"ok": 30}
+        assert cell["items_per_s"] == pytest.approx(4 * cell["requests_per_s"])
+        # Each text has 32 tokens and one on either side.
+        assert cell["input_tokens_per_s"] == pytest.approx(34 * cell["items_per_s"])
+        assert cell["e2e_ms"]["p50"] > 20
+        assert cell["ttft_ms"]["p50"] is None
+        assert cell["output_tokens_per_s"] is None
+        assert "come whole" in cell["null_reasons"]["ttft_ms.p50"]
+        assert not [one for one in cell["validity"]["reasons"] if one["code"] == "usage-missing"]
+
+
+def test_the_vectors_agree_and_the_verdict_is_about_items(embedded):
+    summary, shown = embedded
+    assert all(pair["alike"] for pair in summary["agreement"]["values"]["pairs"])
+    assert len(summary["agreement"]["values"]["pairs"]) == 3
+    (first,) = [one for one in summary["comparison"] if one["metric"] == "items_per_s"]
+    assert first["verdict"] != "not comparable", first["why"]
+    assert "items" in shown
+    assert "TTFT" not in shown.split("verdict")[0]
+
+
+@pytest.mark.parametrize(("scenario", "api"), [("embed-queries", "embeddings"), ("rerank-top-100", "rerank")])
+def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
+    bench_in(
+        tmp_path, "run", "--scenario", scenario, "--backends", "vllm,llamacpp", *SIMULATED, *LOAD,
+        "--repeats", "3", "--simulate-fault", f"llamacpp@{api}=wrong-values", code=(0, 4),
+    )  # fmt: skip
+    summary = summary_of(tmp_path)
+    assert {one["verdict"] for one in summary["comparison"]} == {"not comparable"}
+    assert any(one["code"] == "answers-differ" for one in summary["warnings"])
+
+
+@pytest.mark.parametrize(("fault", "outcome"), [
+    ("nan-values:every=3", "malformed"), ("truncation:every=3", "truncated"),
+    ("error-event:every=3", "stream_error"), ("malformed:every=3", "malformed"),
+    ("503:every=3", "http_error"),
+])  # fmt: skip
+def test_what_is_no_vector_is_a_failure(tmp_path, fault, outcome):
+    bench_in(
+        tmp_path, "run", "--scenario", "embed-queries", "--backends", "vllm", "--launch", "simulate", *LOAD,
+        "--no-probe", "--no-report", "--simulate-fault", f"vllm@embeddings={fault}", code=4,
+    )  # fmt: skip
+    (cell,) = summary_of(tmp_path)["cells"]
+    assert cell["requests"]["outcomes"].keys() == {"ok", outcome}
+    assert cell["validity"]["verdict"] == "INVALID"
+
+
+def test_dimensions_that_a_server_ignores_are_a_failure(tmp_path):
+    bench_in(
+        tmp_path, "run", "--scenario", "embed-queries", "--backends", "llamacpp", "--launch", "simulate",
+        *LOAD, "--no-probe", "--no-report", "--set", "request.dimensions=64", code=4,
+    )  # fmt: skip
+    (cell,) = summary_of(tmp_path)["cells"]
+    assert cell["requests"]["outcomes"] == {"malformed": 30}
+
+
+def test_a_server_without_embeddings_is_one_line(tmp_path):
+    with running(ttft_ms=1, gap_ms=1, dialect="ollama") as server:
+        done = bench_in(
+            tmp_path,
+            "run",
+            "--scenario",
+            "embed-queries",
+            "--backends",
+            f"openai={server.url}",
+            *LOAD,
+            code=3,
+        )
+    assert "no Embeddings API: POST /v1/embeddings answered 404" in done.stderr
+
+
+def test_a_backend_without_embeddings_is_one_line(tmp_path):
+    done = bench_in(tmp_path, "run", "--scenario", "embed-queries", "--backends", "tgi", "--dry-run", code=2)
+    assert "backend 'tgi' has no Embeddings API" in done.stderr
