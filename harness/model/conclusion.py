@@ -74,8 +74,14 @@ class Order(Record, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Place | None:
-        """The place with the best median; None where no backend has a figure."""
-        return self.places[0] if self.places and self.places[0].median is not None else None
+        """The best median that is comparable with another; of all where none is. None without a figure."""
+        known = [place for place in self.places if place.median is not None]
+        compared = (
+            place
+            for place in known
+            if any(pair.state != "not comparable" for pair in self.about(place.label))
+        )
+        return next(compared, known[0] if known else None)
 
     def about(self, label: str) -> tuple[Speedup, ...]:
         """The pairs that this backend is in."""

@@ -67,6 +67,18 @@ def test_it_keeps_apart_what_was_decided_and_what_was_not():
     )
 
 
+def test_a_median_that_is_comparable_with_no_other_does_not_lead():
+    """Answers whose first tokens came as one event had a TPOT of a tenth of the truth."""
+    pairs = [
+        pair("a", "b", "not comparable", None),
+        pair("a", "c", "not comparable", None),
+        pair("b", "c", "faster"),
+    ]
+    assert worded(*pairs, labels="abc") == (
+        "Lowest comparable median TTFT p50: b, 20.0 ms. Better than c by 2× (1.6 to 2.5). Not comparable with a."
+    )
+
+
 def test_one_who_is_better_than_some_is_not_put_before_a_better_median_it_was_not_separated_from():
     """In a published run of nine engines the third median of four was reported as the leader."""
     pairs = [
