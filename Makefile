@@ -69,7 +69,7 @@ AXE := build/axe/node_modules/axe-core/package.json
 $(AXE):
 	npm install --prefix build/axe --no-save --no-audit --no-fund --ignore-scripts --silent axe-core@4.14.1
 
-browser: $(VENV)/ready $(AXE) ## the report in headless Chromium, and what axe-core finds in it; needs npm
+browser: $(VENV)/ready $(AXE) site ## report and documentation site in headless Chromium, and what axe-core finds in them; needs npm
 	$(BIN)/python -m pytest tests/browser
 
 trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline

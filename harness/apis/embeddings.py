@@ -10,7 +10,7 @@ from harness.apis.api import Api, Fields, Message
 from harness.apis.payload import Document, Payload, items, mapping, reported_usage
 from harness.records.event_kind import UNKNOWN, EventKind
 
-_UNCOUNTED = (UNKNOWN, UNKNOWN, UNKNOWN)
+_UNCOUNTED = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
@@ -20,7 +20,7 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
 
 def read(document: Document) -> Payload:
     entries = items(document.get("data"))
-    prompt, cached, _ = reported_usage(
+    prompt, cached, *_ = reported_usage(
         mapping(document.get("usage")), "prompt_tokens", "completion_tokens", _UNCOUNTED
     )
     try:

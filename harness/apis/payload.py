@@ -142,7 +142,7 @@ def usage_kind(usage: Usage) -> EventKind:
 def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) -> Usage:
     """OpenAI's `usage` with these names of its counts; where one is absent, that of `otherwise`."""
     of_prompt, of_output = (mapping(usage.get(f"{name}_details")) for name in (prompt, output))
-    thought = of_output.get("reasoning_tokens", usage.get("reasoning_tokens"))  # SGLang: beside the others
+    thought = of_output.get("reasoning_tokens", usage.get("reasoning_tokens"))  # SGLang: next to the others
     counts = count(usage.get(prompt)), count(of_prompt.get("cached_tokens")), count(usage.get(output))
     first, cached, last = (
         other if said == UNKNOWN else said for said, other in zip(counts, otherwise[:3], strict=True)

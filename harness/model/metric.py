@@ -17,7 +17,7 @@ Distortion = Literal[
     "token-count",  # the unit itself: tokens of the one are not those of the other
     "output-text",
 ]
-Presence = Literal["always", "when known", "when asked for", "without text"]
+Presence = Literal["always", "when known", "when asked for", "where it applies", "without text"]
 
 PERCENTILES = ("p50", "p90", "p95", "p99")
 STATISTICS = ("mean", *PERCENTILES)  # of a latency

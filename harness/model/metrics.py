@@ -83,7 +83,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             about="From the start to the first event with content or a tool call, where answers begin with "
             "reasoning. An answer that ended before its reasoning did counts as never reached.",
             distorted_by=("queued-output-length", "output-length"),
-            columns=(Column(statistic="p50", presence="when known"),),
+            columns=(Column(statistic="p50", presence="where it applies"),),
         ).meta,
     ] = None
     itl_ms: Annotated[
@@ -167,7 +167,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             own_unit="tokens/s",
             about="Output tokens without reasoning, by the same shares; null without reasoning.",
             distorted_by=OF_TOKENS,
-            columns=(Column(head=("answer", "", "tok/s"), presence="when known"),),
+            columns=(Column(head=("answer", "", "tok/s"), presence="where it applies"),),
         ).meta,
     ] = None
     input_tokens_per_s: Annotated[
@@ -205,7 +205,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             own_unit="items/s",
             about="Texts that were embedded, or documents that were ranked, by the same shares.",
             distorted_by=OF_LENGTH,
-            columns=(Column(head=("items", "", "/s"), presence="when known"),),
+            columns=(Column(head=("items", "", "/s"), presence="where it applies"),),
             charts=Charts(stem="items", papers=("",)),
         ).meta,
     ] = None

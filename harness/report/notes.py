@@ -288,7 +288,8 @@ def _pooled(load_groups: list[Group]) -> Iterator[Note]:
 
 def _unknown(load_groups: list[Group]) -> Iterator[Note]:
     """Why a cell says n/a or a column is not there: one note per reason."""
-    asked = [column for column in COLUMNS if column.path and column.presence != "when asked for"]
+    optional = ("when asked for", "where it applies")  # nobody misses those
+    asked = [column for column in COLUMNS if column.path and column.presence not in optional]
     everywhere = [(group, row) for group in load_groups for row in group.rows]
     missing: dict[tuple[str, str], list[Column]] = {}
     for column in asked:

@@ -75,9 +75,9 @@ def sentence(summary: Summary, group: Group) -> str:
 def _best(of: Order, best: Place) -> Iterator[str]:
     about = measure(of.metric)
     extreme = "Highest" if about.metric.better == "higher" else "Lowest"
-    of_whom = "" if best is of.places[0] else "comparable "
+    kind = f"{extreme} median" if best is of.places[0] else f"{extreme} comparable median"
     marked = f" ({IN_DOUBT})" if best.doubt else ""
-    yield f"{extreme} {of_whom}median {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
+    yield f"{kind} {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
     pairs = of.about(best.label)
     apart = [pair for pair in pairs if pair.state == "separated"]
     ahead = [pair for pair in apart if pair.ahead == best.label]

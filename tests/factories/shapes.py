@@ -25,6 +25,7 @@ from harness.engines.prometheus import gauge_paths, histogram, read_series
 from harness.engines.server import Server
 from harness.errors import BenchError
 from harness.host import paths
+from harness.host.access import Access
 from harness.model import HostFacts, Manifest, WorkloadCard, as_json
 from harness.nightly.suite import load_suite
 from harness.probe.exchange import _read
@@ -203,7 +204,7 @@ _TABLE = {
 
 @cache
 def _server() -> Server:
-    return Server(parse_backend(_TABLE, "x.toml"), "http://h:1", "m", KEY)
+    return Server(parse_backend(_TABLE, "x.toml"), "http://h:1", "m", Access(credentials=(KEY,)))
 
 
 def server_that_says(status: int, body: bytes) -> Server:

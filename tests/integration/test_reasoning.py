@@ -25,6 +25,7 @@ def run(here, *habits, api="chat"):
     return done, cell
 
 
+@pytest.mark.time
 @pytest.mark.parametrize("api", ["chat", "responses", "messages"])
 def test_both_beginnings_are_known_in_each_api(here, api):
     done, cell = run(here, "--counts-reasoning", api=api)
@@ -52,6 +53,7 @@ def test_both_beginnings_are_known_in_each_api(here, api):
         assert "does not count reasoning" in cell["null_reasons"]["answer_tokens_per_s"]
 
 
+@pytest.mark.time
 def test_a_server_that_does_not_count_reasoning_leaves_it_unknown(here):
     _, cell = run(here)
     assert cell["ttft_answer_ms"]["p50"] == pytest.approx(TTFT + THOUGHTS * GAP, abs=20)
@@ -60,6 +62,7 @@ def test_a_server_that_does_not_count_reasoning_leaves_it_unknown(here):
     assert cell["cost"]["per_million_answer_tokens"] is None
 
 
+@pytest.mark.time
 def test_an_answer_that_thinks_to_its_end_never_begins(here):
     _, cell = run(here, "--counts-reasoning", "--reasoning-tokens", str(TOKENS))
     assert cell["ttft_reasoning_ms"]["p50"] == pytest.approx(TTFT, abs=20)

@@ -123,6 +123,7 @@ def test_a_closed_loop_counts_time_and_an_open_one_text():
         "output_tokens_per_s": 4.0,
         "input_tokens_per_s": 25.0,
         "requests_per_s": 1.5,
+        "items_per_s": None,
         "output_chars_per_s": 10.5,
         "reasoning_tokens_per_s": None,
         "answer_tokens_per_s": None,

@@ -75,7 +75,8 @@ def test_a_median_that_is_comparable_with_no_other_does_not_lead():
         pair("b", "c", "faster"),
     ]
     assert worded(*pairs, labels="abc") == (
-        "Lowest comparable median TTFT p50: b, 20.0 ms. Better than c by 2× (1.6 to 2.5). Not comparable with a."
+        "Lowest comparable median TTFT p50: b, 20.0 ms. Better than c by 2× (1.6 to 2.5). "
+        "Not comparable with a."
     )
 
 
