@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 SOAK_MINUTES ?= 120
-WAITERS ?= 6
+WAITERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -31,7 +31,8 @@ unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws mor
 integration: integration-wait integration-time ## integration tests
 
 integration-wait: $(VENV)/ready ## those that mostly wait for processes and sockets: WAITERS at a time
-	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --no-loadscope-reorder --quiet
+	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --no-loadscope-reorder --quiet || { echo "Again, alone:"; \
+	$(BIN)/python -m pytest tests/integration -m "not time" --quiet --last-failed --last-failed-no-failures none; }
 
 integration-time: $(VENV)/ready ## those with claims about time, alone; what fails is run again once
 	$(BIN)/python -m pytest tests/integration -m time --quiet || { echo "Again, once:"; \

@@ -7,7 +7,7 @@ from harness.report import notes
 from harness.report.conclusion import doubts, order, orders
 from harness.report.first_lines import caveats
 from harness.report.html import figures
-from harness.report.html.next_steps import next_steps
+from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, items, join, section, table, tag
@@ -32,6 +32,7 @@ def answer(source: Source) -> Html:
         *([tag("p", tag("strong", undecided))] if undecided else []),
         *_matrix(source, load_groups),
         tag("div", *wrong(source), *next_steps(source), class_="first"),
+        *own_command(source),
     )
 
 

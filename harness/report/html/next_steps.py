@@ -6,13 +6,23 @@ from collections.abc import Iterator
 from harness.report.conclude import conclude
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
+from harness.report.next_steps import AGAIN
 from harness.report.text import plain
 
 
 def next_steps(source: Source) -> Iterator[Html]:
     if not source.summary.cells:
         return
-    lines = [join([f"{step.why}: ", tag("code", step.do)]) for step in conclude(source.summary).next_steps]
+    lines = [join([f"{step.why}: ", _do(step.do)]) for step in conclude(source.summary).next_steps]
+    yield tag("div", tag("h3", "What to run next"), items(lines), class_="small")
+
+
+def own_command(source: Source) -> Iterator[Html]:
     command = source.manifest.command if source.manifest else None
-    same = [tag("p", "The command of this run: ", tag("code", plain(shlex.join(command or ()), 400)))]
-    yield tag("div", tag("h3", "What to run next"), items(lines), *(same if command else []), class_="small")
+    if command and source.summary.cells:
+        shown = tag("code", plain(shlex.join(command), 400))
+        yield tag("p", "This run: ", shown, class_="command")
+
+
+def _do(step: str) -> str:
+    return tag("code", step) if step.startswith(("bench ", AGAIN)) else step

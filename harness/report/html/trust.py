@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.model import Summary, Warned
+from harness.model import Summary
 from harness.report.conclude import conclude
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
@@ -12,15 +12,19 @@ from harness.report.text import counted
 
 
 def wrong(source: Source) -> Iterator[Html]:
-    """Validity of the cells, requests without an answer, and the most important warnings."""
+    """Validity of the cells, requests without an answer, and the most important warnings.
+
+    Their hints stand where all notes do: this is to fit on the first screen.
+    """
     summary = source.summary
     if not summary.cells:
         return
     found = conclude(summary).warnings
-    lines = [_warning(one) for one in found[:WARNINGS]]
+    lines = [one.text for one in found[:WARNINGS]]
     if len(found) > WARNINGS:
-        more = counted(len(found) - WARNINGS, "more warning")
-        lines.append(tag("a", f"{more}, with hints", href="#notes"))
+        lines.append(tag("a", f"{counted(len(found) - WARNINGS, 'more warning')}, and hints", href="#notes"))
+    elif any(one.hint for one in found):
+        lines.append(tag("a", "hints", href="#notes"))
     said = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_unanswered(summary)}"]
     nothing = [] if found else [" No warning."]
     yield tag(
@@ -30,11 +34,6 @@ def wrong(source: Source) -> Iterator[Html]:
         *([items(lines)] if lines else []),
         class_="small",
     )
-
-
-def _warning(warned: Warned) -> Html:
-    hint = [tag("span", f" Hint: {warned.hint}", class_="hint")] if warned.hint else []
-    return join([warned.text, *hint])
 
 
 def _worst(summary: Summary) -> str | None:
