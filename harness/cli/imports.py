@@ -5,6 +5,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ What another client measured is not verified: each figure is SUSPECT, and says f
 
 Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
 
+OF_RUN = ("manifest.json", "checksums.json", "cells")
+MOST_ENTRIES = 10_000  # of a folder that are looked at before it is called one without results
 SERVER = "server"
 _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
@@ -67,14 +70,17 @@ def made(given: Sequence[str], out: Path) -> "RunFolder":
 
 
 def is_import(name: str) -> bool:
-    """Whether a word where a run is wanted names files: a file, or a folder of them that is no run."""
+    """Whether a word where a run is wanted names files: a file, or a folder of them without any run."""
     from harness.imports import is_result
 
     path = Path(name)
     if paths.entry(path) == "file":
         return True
-    of_run = any(paths.entry(path / one) for one in ("manifest.json", "checksums.json", "cells"))
-    return paths.entry(path) == "folder" and not of_run and any(map(is_result, path.rglob("*")))
+    if paths.entry(path) != "folder":
+        return False
+    folders = (path, *islice(path.iterdir(), MOST_ENTRIES))
+    of_runs = any(paths.entry(one / name) for one in folders for name in OF_RUN)
+    return not of_runs and any(map(is_result, islice(path.rglob("*"), MOST_ENTRIES)))
 
 
 def _parts(text: str) -> "list[Part]":

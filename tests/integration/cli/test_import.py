@@ -119,6 +119,14 @@ def test_a_bad_file_is_one_error_and_leaves_nothing(tmp_path, capsys, text):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_of_runs_is_not_taken_for_results_of_a_tool(tmp_path, capsys):
+    file = foreign.write(tmp_path / "one.json", foreign.vllm(1))
+    bench(capsys, "import", file, "--out", tmp_path / "runs")
+    status, printed = bench(capsys, "report", tmp_path / "runs")
+    assert status == 2
+    assert "not a run folder" in printed.err
+
+
 def test_files_of_two_models_are_refused(tmp_path, capsys):
     words = [foreign.write(tmp_path / f"{name}.json", foreign.vllm(model_id=name)) for name in "ab"]
     status, printed = bench(capsys, "import", *words, "--out", tmp_path / "out")
