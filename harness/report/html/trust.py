@@ -24,7 +24,7 @@ def wrong(source: Source) -> Iterator[Html]:
     if len(found) > WARNINGS:
         lines.append(tag("a", f"{counted(len(found) - WARNINGS, 'more warning')}, and hints", href="#notes"))
     elif any(one.hint for one in found):
-        lines.append(tag("a", "hints", href="#notes"))
+        lines.append(tag("a", "hints for these", href="#notes"))
     said = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_unanswered(summary)}"]
     nothing = [] if found else [" No warning."]
     yield tag(

@@ -103,5 +103,5 @@ def test_what_is_wrong_is_counted():
     doubtful = changed(cell("a"), validity=verdict("SUSPECT", "lockstep", "0.7", "0.5", "spread the start"))
     text = _words("".join(wrong(SimpleNamespace(summary=summary(doubtful, cell("b"))))))
     assert "2 cells: 1 VALID and 1 SUSPECT. All 64 requests were answered." in text
-    assert text.endswith("SUSPECT a c4 r0: lockstep, 0.7; limit 0.5hints")
+    assert text.endswith("SUSPECT a c4 r0: lockstep, 0.7; limit 0.5hints for these")
     assert "No warning." in "".join(wrong(SimpleNamespace(summary=summary(cell("a")))))
