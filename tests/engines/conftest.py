@@ -52,7 +52,7 @@ def ask():
         )
         body |= {"stream": False}
         del body["stream_options"]
-        answer = httpx.post(engine.api_url, json=body, headers=engine.headers(), timeout=120)
+        answer = httpx.post(engine.api_url, json=body, headers=engine.access.headers_outside(), timeout=120)
         answer.raise_for_status()
         return answer.json()
 

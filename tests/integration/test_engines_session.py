@@ -355,7 +355,7 @@ def test_a_key_comes_from_the_environment_and_stays_out_of_the_facts(tmp_path, r
 def test_our_key_is_not_shown_to_an_engine_we_start(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_API_KEY", "sesame")
     with opened(tmp_path, fake_backend(tmp_path)) as engine:
-        assert "authorization" not in engine.headers()
+        assert "authorization" not in engine.access.headers
 
 
 def test_attach_to_nothing_or_to_another_kind_of_server(tmp_path, running):
