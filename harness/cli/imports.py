@@ -5,7 +5,6 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ What another client measured is not verified: each figure is SUSPECT, and says f
 Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
 
 OF_RUN = ("manifest.json", "checksums.json", "cells")
-MOST_ENTRIES = 10_000  # of a folder that are looked at before it is called one without results
 SERVER = "server"
 _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
@@ -72,15 +70,24 @@ def made(given: Sequence[str], out: Path) -> "RunFolder":
 def is_import(name: str) -> bool:
     """Whether a word where a run is wanted names files: a file, or a folder of them without any run."""
     from harness.imports import is_result
+    from harness.imports.detect import entries_below
 
     path = Path(name)
-    if paths.entry(path) == "file":
-        return True
-    if paths.entry(path) != "folder":
+    try:
+        if paths.entry(path) == "file":
+            return is_result(path) or _is_json(path)
+        if paths.entry(path) != "folder":
+            return False
+        below = entries_below(path)
+        of_runs = any(one.name in OF_RUN and len(one.relative_to(path).parts) <= 2 for one in below)
+        return not of_runs and any(map(is_result, below))
+    except OSError:  # not to be read, or gone meanwhile; whoever opens it as a run says so
         return False
-    folders = (path, *islice(path.iterdir(), MOST_ENTRIES))
-    of_runs = any(paths.entry(one / name) for one in folders for name in OF_RUN)
-    return not of_runs and any(map(is_result, islice(path.rglob("*"), MOST_ENTRIES)))
+
+
+def _is_json(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).lstrip()[:1] in (b"{", b"[")
 
 
 def _parts(text: str) -> "list[Part]":

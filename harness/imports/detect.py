@@ -1,7 +1,7 @@
 """Which tool wrote a file: by what stands in it, whatever its name is."""
 
 from collections.abc import Callable, Iterator
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -9,6 +9,7 @@ from harness.imports import aiperf, guidellm, llamabench, sglang, vllm
 from harness.imports.source import Document, Source, wrong
 from harness.imports.taken import Taken
 
+MOST_ENTRIES = 10_000
 TOOLS = (vllm.TOOL, sglang.TOOL, aiperf.TOOL, guidellm.TOOL, llamabench.TOOL)
 _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (sglang.KEYS, sglang.read),
@@ -65,11 +66,17 @@ def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     )
 
 
+def entries_below(folder: Path) -> list[Path]:
+    """In order. None where there are more than anybody keeps results in, such as in `/`. Raises OSError."""
+    found = list(islice(folder.rglob("*"), MOST_ENTRIES + 1))
+    return sorted(found) if len(found) <= MOST_ENTRIES else []
+
+
 def files_below(folder: Path) -> tuple[list[Path], list[Path]]:
     """Results in a folder and below it, in order; and what says the same again: a tool's CSV, or its summary
     beside its requests. Raises SpecError where there is none.
     """
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and is_result(path)]
+    found = [path for path in entries_below(folder) if path.is_file() and is_result(path)]
     if not found:
         raise SpecError("no result of any tool in this folder", where=str(folder))
     kept: list[Path] = []

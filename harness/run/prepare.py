@@ -107,7 +107,8 @@ def prepare(options: RunOptions) -> Prepared:
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)
     for ref in listed:
-        access_of(ref.reach)  # a variable that is named must be set, a file must be there
+        if ref.urls:
+            access_of(ref.reach)  # a variable that is named must be set, a file must be there
     if options.balance and all(len(ref.urls) < 2 for ref in listed):
         raise SpecError(
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
