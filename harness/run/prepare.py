@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from harness.compare.slo_check import answers_needed
-from harness.engines.access import access_of
+from harness.engines.access import access_of, api_key
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.engines.models import find_model
@@ -109,6 +109,8 @@ def prepare(options: RunOptions) -> Prepared:
     for ref in listed:
         if ref.urls:
             access_of(ref.reach)  # a variable that is named must be set, a file must be there
+    if options.reach.api_key_env and not any(ref.urls for ref in listed):
+        api_key(options.reach.api_key_env)
     if options.balance and all(len(ref.urls) < 2 for ref in listed):
         raise SpecError(
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
