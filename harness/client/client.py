@@ -42,7 +42,11 @@ class Client:
         self._client = httpx.Client(
             base_url=base_url,
             # Not compressed: a server that does so all the same is read within the limits.
-            headers={"accept-encoding": "identity", **access.headers_outside()},
+            headers={
+                "accept-encoding": "identity",
+                "content-type": "application/json",
+                **access.headers_outside(),
+            },
             transport=Transport(access.certificates, keep_alive=keep_alive),
             timeout=httpx.Timeout(None, connect=CONNECT_S),
             follow_redirects=False,  # the answer of another host, or in clear, is not this server's

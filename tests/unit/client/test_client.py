@@ -58,6 +58,19 @@ def test_look_ups_open_again_what_was_closed():
     assert b"a: b\r\n" in heads[0]
 
 
+def test_a_body_of_bytes_is_said_to_be_json():
+    """vLLM and SGLang answer 400 to anything else."""
+    heads = []
+
+    def say(request):
+        heads.append(request)
+        return iter([sized(b"{}", "connection: close")])
+
+    with serving(say) as url, closing(Client(url)) as client:
+        client.ask("POST", "/v1/chat/completions", content=b"{}")
+    assert b"content-type: application/json\r\n" in heads[0].lower()
+
+
 def test_the_limit_that_was_passed_is_named():
     with pytest.raises(SetupError, match=r"models: the answer is longer than 1048576 bytes"):
         ask(HARMS["endless body"], ROOMY)
