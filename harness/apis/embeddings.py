@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from math import isfinite
 
 from harness.apis.api import Api, Fields, Message
-from harness.apis.payload import Document, Payload, items, mapping, reported_usage
-from harness.records.event_kind import UNKNOWN, EventKind
-
-_UNCOUNTED = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+from harness.apis.payload import UNCOUNTED, Document, Payload, items, mapping, reported_usage
+from harness.records.event_kind import EventKind
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
@@ -21,7 +19,7 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
 def read(document: Document) -> Payload:
     entries = items(document.get("data"))
     prompt, cached, *_ = reported_usage(
-        mapping(document.get("usage")), "prompt_tokens", "completion_tokens", _UNCOUNTED
+        mapping(document.get("usage")), "prompt_tokens", "completion_tokens", UNCOUNTED
     )
     try:
         vectors = tuple(vector(entry.get("embedding")) for entry in sorted(entries, key=_index))

@@ -132,6 +132,7 @@ def count(value: object) -> int:
 
 
 Usage = tuple[int, int, int, int]  # prompt, cached, output and reasoning tokens; UNKNOWN: not reported
+UNCOUNTED: Usage = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def usage_kind(usage: Usage) -> EventKind:
@@ -160,6 +161,6 @@ def timed_usage(document: Document) -> Usage:
     """Prompt, cached and output tokens by llama.cpp's `timings`."""
     timings = document.get("timings")
     if not isinstance(timings, dict):
-        return UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
+        return UNCOUNTED
     cached, output, fresh = (count(timings.get(key)) for key in ("cache_n", "predicted_n", "prompt_n"))
     return (UNKNOWN if UNKNOWN in (cached, fresh) else cached + fresh), cached, output, UNKNOWN
