@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.containers import compose_tool
+from harness.engines.containers import compose_tool, owners
+from harness.engines.containers.daemon import Daemon
 from harness.engines.containers.files import MAIN
 from harness.engines.containers.service import VOLUME_PREFIX
 from harness.host import paths
@@ -54,7 +55,11 @@ def _engine(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def _caches(_engine):
-    """Volumes that outlive engines on purpose: all there at the first test, and as before after the last."""
+    """Volumes that outlive engines on purpose: all there at the first test, and as before after the last.
+
+    What an earlier session left when it was killed is removed first: the first run of this one would do it.
+    """
+    owners.clear(Daemon())
     there = set(docker("volume", "ls", "--quiet").split())
     declared = (paths.shipped("compose") / MAIN).read_text(encoding="utf-8")
     names = set(re.findall(f'name: "({VOLUME_PREFIX}[^"]+)"', declared)) - there
