@@ -4,7 +4,7 @@ import argparse
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 UNBROKEN = 10_000  # columns of a pipe: a program reads a row as one line
 NARROWEST = 16  # columns of text
+LONGEST_CELL = 70  # characters; longer texts are sentences
+NARROWEST_SENTENCE = 40  # columns
 
 Row = dict[str, Any]  # of one listing, as --json prints it: each has columns of its own
 
@@ -191,7 +193,7 @@ def _metrics(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _start(backend: "Backend") -> str:
-    """How it can come to run here, beside being attached to."""
+    """How it can come to run here; any can be attached to."""
     from harness.engines.install import installed
     from harness.engines.known import not_run
 
@@ -273,23 +275,37 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def _columns(rows: Sequence[Row], width: int) -> str:
-    """Within `width` where whole words allow it: the widest columns are wrapped."""
+    """Within `width` where whole words allow it: the widest columns are wrapped, sentences stand below rows."""
     if not rows:
         return ""
-    names = list(rows[0])
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in names}
-    while (over := sum(widths.values()) + 2 * (len(names) - 1) - width) > 0:
-        widest = max(names, key=lambda name: widths[name])
+    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
+    sentences = [name for name in widths if widths[name] > LONGEST_CELL]
+    fitted = _fitted(widths, width)
+    if all(fitted[name] >= NARROWEST_SENTENCE for name in sentences):
+        sentences = []
+    fitted = _fitted({name: widths[name] for name in widths if name not in sentences}, width)
+    lines = ["  ".join(f"{name:<{fitted[name]}}" for name in fitted).rstrip()]
+    for row in rows:
+        parts = [_wrapped(str(row[name]), fitted[name]) for name in fitted]
+        for texts in zip_longest(*parts, fillvalue=""):
+            filled = (f"{text:<{fitted[name]}}" for name, text in zip(fitted, texts, strict=True))
+            lines.append("  ".join(filled).rstrip())
+        for name in sentences:
+            text = str(row[name]) if len(sentences) == 1 else f"{name}: {row[name]}"
+            lines += [f"    {line}" for line in _wrapped(text, width - 4)]
+    return "\n".join(lines)
+
+
+def _fitted(natural: Mapping[str, int], width: int) -> dict[str, int]:
+    """Columns as narrow as they must be, the widest ones first."""
+    widths = dict(natural)
+    while (over := sum(widths.values()) + 2 * (len(widths) - 1) - width) > 0:
+        widest = max(widths, key=lambda name: widths[name])
         if widths[widest] <= NARROWEST:
             break
         widths[widest] = max(widths[widest] - min(over, 4), NARROWEST)
-    lines = ["  ".join(f"{name:<{widths[name]}}" for name in names).rstrip()]
-    for row in rows:
-        parts = [
-            textwrap.wrap(str(row[name]), widths[name], break_long_words=False, break_on_hyphens=False)
-            for name in names
-        ]
-        for texts in zip_longest(*parts, fillvalue=""):
-            filled = (f"{text:<{widths[name]}}" for name, text in zip(names, texts, strict=True))
-            lines.append("  ".join(filled).rstrip())
-    return "\n".join(lines)
+    return widths
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)

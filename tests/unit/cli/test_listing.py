@@ -32,7 +32,23 @@ def test_every_variant_has_a_row_with_v(capsys):
     assert [name for name in names if name] == every
 
 
-@pytest.mark.parametrize("what", ["backends", "scenarios", "models", "suites"])
+def test_a_sentence_stands_below_its_row_where_its_column_would_be_too_narrow(capsys, monkeypatch):
+    lines = listed(capsys, "scenarios").splitlines()
+    row = next(index for index, line in enumerate(lines) if line.startswith("few-shot "))
+    assert lines[row + 1].startswith("    The same solved examples before every short question")
+    assert lines[0].split() == ["name", "load", "requests"]
+    assert max(map(len, lines)) <= 80
+    monkeypatch.setenv("COLUMNS", "140")
+    assert listed(capsys, "scenarios").splitlines()[0].split() == ["name", "load", "requests", "purpose"]
+
+
+def test_several_sentences_of_a_row_have_their_names(capsys):
+    lines = listed(capsys, "issues").splitlines()
+    row = next(index for index, line in enumerate(lines) if line.startswith("node-lost "))
+    assert [line.split()[0] for line in lines[row + 1 : row + 3]] == ["about:", "hint:"]
+
+
+@pytest.mark.parametrize("what", ["backends", "models", "suites"])
 def test_eighty_columns_are_enough_and_words_stay_whole(capsys, monkeypatch, what):
     narrow = listed(capsys, what)
     assert max(map(len, narrow.splitlines())) <= 80
