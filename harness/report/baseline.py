@@ -35,6 +35,8 @@ from harness.report.text import (
 from harness.report.view import point_words
 
 PRIMARY = "*"
+LEGEND = "The figures are geometric means of each run's repeats."
+LEGEND_PRIMARY = f"{PRIMARY} marks the primary metric. {LEGEND}"
 
 
 def terminal(document: RunComparison, columns: int, color: bool) -> str:
@@ -59,6 +61,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
             yield from _table([heads(pair), *map(finding_row, findings)])
+            yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
         yield from _indented((f"differs: {_difference(one)}" for one in pair.differences), columns)
         if pair.refused:
@@ -136,6 +139,7 @@ def _markdown(document: RunComparison) -> Iterator[str]:
             yield markdown_row(heads(pair))
             yield "|---|---:|---:|---:|---:|---|"
             yield from (markdown_row(finding_row(one)) for one in findings)
+            yield f"\n{markdown_escaped(legend(findings))}"
         if pair.refused:
             yield f"\nRefused: {markdown_escaped(plain(pair.refused))}"
         if pair.differences:
@@ -187,6 +191,11 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
     mark = PRIMARY if figure.primary else ""
     verdict = "undecided" if figure.verdict == "not enough runs" else figure.verdict
     return (of.title + mark, old, new, middle, interval, verdict)
+
+
+def legend(figures: Sequence[ComparedFigure]) -> str:
+    """How the table of one load point is read."""
+    return LEGEND_PRIMARY if any(figure.primary for figure in figures) else LEGEND
 
 
 def change(ratio: float) -> str:
