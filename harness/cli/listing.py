@@ -275,7 +275,7 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def _columns(rows: Sequence[Row], width: int) -> str:
-    """Within `width` where whole words allow it: the widest columns are wrapped, sentences stand below rows."""
+    """Within `width` where whole words allow it: wide columns are wrapped, sentences stand below."""
     if not rows:
         return ""
     widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}

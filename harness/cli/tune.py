@@ -103,9 +103,14 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:
+    from harness.model.measures import measure
+    from harness.report.text import counted
+    from harness.report.view import point_words
+
     backend = arguments.backend
     failed = sum(trial.value is None for trial in result.trials)
-    print(f"{len(result.trials)} trials, {failed} failed, of {result.metric} at {result.point.label}")
+    trials, name = counted(len(result.trials), "trial"), measure(result.metric).name
+    print(f"{trials}, {failed} failed: {name} at {point_words(result.point)}")
     if result.interrupted:
         print(f"interrupted: what was tried is kept in {result.folder}", file=sys.stderr)
         return ExitCode.INTERRUPTED

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison, Speedup
+from harness.model.measures import measure
 from harness.report.conclusion import speedup
-from harness.report.measures import measure
 from harness.report.sentences import load_words, waited
 from harness.report.text import counted, listing, plain
 

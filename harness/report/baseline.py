@@ -18,9 +18,9 @@ from harness.model import (
     Place,
     RunComparison,
 )
+from harness.model.measures import measure
 from harness.report.against import answers
 from harness.report.conclusion import groups_of, speedup
-from harness.report.measures import measure
 from harness.report.terminal_text import BOLD, Paint, hanging, wrap
 from harness.report.text import (
     NOT_KNOWN,

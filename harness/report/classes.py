@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.model import Summary, known
 from harness.model.json_path import number_at, value_at
-from harness.report.measures import Measure, measure
+from harness.model.measures import Measure, measure
 from harness.report.text import NOT_KNOWN, number, plain
 from harness.report.view import Row, groups
 

@@ -19,7 +19,7 @@ from harness.model import (
     Summary,
     UnderLoad,
 )
-from harness.report.measures import measure
+from harness.model.measures import measure
 from harness.report.text import counted, listing, plain
 from harness.report.view import Group, Row, groups, labels
 

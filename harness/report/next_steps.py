@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median_high
 
 from harness.model import NextStep, PairVerdict, Reason, Summary, UnderLoad
-from harness.report.measures import measure
+from harness.model.measures import measure
 from harness.report.text import counted, listing, plain
 from harness.report.view import labels, repeats
 

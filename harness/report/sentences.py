@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.model.measures import Measure, measure
 from harness.report.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.conclusion import under_load as courses
-from harness.report.measures import Measure, measure
 from harness.report.text import counted, listing, number, plain
 from harness.report.view import Group, Row
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.model import Stopping, Summary
-from harness.report.measures import measure
+from harness.model.measures import measure
 from harness.report.text import counted, listing, plain
 from harness.report.view import repeats
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.compare.history import Drift, Series
-from harness.report.measures import measure
+from harness.model.measures import measure
 from harness.report.text import counted, markdown_escaped, markdown_row, number, plain
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from harness.compare import capacity
 from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary
+from harness.model.measures import measure
 from harness.report.conclusion import speedup
-from harness.report.measures import measure
 from harness.report.stopping import stopping_lines
 from harness.report.text import counted, listing, plain
 

@@ -8,6 +8,7 @@ from harness.errors import BenchError, StorageError
 from harness.load.job import Progress
 from harness.model import LoadPoint
 from harness.model.json_path import number_at
+from harness.model.measures import measure
 from harness.plan import Cell
 from harness.run.execute import Run
 from harness.run.options import RunOptions, Ui
@@ -128,9 +129,9 @@ class Trials:
         self.done.append(trial)
         write_json(self.folder / "trials.json", {"trials": [asdict(one) for one in self.done]})
         set_to = ", ".join(f"{key}={value}" for key, value in trial.values.items()) or "default"
-        told = (
+        outcome = (
             f"failed: {trial.why.partition(chr(10))[0]}"
             if trial.value is None
-            else f"{self.metric} {trial.value:.4g}"
+            else measure(self.metric).words(trial.value)
         )
-        self.ui.note(f"trial {len(self.done)}, {trial.share:.0%} of the requests: {set_to}: {told}")
+        self.ui.note(f"trial {len(self.done)}, {trial.share:.0%} of the requests: {set_to}: {outcome}")

@@ -13,6 +13,7 @@ from harness.engines.preflight import require
 from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary
+from harness.model.measures import measure
 from harness.plan import load_points
 from harness.run.division import Place
 from harness.run.execute import Run
@@ -187,7 +188,8 @@ class _Session:
             return replace(result, interrupted=True)
         if best is None:
             reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
-            raise SetupError(f"the default has no {metric}: {reason}", where=f"backend {self._ref.label}")
+            lack = f"the default has no {measure(metric).name}: {reason}"
+            raise SetupError(lack, where=f"backend {self._ref.label}")
         values = {key: value for key, value in best.items() if value != self._start[key]}
         if not values:
             failed = all(trial.value is None for trial in trials.done if trial.values)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from harness.compare.history import Change, Series, changes, stretches
 from harness.model import HistoryEntry
+from harness.model.measures import Measure, measure
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
-from harness.report.measures import Measure, measure
 from harness.report.text import number, plain
 from harness.report.view import point_words
 

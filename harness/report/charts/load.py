@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from harness.model import LoadPoint
+from harness.model.measures import Measure, charted, measure
 from harness.model.metric import Charts
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values
-from harness.report.measures import Measure, charted, measure
 from harness.report.text import number, plain
 from harness.report.view import Group, point_words
 

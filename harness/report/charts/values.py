@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from harness.model import Summary
-from harness.report.measures import Measure
+from harness.model.measures import Measure
 from harness.report.text import number
 from harness.report.view import Row
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import Order
+from harness.model.measures import measure
 from harness.report import notes
 from harness.report.conclusion import doubts, order, orders
 from harness.report.first_lines import caveats
@@ -12,7 +13,6 @@ from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.trust import wrong
-from harness.report.measures import measure
 from harness.report.sentences import by_metric, doubts_line, goodput_words, sentence, under_load
 from harness.report.text import counted, listing
 from harness.report.verdicts import capacity_lines, confidence, primary

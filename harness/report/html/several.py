@@ -8,6 +8,7 @@ from msgspec.structs import replace as changed
 from harness.compare.baseline import Run
 from harness.compare.history import Series, entries, series
 from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
+from harness.model.measures import measure
 from harness.report import baseline, notes
 from harness.report.against import answers
 from harness.report.charts import Chart, charts
@@ -22,7 +23,6 @@ from harness.report.html.page import script
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
-from harness.report.measures import measure
 from harness.report.sentences import sentence
 from harness.report.several import Several, several, why_refused
 from harness.report.text import counted, plain

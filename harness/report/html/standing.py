@@ -1,10 +1,10 @@
 """The backends at one load, sorted by their median, with a bracket around those that are not separated."""
 
 from harness.model import Order, Place
+from harness.model.measures import Measure, measure
 from harness.report.html.source import Source
 from harness.report.html.svg import sample
 from harness.report.html.tags import Html, join, tag
-from harness.report.measures import Measure, measure
 from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Group, Row, point_words
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from harness.model import CellResult, Interval, PairVerdict, Summary, VerdictRules, known
 from harness.model.json_path import number_at
+from harness.model.measures import Measure, measure
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
-from harness.report.measures import Measure, measure
 from harness.report.text import NOT_KNOWN, number, plain
 from harness.report.view import point_words
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import LoadPoint
+from harness.model.measures import measure
 from harness.report import verdicts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
-from harness.report.measures import measure
 from harness.report.stopping import stopping_lines
 from harness.report.verdicts import SIGNS, Finding
 from harness.report.view import groups, point_words

@@ -9,8 +9,8 @@ import pytest
 from harness.cli import metrics_page
 from harness.metrics import latency, quality, throughput, usage
 from harness.model import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
+from harness.model.measures import charted, measure
 from harness.report.grid import COLUMNS
-from harness.report.measures import charted, measure
 from harness.spec.scenario.verdict import check_slo
 from harness.store import tables
 from tests.factories.recorded import records

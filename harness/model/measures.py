@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from harness.model import METRICS, Metric
-from harness.model.metric import Charts
+from harness.model.metric import Charts, Metric
+from harness.model.metrics import METRICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class Measure:
     @property
     def title(self) -> str:
         return f"{self.name}, {self.unit}" if self.unit else self.name
+
+    def words(self, value: float) -> str:
+        """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
+        return f"{self.name} {self.scale * value:.4g} {self.unit}".rstrip()
 
 
 def measure(path: str) -> Measure:
