@@ -21,6 +21,7 @@ from harness.report.charts.values import Value, Values
 from harness.report.text import number, plain
 from harness.report.view import Group, Row
 
+LONGEST_MARK = 30  # characters of a label next to a point
 LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
@@ -160,7 +161,7 @@ def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str])
         x, y = xs[label][point], ys[label][point]
         across = None if x.low is None or x.high is None else (x.low, x.high)
         text, key = axes.text(point, x, y), f"{label} {point.label}"
-        mark = point.label if axes.by_load else plain(label, 20)
+        mark = point.label if axes.by_load else plain(label, LONGEST_MARK)
         points.append(Point(x.middle, y.middle, key, text, y.low, y.high, across, mark))
     return Line(label, order.index(label), tuple(points)) if points else None
 

@@ -145,13 +145,20 @@ def _who(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
 
 
 def _verdict(finding: ComparedFigure | None) -> Html:
-    """`slower 1.33× (1.30 to 1.36)`"""
+    """`slower 1.33× (1.30 to 1.36)`; where nothing is decided, the change and its interval."""
     if finding is None:
         return Html("")
     words = {"not enough runs": "undecided"}.get(finding.verdict, finding.verdict)
     class_ = finding.verdict if finding.verdict in ("faster", "slower") else None
-    span = tag("small", speedup(finding).span or plain(finding.why, 100), class_="range")
+    span = tag("small", _range(finding) or plain(finding.why, 100), class_="range")
     return join([tag("span", words, class_=class_, title=plain(finding.why)), span])
+
+
+def _range(finding: ComparedFigure) -> str:
+    if finding.ratio and finding.undecided:
+        low, middle, high = map(baseline.change, finding.ratio)
+        return f"{middle} ({low} to {high})"
+    return speedup(finding).span
 
 
 def _against(found: Several, document: RunComparison) -> str:

@@ -1,11 +1,13 @@
 """Elements whose text cannot become markup: whatever is not Html is escaped."""
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import repeat
 
 from harness.report.text import REPLACEMENT
 
+PER_CENT, NO_BREAK = re.compile("(?<=[0-9]) (?=%)"), "\N{NO-BREAK SPACE}"
 VOID = {"meta", "input", "link", "br"}
 
 
@@ -30,9 +32,9 @@ def join(children: Iterable[str]) -> Html:
 
 
 def text(value: str) -> Html:
-    """Control characters are not allowed in HTML, escaped or not."""
+    """Control characters are not allowed in HTML, escaped or not. A per cent sign stays with its number."""
     kept = (char if char.isprintable() or char in "\n\t" else REPLACEMENT for char in value)
-    return Html(escape("".join(kept)))
+    return Html(escape(PER_CENT.sub(NO_BREAK, "".join(kept))))
 
 
 def section(identifier: str, title: str, *children: str) -> Html:

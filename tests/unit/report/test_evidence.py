@@ -42,7 +42,7 @@ def test_values_pairs_interval_p_and_level_are_there():
         "after Holm, level 0.05",
     ):
         assert text in page, text
-    assert "95 % interval of this pair alone" in page
+    assert "95\N{NO-BREAK SPACE}% interval of this pair alone" in page
     assert "runs with a figure: 3 and 3" in page
     assert "unequal: nothing that is known" in page
 
