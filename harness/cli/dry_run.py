@@ -77,7 +77,8 @@ class Description:
         prepared = self.prepared
         model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
         yield f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}"
-        yield f"{model}, seed {prepared.options.seed}, {_repeats(prepared)}{_sized(prepared)}"
+        planned = f"{_repeats(prepared)}{_until(prepared)}{_sized(prepared)}"
+        yield f"{model}, seed {prepared.options.seed}, {planned}"
         yield ""
         for label, ref, launch, track in zip(
             prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
@@ -92,7 +93,7 @@ class Description:
         starts, most = len(prepared.plan), "at most " if prepared.looks else ""
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         yield ""
-        yield f"{self._amount(measured)}, and {most}{starts} engine start(s){took}"
+        yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
 
@@ -110,7 +111,7 @@ class Description:
         if self.prepared.probe is None:
             yield (
                 f"{counted(len(self.prepared.labels), 'engine')} × {counted(loads, 'load')} × "
-                f"{_repeats(self.prepared).partition(',')[0]} (-v lists each cell)"
+                f"{_repeats(self.prepared)} (-v lists each cell)"
             )
         width = max(len(label) for label, _load in firsts)
         for (label, load), cell in firsts.items():
@@ -143,8 +144,12 @@ def _expected(cell: PlannedCell) -> str:
 def _repeats(prepared: Prepared) -> str:
     looks = prepared.looks
     if len(looks) > 1:
-        return f"{looks[0]} to {looks[-1]} repeats, until every pair is decided"
+        return f"{looks[0]} to {looks[-1]} repeats"
     return counted(prepared.repeats, "repeat")
+
+
+def _until(prepared: Prepared) -> str:
+    return ", until every pair is decided" if len(prepared.looks) > 1 else ""
 
 
 def _sized(prepared: Prepared) -> str:
@@ -208,7 +213,7 @@ def _planned(
     elif seen:
         expected, basis = (
             median(seen) * count,
-            f"{len(seen)} earlier run(s) of this scenario in {prepared.options.out}",
+            f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
         )
     else:
         expected, basis = None, f"{count} requests, no time known"

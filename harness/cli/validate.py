@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.host import paths
+    from harness.report.text import counted
 
     files = arguments.files or [
         path for kind in ("workloads", "backends") for path in paths.definitions(kind).values()
@@ -34,7 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
         else:
             print(f"{path}: {kind}, valid")
     if wrong:
-        print(f"{wrong} of {len(files)} file(s) wrong", file=sys.stderr)
+        print(f"{wrong} of {counted(len(files), 'file')} wrong", file=sys.stderr)
     return ExitCode.USAGE if wrong else ExitCode.OK
 
 

@@ -52,9 +52,14 @@ class Tuned:
     variant: str = ""  # of the definition, that the values were searched on
 
     @property
+    def set_to(self) -> str:
+        """`threads=2, batch=512`"""
+        return ", ".join(f"{key}={value}" for key, value in self.values.items())
+
+    @property
     def description(self) -> str:
-        origin, set_to = self.provenance, ", ".join(f"{key}={value}" for key, value in self.values.items())
-        return f"{set_to}: tuned for {origin.scenario} at {origin.load} on {origin.date_utc[:10]}"
+        origin = self.provenance
+        return f"{self.set_to}: tuned for {origin.scenario} at {origin.load} on {origin.date_utc[:10]}"
 
 
 def tuned_path(backend: str) -> Path:

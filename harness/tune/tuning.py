@@ -208,7 +208,7 @@ class _Session:
         )
         candidate = self._folder / "candidate.toml"
         write_bytes(candidate, as_toml(tuned).encode())
-        self._ui.note(f"comparing {tuned.description.partition(':')[0]} with the default")
+        self._ui.note(f"comparing {tuned.set_to} with the default")
         run = self._compare(candidate)
         if run.interrupted:
             return replace(result, comparison=run.folder, interrupted=True)

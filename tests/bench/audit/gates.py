@@ -201,7 +201,7 @@ ROWS: tuple[Row, ...] = (
         "compare: E2E × 0.7, checksums mended",
         "twice as slow",
         "the forged figures, exit 0 or 1",
-        _forged("compare", (1, "slower: openai c4 e2e_ms.p50")),
+        _forged("compare", (1, "slower: openai c4 E2E p50")),
     ),
     Row(
         "verify: a repeat taken out, all made again",
