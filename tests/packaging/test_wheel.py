@@ -62,7 +62,7 @@ def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
 
 def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):
     assert "shared-prefix" in call([installed / "bench", "list", "scenarios"], tmp_path)
-    assert "vllm@no-prefix-cache" in call([installed / "servebench", "list", "backends", "-v"], tmp_path)
+    assert "vllm@no-prefix-cache" in call([installed / "llm-servebench", "list", "backends", "-v"], tmp_path)
     assert '"name": "cpu"' in call([installed / "bench", "list", "suites", "--json"], tmp_path)
     assert "A0-012" in call([installed / "bench", "claims", "--system", "ollama"], tmp_path)
     assert "trace replay" in call([installed / "bench", "list", "scenarios", "-v"], tmp_path)
