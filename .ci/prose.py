@@ -1,16 +1,18 @@
 """Checks the language of what people read: `make lint`. Prints place, finding and what to write; exits 1.
 
 - Pages (Markdown, outside of code): RULES, PHRASES, the length of sentences, and a first sentence.
-- Strings of harness/ (not docstrings), page templates, and definitions in TOML: RULES and PHRASES.
-- Code with its comments: PHRASES.
+- Strings, docstrings and comments of harness/, page templates, and definitions in TOML: RULES and PHRASES.
+- Other code: PHRASES.
 
 No linter from elsewhere: proselint looks for clichés and typography, and vale fetches its program when it
 first runs. Both would need the same rules.
 """
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -104,7 +106,7 @@ def findings(root: Path = ROOT) -> Iterator[Finding]:
         text, place = path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()
         yield from _phrases(text, place)
         if path.suffix == ".py" and place != VOCABULARY:
-            yield from of_strings(text, place)
+            yield from of_code(text, place)
 
 
 def of_page(text: str, place: str) -> Iterator[Finding]:
@@ -126,19 +128,15 @@ def of_text(text: str, place: str) -> Iterator[Finding]:
         yield from _ruled(line, place, number)
 
 
-def of_strings(source: str, place: str) -> Iterator[Finding]:
-    """Of Python: strings of two words and more, docstrings apart."""
-    tree = ast.parse(source)
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docstrings = {
-        node.body[0].value
-        for node in ast.walk(tree)
-        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
-    }
-    for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) and node not in docstrings else None
+def of_code(source: str, place: str) -> Iterator[Finding]:
+    """Of Python: comments, and strings of two words and more. What stands in backticks is left alone."""
+    for node in ast.walk(ast.parse(source)):
+        text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and " " in text.strip():
-            yield from _ruled(text, place, node.lineno)
+            yield from _ruled(_CODE.sub("``", text), place, node.lineno)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield from _ruled(_CODE.sub("``", token.string), place, token.start[0])
 
 
 def sentences(prose: str) -> Iterator[tuple[int, str]]:

@@ -135,7 +135,7 @@ def long_probe(cell: Cell, repeats: int) -> Cell:
 
 
 def backend_order(count: int, repeat: int) -> list[int]:
-    """ABBA for two, rotated and reversed by turns for more, so that drift does not favour a position."""
+    """ABBA for two, rotated and reversed alternately for more, so that drift does not favour a position."""
     turn = (repeat // 2) % count
     order = [(index + turn) % count for index in range(count)]
     return order[::-1] if repeat % 2 else order

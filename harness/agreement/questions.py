@@ -29,7 +29,7 @@ class Question:
     answer: str = ""  # of the checks number and text
     accept: tuple[str, ...] = ()  # of the check word
     pattern: str = ""  # of the check form
-    turns: tuple[str, ...] = ()  # said before, the user's and the assistant's by turns
+    turns: tuple[str, ...] = ()  # said before, the user's and the assistant's alternately
     haystack: int = 0  # words of filler before the question
     needle: str = ""
     depth: float = 0.0  # of the needle in the filler, 0 first to 1 last
@@ -64,7 +64,7 @@ def interleaved(questions: Sequence[Question]) -> list[Question]:
 
 
 def as_json(questions: Sequence[Question]) -> dict[str, object]:
-    """With their hash, to be kept beside the answers."""
+    """With their hash, kept with the answers."""
     return {"sha256": sha256(questions), "questions": [asdict(question) for question in questions]}
 
 

@@ -128,7 +128,7 @@ def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:
-    """The function's keys stand beside its type."""
+    """The function's keys stand next to its type."""
     return [{"type": tool["type"], **tool["function"]} for tool in definitions]
 
 

@@ -10,7 +10,8 @@ HEAD = """# Validity: what may be wrong with a cell or a run
 This page lists every code that a cell or a run can carry: what is measured, its limit, and what to do.
 
 It is made from the rules in `harness/validity` by `bench list issues --markdown`; a test checks that.
-[How to add one](contributing/add-a-validity-rule.md), and [which doubt goes where](contributing/which-doubt.md).
+[How to add one](contributing/add-a-validity-rule.md) is a page of its own, and so is
+[which doubt goes where](contributing/which-doubt.md).
 
 Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its
 limit, and what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and

@@ -1,6 +1,6 @@
 """The view of a run on a terminal: a few lines at its bottom that are drawn again, notes above them.
 
-Drawn by whoever reports progress, at most four times a second: no thread, nothing that wakes beside the load.
+Drawn by whoever reports progress, at most four times a second: no thread, nothing that wakes during the load.
 """
 
 import os
@@ -24,7 +24,7 @@ SAMPLE_S = 0.5  # a bar of the sparkline
 BARS = 24
 ROWS = 8  # of backends
 LABEL = 30
-MARKS = {"VALID": "●", "SUSPECT": "◐", "INVALID": "✕"}  # told apart by shape, not by colour
+MARKS = {"VALID": "●", "SUSPECT": "◐", "INVALID": "✕"}  # distinguished by shape, not by colour
 NOW = "▸"
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}

@@ -1,4 +1,4 @@
-"""The same few pages again and again, beside a running measurement: a tenth of the CPU that httpx takes."""
+"""The same few pages again and again, during a measurement: a tenth of the CPU that httpx takes."""
 
 import http.client
 import io

@@ -1,4 +1,4 @@
-"""What runs on a load node, inside a Ray actor: workers of this machine, told what to do from elsewhere."""
+"""What runs on a load node, inside a Ray actor: workers of this machine, driven from elsewhere."""
 
 import os
 import platform

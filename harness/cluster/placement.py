@@ -52,7 +52,7 @@ class Cluster:
         return str(ray.util.get_node_ip_address())
 
     def worker_pool(self, job: LoadJob, sample_hz: float = 0.0) -> ClusterWorkerPool:
-        """Places the actors, anew where one was lost. Raises SetupError, SpecError."""
+        """Places the actors, again where one was lost. Raises SetupError, SpecError."""
         if not self._nodes or any(node.lost for node in self._nodes):
             self.leave()
             _reach(self.head, self.asked.address)

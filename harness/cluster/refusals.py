@@ -1,4 +1,4 @@
-"""What keeps a run out of a cluster, told once and with what to do. Ray's own texts go over many lines."""
+"""What keeps a run out of a cluster, said once and with what to do. Ray's own texts go over many lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -53,7 +53,7 @@ class _Part:
     workers: list[Worker] = field(default_factory=list)
     bursts: list[list[Ping]] = field(default_factory=list)
     line: Line | None = None
-    t0: int = 0  # as it was told, on its own clock
+    t0: int = 0  # as it was given, on its own clock
     lost: str | None = None  # in this window, and why
     skew_ns: int | None = None  # how much later than t0 it started
     hearing: "Future[Any] | None" = None
@@ -65,7 +65,7 @@ class _Part:
 
 class ClusterWorkerPool(WorkerPool[Worker]):
     def __init__(self, nodes: Sequence[RemoteNode], sample_hz: float = 0.0) -> None:
-        """`sample_hz`: of each node's machine, beside its load; 0: none is sampled."""
+        """`sample_hz`: of each node's machine, during its load; 0: none is sampled."""
         super().__init__()
         self._samples: dict[str, Samples] = {}
         self._gather_s = _GATHER_S * max(1.0, len(nodes) / _FEW_NODES)

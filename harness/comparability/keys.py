@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from harness.model import CellResult
 
-# refuses: a verdict would be about this. told: said beside the verdict. ignored: it cannot change a figure.
+# refuses: a verdict would be about this. shown: next to the verdict. ignored: it cannot change a figure.
 Effect = Literal["refuses", "shown", "ignored"]
 Area = Literal["work", "engine", "build", "host"]
 # Two engines; variants of one; the same definition and variant, in two runs or at two addresses.
@@ -34,9 +34,9 @@ class Key:
     values: tuple[str, ...] = ()
     manifest: tuple[str, ...] = ()
     cell: Callable[[CellResult], Any] | None = None  # where the cells of summary.json hold it
-    alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are told
+    alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are shown
     metrics: tuple[str, ...] = ()  # that are refused; (): all
-    several: bool = False  # its sources are different things, told by their own names
+    several: bool = False  # its sources are different things, shown by their own names
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from harness.model import (
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
-# Relative differences: below the first they are told, above it they decide.
+# Relative differences: below the first they are shown, above it they decide.
 MATTERS = 0.05
 TOLD = 0.005
 CHANCE, SURE = 2.0, 3.5  # standard errors: what chance explains, and beyond what it hardly can
@@ -46,7 +46,7 @@ def listed(values: Mapping[str, object]) -> str:
 
 
 def _cache_state(group: Group) -> Iterator[Unequal]:
-    """A state that was found in some and not in others decides; one that cannot be seen is told."""
+    """A state that was found in some and not in others decides; one that cannot be seen is shown."""
     caches = {label: cell.conditions.cache for label, cell in group.items()}
     known = {label: cache for label, cache in caches.items() if cache and cache.requested != "any"}
     states = {cache.holds for cache in known.values()}

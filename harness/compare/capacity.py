@@ -103,7 +103,7 @@ def _tested(cells: Sequence[CellResult]) -> Iterator[TestedLoad]:
 def _saturated(
     kind: str, value: float, served: Mapping[float, float], cells: Sequence[CellResult]
 ) -> str | None:
-    """Why more load no longer means more work done; None where it does, or cannot be told."""
+    """Why more load no longer means more work done; None where it does, or where that is not known."""
     if value not in served:
         return "nothing was answered in time"
     if kind == "rate":

@@ -26,7 +26,7 @@ class Side:
 
 
 def differences(baseline: Side, new: Side) -> list[Difference]:
-    """By the table of conditions, then what no row of it knows. What only one side knows is told.
+    """By the table of conditions, then what no row of it knows. What only one side knows is shown.
 
     Facts of the run and the machine that one side does not know are left out: older versions kept fewer.
     """

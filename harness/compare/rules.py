@@ -1,4 +1,4 @@
-"""What a verdict needs, as data: stored in summary.json beside the verdicts."""
+"""What a verdict needs, as data: stored in summary.json with the verdicts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field

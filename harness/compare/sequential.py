@@ -1,7 +1,7 @@
 """Verdicts of a run that is looked at while it goes on, and whether more repeats can decide anything.
 
 Looks are planned before the run. Each may decide at an equal share of the level (Bonferroni over looks, Holm
-inside one), so any false word of a family has at most the level of the rules, whenever and for whatever
+inside one), so any false verdict of a family has at most the level of the rules, whenever and for whatever
 reason the run stops. Why not other boundaries: docs/verdicts-evidence.md.
 """
 

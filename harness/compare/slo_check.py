@@ -61,7 +61,7 @@ def queue_reasons(cell: CellResult) -> Iterator[str]:
 
 
 def _length(cell: CellResult) -> Iterator[str]:
-    """A window so short that the queue of an overload could not be told from an engine that fills up."""
+    """A window so short that the queue of an overload looks like an engine that fills up."""
     queue = cell.backlog
     if queue is None:
         return

@@ -41,10 +41,10 @@ def find(
 
 
 def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[PairVerdict]:
-    """A finding per pairing and declared metric, in their order; the words are those of all of them together.
+    """A finding per pairing and declared metric, in their order: primary and other metrics are a family each.
 
     Pure, from all that was measured so far: may be asked again after every run. `alpha` is the level of this
-    look, for both families; without it that of the rules. False words of a family: docs/verdicts-evidence.md.
+    look, for both families; without it that of the rules. How often it is wrong: docs/verdicts-evidence.md.
     """
     tests = [test for pairing in pairings for test in _tests(pairing, alpha)]
     judged: dict[int, _Judged] = {}

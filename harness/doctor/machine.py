@@ -8,7 +8,7 @@ from harness.load.stamps import StampClock, kernel_stamps_work
 from harness.model import ClockFacts, HostFacts, LimitFacts, Record
 from harness.sampling.machine import host_facts
 
-SPARE_DESCRIPTORS = 64  # of a process, beside its connections
+SPARE_DESCRIPTORS = 64  # of a process, without its connections
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")

@@ -50,7 +50,7 @@ def store(result: DoctorResult) -> None:
 
 
 def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
-    """What a run at this load should be told; None when the load was found exact here.
+    """The warning for a run at this load; None when the load was found exact here.
 
     `host` is what `host_facts` says now: a result of another machine does not count.
     """

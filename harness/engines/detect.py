@@ -1,4 +1,4 @@
-"""Which definition describes a running server, told by what its declared pages answer."""
+"""Which definition describes a running server, known by what its declared pages answer."""
 
 import time
 from collections import Counter

@@ -108,7 +108,7 @@ def _told(ask: Callable[[], int]) -> int | None:
 
 
 def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
-    """By index or UUID; text: why it cannot be told."""
+    """By index or UUID; text: why it is not known."""
     import pynvml
 
     try:

@@ -100,7 +100,7 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
 
 
 def check_index(definition: Backend) -> None:
-    """Raises SetupError where its wheels are on an index that pip and uv were not told of."""
+    """Raises SetupError where its wheels are on an index that pip and uv do not know."""
     index = recipe_of(definition).index
     if index and not any(map(os.environ.get, _INDEXES)):
         raise SetupError(

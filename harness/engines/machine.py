@@ -28,7 +28,7 @@ from harness.spec.backend import Backend, BackendRef
 class Machine:
     """Methods called `check_…` raise SetupError for what is not here.
 
-    With `say`, a GPU in use is waited for as at the start of an engine; without, it is told at once.
+    With `say`, a GPU in use is waited for as at the start of an engine; without, it is reported at once.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Machine:
         return chosen_gpus(count, self._gpus)
 
     def gpu_count(self) -> int | None:
-        """NVIDIA GPUs; None: cannot be told."""
+        """NVIDIA GPUs; None: not known."""
         return gpu_count()
 
     def cuda_version(self) -> int | None:
-        """Major version that the driver knows; None: cannot be told."""
+        """Major version that the driver knows; None: not known."""
         return cuda_version()
 
     def check_gpus_free(self, gpus: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a set of engines needs and this machine lacks: all of it told before the first download."""
+"""What a set of engines needs and this machine lacks: all of it reported before the first download."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

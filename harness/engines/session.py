@@ -84,7 +84,7 @@ class EngineSession(Server):
         return summed([source.counters() for source in self.counter_sources])
 
     def reset_prefix_cache(self) -> ResetResult:
-        """Of every replica; the first that refuses is told."""
+        """Of every replica; the first that refuses is reported."""
         result = super().reset_prefix_cache()
         for server in self.replicas[1:]:
             if not result.done:
@@ -135,7 +135,7 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             session.served_name = first_name(session)
         if others:
             check_alike(session, others)
-        for server in session.replicas:  # one that is up and cannot generate is told before the first cell
+        for server in session.replicas:  # one that is up and cannot generate is found before the first cell
             server.served_name = session.served_name
             hello(server)
         session.facts = _facts(ref, request.choice, session)

@@ -45,7 +45,7 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
         server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
         engine=Engine(args=tuple(args), values=definition.engine.values, tunable=definition.engine.tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
-        metrics=metrics,  # which it serves beside its API
+        metrics=metrics,  # which it serves besides its API
     )
     return dataclasses.replace(ref, definition=standing_in)
 

@@ -81,12 +81,12 @@ class ProcessHandle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """An engine that was told to start and may still be loading."""
+    """An engine that was started and may still be loading."""
 
     life: ProcessHandle
     base_url: str
     weights: Weights | None  # None: it brings its own
     facts: Callable[[], EngineFacts]  # for the record, once it serves: plain JSON, nothing secret
     startup_timeout_s: float
-    began_s: float  # monotonic clock, when it was told to start
+    began_s: float  # monotonic clock, when it was started
     metrics_url: str = ""  # where they have a port of their own

@@ -1,4 +1,4 @@
-"""What an engine is told to load, and sums over it."""
+"""What an engine is to load, and sums over it."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ HUB_TOKEN = "HF_TOKEN"  # environment variable that engines which fetch weights 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """`model` is what the engine is told: a file, a folder, or a name in the model hub."""
+    """`model` is what the engine gets: a file, a folder, or a name in the model hub."""
 
     model: str
     track: str

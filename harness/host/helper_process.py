@@ -50,7 +50,7 @@ def withhold(variable: str) -> None:
 
 
 def without_credentials(environment: Mapping[str, str], keep: str = "") -> dict[str, str]:
-    """For a child, which is told its key where it needs one. `keep`: a pattern of names left in."""
+    """For a child, which is given its key where it needs one. `keep`: a pattern of names left in."""
     return {
         name: value
         for name, value in environment.items()

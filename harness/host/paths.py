@@ -48,7 +48,7 @@ def entry(path: Path) -> Entry | None:
 
 
 def data_file(name: str) -> Path:
-    """A file that a scenario names: from the working directory, else beside the scenarios."""
+    """A file that a scenario names: from the working directory, else next to the scenarios."""
     places = (Path(name), Path.cwd() / "workloads" / name, shipped("workloads") / name)
     return next((place for place in places if entry(place)), places[0])
 

@@ -1,6 +1,6 @@
 """`aiperf profile`: profile_export.jsonl, a request on each line.
 
-Where profile_export_aiperf.json lies beside it, version and load are known; alone, it is read as figures.
+Where profile_export_aiperf.json lies next to it, version and load are known; alone, it is read as figures.
 """
 
 from collections.abc import Iterable, Iterator

@@ -74,7 +74,7 @@ def entries_below(folder: Path) -> list[Path]:
 
 def files_below(folder: Path) -> tuple[list[Path], list[Path]]:
     """Results in a folder and below it, in order; and what says the same again: a tool's CSV, or its summary
-    beside its requests. Raises SpecError where there is none.
+    next to its requests. Raises SpecError where there is none.
     """
     found = [path for path in entries_below(folder) if path.is_file() and is_result(path)]
     if not found:

@@ -46,7 +46,7 @@ def build_request(url: str, access: Access, body: bytes) -> httpx.Request:
 
 
 def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
-    """A proxy is told the whole URL, except inside a tunnel."""
+    """A proxy is sent the whole URL, except inside a tunnel."""
     url, headers = request.url, request.headers.raw
     target = url.raw_path
     if proxy is not None and url.scheme == "http":

@@ -42,7 +42,7 @@ def describe(
 ) -> tuple[Gpu | None, str]:
     """The `gpu` object, or why there is none.
 
-    The engine's GPUs are those on which its processes hold memory; all it was given, where that is not told.
+    The engine's GPUs are those on which its processes hold memory; all it was given, where that is not known.
     """
     source, reason = _read(sources)
     if source is None:
@@ -74,7 +74,7 @@ def _read(sources: Mapping[str, SampledSource]) -> tuple[SampledSource | None, s
     return None, "; ".join(reasons) or "not sampled: the engine runs on another machine, or sampling is off"
 
 
-# `about`: as NVML's or AMD's source told it of one GPU.
+# `about`: as NVML's or AMD's source reported it of one GPU.
 def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> GpuDevice:
     name = f"gpu.{about['index']}"
     bits = telemetry.get(f"{name}.throttle_bits").between(window.start_ns, window.end_ns).values

@@ -74,7 +74,7 @@ def e2e_ms(requests: NDArray[np.void]) -> Floats:
 
 
 def first_tokens(requests: NDArray[np.void]) -> NDArray[np.int64]:
-    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be told.
+    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be known.
 
     Where the server did not count them, they are known of answers with an event for each token. A last
     token without text, the end of the answer, has none.

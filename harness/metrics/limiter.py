@@ -36,7 +36,7 @@ class Watched:
 
 
 def limiter(cell: Watched) -> tuple[Limiter | None, str]:
-    """Or why it cannot be told."""
+    """Or why it is not known."""
     seen = numbers(cell)
     for rule in _RULES:
         for code, sentence in rule(seen, cell):

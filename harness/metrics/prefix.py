@@ -1,4 +1,4 @@
-"""What a prefix cache could reuse of a workload: the ideal that a measured hit rate stands beside."""
+"""What a prefix cache could reuse of a workload: the ideal that a measured hit rate is compared with."""
 
 from collections.abc import Iterable, Iterator
 

@@ -14,7 +14,7 @@ from harness.model import Answers, Constraint, Counts
 from harness.records.layout import UNKNOWN, Outcome, Records, content
 from harness.records.request_table import Expected, RequestTable
 
-FREE = "free"  # the kind of requests whose expectation the engine was not told of
+FREE = "free"  # the kind of requests whose expectation the engine was not given
 REFUSED = "refused"  # a status from 400 to 499, or an error in the stream before any text
 FAILED = "failed"  # no whole answer for another reason
 CHECKS = ("label", "structured", "tool_call")

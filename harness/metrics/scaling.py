@@ -40,7 +40,7 @@ def _backend(points: Mapping[float, list[CellResult]]) -> Scaling:
 
 
 def _memory(cells: list[CellResult]) -> float | None:
-    """The engine's own on the GPU where it can be told from others'."""
+    """The engine's own on the GPU where it can be separated from others'."""
     own = _at(cells, "gpu.engine_memory_bytes.max")
     return own if own is not None else _at(cells, "gpu.memory_used_bytes.max")
 

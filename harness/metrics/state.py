@@ -25,7 +25,7 @@ LEAST = 20  # requests, else neither growth nor its absence can be seen
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    state: State | None  # None: cannot be told
+    state: State | None  # None: not known
     why: str
 
 
@@ -99,7 +99,7 @@ def _behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))
     start, stop = float(rows["intended_ns"].min()) + usual_ns, float(rows["intended_ns"].max())
     if stop - start < usual_ns:
-        return None  # too short for a backlog to be told from what is in flight
+        return None  # too short for a backlog to be distinguished from what is in flight
     due = int(np.count_nonzero((rows["intended_ns"] > start) & (rows["intended_ns"] <= stop)))
     served = int(np.count_nonzero((good["end_ns"] > start) & (good["end_ns"] <= stop)))
     in_flight = due * usual_ns / (stop - start)

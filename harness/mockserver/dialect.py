@@ -75,7 +75,7 @@ class Tokenizer:
     path: str
     text_field: str
     tokens_key: str = "tokens"
-    extra: Mapping[str, object] = field(default_factory=dict)  # beside the ids; "{count}" in it
+    extra: Mapping[str, object] = field(default_factory=dict)  # next to the ids; "{count}" in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class Dialect:
     version_path: str = ""  # "": no version over HTTP
     version: Mapping[str, object] = field(default_factory=dict)  # "{version}" in it
     owned_by: str = "simulated"
-    card: Mapping[str, object] = field(default_factory=dict)  # of a model, beside what all have
-    own_name: str = ""  # for its model, beside the one it is given
+    card: Mapping[str, object] = field(default_factory=dict)  # of a model, besides what all have
+    own_name: str = ""  # for its model, besides the one it is given
     tokenizer: Tokenizer | None = None
     reset: Reset | None = None
     metrics_path: str = ""  # "": none

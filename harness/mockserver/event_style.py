@@ -62,7 +62,7 @@ def _below(fields: Mapping[str, object], *keys: str) -> object:
 
 
 def _as_response_format(asked: object) -> dict[str, object]:
-    """Both APIs have the schema beside the type, where Chat Completions has it one level deeper."""
+    """Both APIs have the schema next to the type, where Chat Completions has it one level deeper."""
     if not isinstance(asked, Mapping):
         return {}
     rest = {key: value for key, value in asked.items() if key != "type"}

@@ -1,4 +1,4 @@
-"""An event loop for exact timing: one heap of timed callbacks beside the sockets.
+"""An event loop for exact timing: one heap of timed callbacks next to the sockets.
 
 Not asyncio: its timers wake to the millisecond, and uvloop also holds writes back to the end of
 an iteration, so that the time noted before a write would not be the time of the write. Here the
@@ -42,7 +42,7 @@ class Loop:
         self._selector.register(sock, selectors.EVENT_READ, (callback, None))
 
     def on_writable(self, sock: socket.socket, callback: Callback | None) -> None:
-        """Beside the readable callback that the socket has; None: no longer."""
+        """Besides the readable callback that the socket has; None: no longer."""
         on_readable, _ = self._selector.get_key(sock).data
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if callback else 0)
         self._selector.modify(sock, events, (on_readable, callback))

@@ -1,4 +1,4 @@
-"""What a server answers beside completions: health, version, models, counters, tokens, cache reset."""
+"""What a server answers besides completions: health, version, models, counters, tokens, cache reset."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -47,7 +47,7 @@ def _value(schema: Any, root: Any, depth: int) -> Any:
 
 
 def _merged(schema: Mapping[str, Any], root: Any) -> dict[str, Any]:
-    """`allOf` and what stands beside it, as one object schema."""
+    """`allOf` and what stands next to it, as one object schema."""
     own = {key: value for key, value in schema.items() if key != "allOf"}
     properties: dict[str, object] = {}
     required: list[object] = []

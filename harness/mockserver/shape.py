@@ -1,4 +1,4 @@
-"""Which keys an engine's answers have beside those of the OpenAI API."""
+"""Which keys an engine's answers have besides those of the OpenAI API."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,7 +12,7 @@ def _none() -> Extra:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Keys with their values, put beside the usual ones."""
+    """Keys with their values, put next to the usual ones."""
 
     role: Literal["own", "text", "every"] = (
         "own"  # a chunk of its own, with the first text, or with every text
@@ -22,16 +22,16 @@ class Shape:
     finish: Literal["own", "text"] = "own"  # a chunk of its own, or with the last text
     finish_null: bool = True  # choices that do not end the answer say so with finish_reason null
     chunk: Extra = field(default_factory=lambda: {"system_fingerprint": "simulated"})  # of every chunk
-    role_chunk: Extra = field(default_factory=_none)  # of the role chunk, beside `chunk`
-    usage_chunk: Extra = field(default_factory=_none)  # of the last one, beside `chunk`
+    role_chunk: Extra = field(default_factory=_none)  # of the role chunk, besides `chunk`
+    usage_chunk: Extra = field(default_factory=_none)  # of the last one, besides `chunk`
     choice: Extra = field(default_factory=lambda: {"logprobs": None})
-    text_choice: Extra = field(default_factory=_none)  # of choices with text, beside `choice`
+    text_choice: Extra = field(default_factory=_none)  # of choices with text, besides `choice`
     finish_choice: Extra = field(default_factory=_none)
     message: Extra = field(default_factory=_none)  # of an answer that is not streamed
     whole_choice: Extra = field(default_factory=_none)
     whole: Extra = field(default_factory=lambda: {"system_fingerprint": "simulated"})
     cached_tokens: bool = True  # prompt_tokens_details.cached_tokens in usage
-    details: Extra = field(default_factory=_none)  # beside cached_tokens, in a stream
+    details: Extra = field(default_factory=_none)  # next to cached_tokens, in a stream
     whole_details: Extra = field(default_factory=_none)  # and in an answer that is not streamed
     whole_usage: Extra = field(default_factory=_none)
     timings: bool = False  # llama.cpp's block of the server's own times

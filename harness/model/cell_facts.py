@@ -1,4 +1,4 @@
-"""cell.json: what is known of one measured cell beside its records. Nothing here is derived from them."""
+"""cell.json: what is known of one measured cell besides its records. Nothing here is derived from them."""
 
 from typing import Annotated, Any, Literal
 
@@ -93,7 +93,7 @@ class Workers(Record, frozen=True):
 
 
 class LoadNode(Record, frozen=True, kw_only=True):
-    """A machine of a cluster that sent load. Its clock is told against that of the machine that ran bench."""
+    """A machine of a cluster that sent load. Its clock is compared with that of bench's machine."""
 
     name: Annotated[str, doc("Of the host.")]
     address: Annotated[str, doc("Under which the cluster knows it.")]
@@ -152,7 +152,7 @@ class Sampled(Record, frozen=True, kw_only=True):
 
 
 class CellFacts(Record, frozen=True, kw_only=True):
-    """What is known of a cell beside its records. Nothing here is derived from them."""
+    """What is known of a cell besides its records. Nothing here is derived from them."""
 
     cell: Annotated[str, doc("Its folder.")]
     identity: Annotated[Identity, doc("Taken into summary.json.")]

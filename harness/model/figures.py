@@ -251,7 +251,7 @@ Counts = dict[str, bool | int | float | None]
 
 
 class Answers(Record, frozen=True, kw_only=True):
-    """Right and wrong answers by check and kind of request: told, asked, rate, and counts by verdict."""
+    """Right and wrong answers by check and kind of request: `told`, asked, rate, and counts by verdict."""
 
     label: Annotated[dict[str, Counts] | UnsetType, doc("Labels.")] = UNSET
     structured: Annotated[dict[str, Counts] | UnsetType, doc("Structured output, by shape.")] = UNSET

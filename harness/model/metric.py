@@ -1,4 +1,4 @@
-"""What a metric is: all that is said of it anywhere, beside its value."""
+"""What a metric is: all that is said of it anywhere, besides its value."""
 
 from typing import Literal
 

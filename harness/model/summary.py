@@ -24,7 +24,7 @@ RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
 
 
 class RunWarning(Record, frozen=True, kw_only=True):
-    """What a reader must know beside the figures."""
+    """What a reader must know besides the figures."""
 
     code: Annotated[IssueCode, doc("For programs: docs/validity.md.")]
     text: Annotated[str, doc("What is the matter.")]

@@ -1,4 +1,4 @@
-"""Whether the prefix cache is used, told of and emptied: one long prompt, sent again and again."""
+"""Whether the prefix cache is used, reported and emptied: one long prompt, sent again and again."""
 
 import secrets
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         return
     seen, share = prompt.send()
     if share is not None and share < _HIT and declared.enabled is not False:
-        seen, share = prompt.send()  # what was asked beside the first sending may have taken its slot
+        seen, share = prompt.send()  # what was asked during the first sending may have taken its slot
     if share is None:
         then = "the cache state of cells cannot be verified"
         told = "cached tokens are not reported" if seen.ok else refusal(seen)

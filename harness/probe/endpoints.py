@@ -1,4 +1,4 @@
-"""What the server tells beside its answers: version, tokens, counters, and what its template adds."""
+"""What the server reports besides its answers: version, tokens, counters, and what its template adds."""
 
 import dataclasses
 from collections.abc import Iterator

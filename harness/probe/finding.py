@@ -12,7 +12,7 @@ def held(
     then: str = "",
     matters: bool = True,
 ) -> Finding:
-    """Holds when the words are equal. `more` is said beside what was seen, `then` only where they differ."""
+    """Holds when both are equal. `more` is added to what was seen, `then` only where they differ."""
     said, measured = _word(declared), _word(seen)
     holds = None if declared is None or seen is None else said == measured
     differs = holds is False

@@ -26,7 +26,7 @@ _REST = 1 / 6  # of the limit: where one answer took longer, no more are asked f
 class Look:
     ttft_s: float
     tpot_s: float
-    slowdown: float  # of an answer beside three others, against one alone
+    slowdown: float  # of an answer among three others, against one alone
 
     def answer_s(self, output_tokens: int, concurrency: int = 1) -> float:
         """Each request in flight is taken to add what each of the three others did."""

@@ -20,7 +20,7 @@ _SEVERAL = 1.1  # a token that ends inside a character waits for the next one
 
 
 def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
-    """An answer that nothing else runs beside, and what it shows."""
+    """An answer during which nothing else runs, and what it shows."""
     seen = asker.ask(COUNT, _TOKENS, FORCED)
     if seen.ok:
         return seen, list(_shown(seen, asker.dialect.habits, asker.api))

@@ -134,7 +134,7 @@ def content(events: NDArray[np.void], text: str) -> str:
 
 
 def response_start(requests: NDArray[np.void], *, closed_loop: bool) -> NDArray[np.int64]:
-    """`start_ns`: in a closed loop nobody intended a time, so only what was never sent counts from it."""
+    """`start_ns`: a closed loop has no schedule, so only what was never sent counts from it."""
     sent: NDArray[np.int64] = requests["sent_ns"]
     intended: NDArray[np.int64] = requests["intended_ns"]
     return np.where(sent != UNKNOWN, sent, intended) if closed_loop else intended

@@ -1,4 +1,4 @@
-"""What was asked in one cell, request by request: kept beside the records to judge answers by.
+"""What was asked in one cell, request by request: kept with the records to judge answers by.
 
 Prompts themselves are not here: a seed makes them again.
 """

@@ -1,4 +1,4 @@
-"""What was sampled beside the load: named series on the cell's clock.
+"""What was sampled during the load: named series on the cell's clock.
 
 Times are nanoseconds on CLOCK_MONOTONIC from the cell's t0, like those of the records; a negative time lies
 before the first request, when the engine was up and idle. docs/telemetry.md lists the series.

@@ -210,7 +210,7 @@ def concluded(document: RunComparison) -> ComparedConclusion:
 
 
 def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
-    """Of two backends; those of one label are told apart by their runs."""
+    """Of two backends; those of one label are distinguished by their runs."""
     alike = pair.a.label == pair.b.label
     a, b = (f"{one.label} ({one.run})" if alike else one.label for one in (pair.a, pair.b))
     found = (speedup(msgspec.structs.replace(figure, a=a, b=b)),)

@@ -1,4 +1,4 @@
-"""Claims of others beside what was measured, as lines of text."""
+"""Claims of others next to what was measured, as lines of text."""
 
 import textwrap
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""A run as another tool would have reported it: each figure beside the one here, and why they differ."""
+"""A run as another tool would have reported it: each figure next to the one here, and why they differ."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
 
 
 def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
-    """Two columns per backend; as many backends beside each other as fit."""
+    """Two columns per backend; as many backends next to each other as fit."""
     if not by_label:
         yield "nothing valid was measured"
         return

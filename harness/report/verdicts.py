@@ -94,7 +94,7 @@ def runs(summary: Summary) -> str:
 
 
 def confidence(summary: Summary) -> str:
-    """`99 %`: of the intervals beside the words."""
+    """`99 %`: of the intervals next to the verdicts."""
     return f"{100 * summary.verdict_rules.confidence:.4g} %"
 
 

@@ -1,4 +1,4 @@
-"""Requests that are longer than an engine's context: told before they fail one by one."""
+"""Requests that are longer than an engine's context: reported before they fail one by one."""
 
 from collections.abc import Mapping
 

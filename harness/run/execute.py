@@ -157,7 +157,7 @@ class Run(Stored):
         )
 
     def _tell_known(self, label: str, engine: EngineSession) -> None:
-        """Once per backend. What bench starts is told otherwise; elsewhere an engine's defaults may hold."""
+        """Once per backend. What bench starts is configured; elsewhere an engine's defaults may hold."""
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
         if header.kind != "engine":
             notice = notices.OF_KIND[header.kind]

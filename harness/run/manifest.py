@@ -133,7 +133,7 @@ class ManifestWriter:
         self.write()
 
     def warn(self, warning: RunWarning) -> None:
-        """Once, however often it is told."""
+        """Once, however often it is reported."""
         known = [(one.code, one.text) for one in self.document.warnings]
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))

@@ -1,4 +1,4 @@
-"""One cell: the cache as declared, the timed window, and the facts that go beside its records."""
+"""One cell: the cache as declared, the timed window, and the facts that go with its records."""
 
 import threading
 from dataclasses import asdict, dataclass, replace

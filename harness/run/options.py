@@ -1,4 +1,4 @@
-"""Everything `bench run` can be told, as plain data."""
+"""Everything `bench run` can be asked for, as plain data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -55,7 +55,7 @@ class RunOptions:
     client_cert: tuple[str, ...] = ()
     client_key: tuple[str, ...] = ()
     probe: bool = True  # before the first cell of each backend
-    sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled beside the load
+    sample_hz: float = DEFAULT_HZ  # of the GPUs; 0: nothing is sampled during the load
     prices: Prices | None = None
     command: tuple[str, ...] = ()  # as typed, for the manifest
 

@@ -279,7 +279,7 @@ def _tuned(ref: BackendRef) -> dict[str, str]:
 
 
 def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
-    """Two servers attached under one name are told apart by their address."""
+    """Two servers attached under one name are distinguished by their address."""
     same = [other for other in backends if other.label == ref.label]
     if len(same) == 1 or ref.url is None:
         return ref.label

@@ -1,4 +1,4 @@
-"""What is watched while a cell is measured, told to the sampler in its own terms."""
+"""What is watched while a cell is measured, passed to the sampler in its own terms."""
 
 import os
 from collections.abc import Iterator

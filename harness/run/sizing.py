@@ -20,7 +20,7 @@ SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
 )
 _COMPARED = 3  # repeats: a verdict needs as many
 
-# Seconds that a run takes beside its load.
+# Seconds that a run takes besides its load.
 _REPORT_S = 10.0
 _CELL_S = 2.5  # processes, counters, files: on two slow cores
 _PROMPT_S = 0.005  # written and counted by the server

@@ -54,7 +54,7 @@ class Costs:
 
 
 class Stopping:
-    """Walks a plan in steps from look to look. `costs` are to be told by who measures."""
+    """Walks a plan in steps from look to look. `costs` are reported by who measures."""
 
     def __init__(self, prepared: Prepared, manifest: ManifestWriter, ui: Ui) -> None:
         self._prepared, self._manifest, self._ui = prepared, manifest, ui

@@ -27,7 +27,7 @@ _RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
 
 @dataclass
 class Runner:
-    """Reads one source on its beat until told to end."""
+    """Reads one source on its beat until it is asked to end."""
 
     source: Source
     spill: Spill

@@ -234,7 +234,7 @@ class Server:
     # Some answer on `ready_path` before the model is there: they are ready once they also generate.
     ready: Literal["answers", "generates"] = "answers"
     loading: str = ""  # what a client sees while the model loads
-    # What requests name: as the engine was told, {model}, {listed} (first of /v1/models) or a fixed text.
+    # What requests name: as given at its start, {model}, {listed} (first of /v1/models) or a fixed text.
     served_name: str = "{served_name}"
     version: Probe | None = None
     info: tuple[Info, ...] = ()
@@ -260,7 +260,7 @@ class Reset:
 @dataclass(frozen=True, slots=True)
 class PrefixCache:
     enabled: bool | None  # None: not known
-    default: bool | None = None  # what the engine does when it is not told; None: not known
+    default: bool | None = None  # what the engine does by default; None: not known
     reset: Reset | None = None  # None: restart the engine for a cold cache
     matching: Literal["", "blocks", "tokens", "slots"] = (
         ""  # whole blocks, any prefix, or one prompt per slot
@@ -304,7 +304,7 @@ class Histograms:
 
 @dataclass(frozen=True, slots=True)
 class JsonMetrics:
-    """A JSON answer beside the Prometheus one; gauges are dotted paths into its last element.
+    """A JSON answer besides the Prometheus one; gauges are dotted paths into its last element.
 
     `a / b` is a quotient of two.
     """

@@ -11,7 +11,7 @@ from harness.spec.strict import build, nearest
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One set of weights. Two tracks are never the same work: their numerics differ."""
+    """One set of weights. Two sets are never the same work: their numerics differ."""
 
     weights: Literal["gguf", "hf", "openvino"]
     quantisation: str  # as people say it: bf16, AWQ, Q4_1

@@ -21,7 +21,7 @@ class Level:
 
 
 def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level]:
-    """Stretches of one level, in order. One of less than `least` values is never told apart: a single
+    """Stretches of one level, in order. One of less than `least` values is never separated: a single
     odd value is not a change."""
     bounds = [0, *_splits(values, 0, alpha, least), len(values)]
     return [

@@ -1,6 +1,6 @@
 """checksums.json: what every file of a run folder held when it was written.
 
-A file is entered before it appears, beside what it replaces: whenever a run is cut off, what lies there is
+A file is entered before it appears, next to what it replaces: whenever a run is cut off, what lies there is
 entered. Folders of before 0.2 have no checksums, and are read unchecked.
 """
 

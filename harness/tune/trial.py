@@ -65,7 +65,7 @@ class Trials:
     ui: Ui
     seconds: Callable[[], float]  # since the search began
     done: list[Trial] = field(default_factory=list)
-    engine_version: str = ""  # as the last measured engine told it
+    engine_version: str = ""  # as the last measured engine reported it
 
     def measure(self, values: Values, share: float) -> float | None:
         """The metric; None where the engine did not start, failed or the cell is INVALID.

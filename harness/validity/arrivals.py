@@ -28,7 +28,7 @@ def lag_limit_ms(cell: Evidence) -> float:
 
 
 def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
-    """In a closed loop nobody intended a time, and an idle slot is told by `slot-idle`."""
+    """A closed loop has no schedule, and `slot-idle` reports an idle slot."""
     if cell.load.slots is not None:
         return
     percentile, lag_ms = tail(cell.client.send_lag_ms)

@@ -1,4 +1,4 @@
-"""Warnings of a whole run, in summary.json and manifest.json: what a reader must know beside the figures."""
+"""Warnings of a whole run, in summary.json and manifest.json: what a reader must know besides the figures."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

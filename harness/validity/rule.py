@@ -19,7 +19,7 @@ Cause = Literal["engine", "client", "machine", "work"]
 class Evidence:
     """What the rules look at; what is None is not judged.
 
-    watched: what was measured of machine and engine beside the load. answers: what the answers were worth.
+    watched: what was measured of machine and engine during the load. answers: what the answers were worth.
     laws: those of metrics/conservation.py. ledger_agrees: of `bench doctor`, whether the scripted server
     tells of the same requests.
     """

@@ -76,6 +76,9 @@ def test_a_page_of_docs_says_first_what_the_reader_gets():
     assert finding.text == "no purpose below the title"
 
 
-def test_strings_are_read_and_docstrings_and_names_are_not():
-    source = '"""Told by turns."""\nGIVEN = {"told": "a value"}\nraise Error(f"{name} is not told here")\n'
-    assert [one.line for one in prose.of_strings(source, "some.py")] == [3]
+def test_strings_docstrings_and_comments_are_read_and_names_are_not():
+    source = (
+        '"""Sent by turns."""\nGIVEN = {"told": "a value"}\nraise Error(f"{name} is not told")  # as `told`\n'
+    )
+    source += "told = 1  # made anew\n"
+    assert sorted(one.line for one in prose.of_code(source, "some.py")) == [1, 3, 4]

@@ -3,7 +3,7 @@
     python -m harness.engines.containers.keeper PROJECT FOLDER COMPOSE…
 
 Runs under the same guard as an engine's process, so that a killed harness leaves no container behind. The
-folder holds compose.yaml. A file `keep` put there makes it leave the container when it is told to stop; it
+folder holds compose.yaml. A file `keep` put there makes it leave the container when it is asked to stop; it
 puts `drained` there when all of the log has been written.
 """
 
@@ -19,7 +19,7 @@ from harness.engines.containers.service import STOP_GRACE_S
 from harness.errors import SetupError
 
 COMPOSE_FILE, KEEP, DRAINED = "compose.yaml", "keep", "drained"
-# From being told to stop until the last of it is gone; the guard kills what takes longer.
+# From the order to stop until the last of it is gone; the guard kills what takes longer.
 GRACE_S = STOP_GRACE_S + 45.0
 
 

@@ -166,7 +166,7 @@ class ProjectFile:
             f"{LOOPBACK}:{here}:{there}" for here, there in zip(self.ports, ports_of(definition), strict=True)
         ]
         made["labels"] = self.labels
-        # Readiness is seen from here; a check inside would run beside what is measured.
+        # Readiness is seen from here; a check inside would run during the measurement.
         made["healthcheck"] = {"disable": True}
         return {
             "services": {definition.name: made | gpu_access(self.device, self.gpus)},
@@ -199,7 +199,7 @@ def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> 
 def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
     """Where the container finds them, and the mount that puts them there.
 
-    A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie beside each other.
+    A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie next to each other.
     """
     if match := _HUB_SNAPSHOT.search(str(weights)):
         root = Path(str(weights)[: match.end(1)])

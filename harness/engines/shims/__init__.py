@@ -1,1 +1,1 @@
-"""Programs that run in an engine's own environment, or beside it. They import nothing of the harness."""
+"""Programs that run in an engine's own environment, or next to it. They import nothing of the harness."""

@@ -1,4 +1,4 @@
-"""Runs one engine and takes it down, all its processes, when told to or when its master is gone.
+"""Runs one engine and takes it down, all its processes, on request or when its master is gone.
 
     guard.py GRACE_SECONDS COMMAND…
 

@@ -1,8 +1,8 @@
 """bench's shim: one small HTTP server before an engine that is a library, the same for each of them.
 
-`library_server.py NAME …` serves chat completions from `library_NAME.py`, which lies beside it. The library's
-own thread writes each token to its client, so what that costs stands between two steps of the library: it can
-be measured, and adds to the time per token.
+`library_server.py NAME …` serves chat completions from `library_NAME.py`, which lies next to it. The
+library's own thread writes each token to its client, so what that costs stands between two steps of the
+library: it can be measured, and adds to the time per token.
 """
 
 import argparse

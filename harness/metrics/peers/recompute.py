@@ -1,4 +1,4 @@
-"""One cell through another tool's eyes, figure by figure beside what this tool says."""
+"""One cell through another tool's eyes, figure by figure next to what this tool says."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from harness.mockserver.shape import Shape
 
 _LENGTH_FIELDS = CHAT_FIELDS | {"ignore_eos", "min_tokens"}
 
-# vLLM, without what it answers beside completions.
+# vLLM, without what it answers besides completions.
 _BEHIND = replace(
     VLLM,
     version_path="",

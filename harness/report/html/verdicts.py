@@ -114,7 +114,7 @@ def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Ht
 
 
 def _short(finding: Finding, word: str) -> Html:
-    """`1.33× faster`: the factor is the same whichever way round it is told."""
+    """`1.33× faster`: the factor is the same whichever way round it is said."""
     text = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}.get(
         word
     )

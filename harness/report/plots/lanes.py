@@ -12,7 +12,7 @@ from harness.records.layout import UNKNOWN, Outcome
 
 HEIGHT = 0.8  # of a bar, of 1 from lane to lane
 
-# name, colour, hatch: told apart in grey too
+# name, colour, hatch: distinguished in grey too
 HELD = ("held back by the client", "#9AA0A6", "")
 WAITING = ("waiting for the first token", "#F2C14E", "")
 DECODING = ("tokens arriving", "#0072B2", "")

@@ -1,4 +1,4 @@
-"""What was sampled beside a cell, as curves below its requests."""
+"""What was sampled during a cell, as curves below its requests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -104,7 +104,7 @@ def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | No
 
 
 def _by_gpu(telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: float, *, of: int) -> list[Curve]:
-    """A curve each, or one of their sum divided by `of` where there are too many to be told apart."""
+    """A curve each, or one of their sum divided by `of` where there are too many to be distinguished."""
     curves = [
         Curve(
             f"GPU {index} {gauge.name}".strip(),
@@ -181,7 +181,7 @@ def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
 
 
 def _per_second(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
-    """Of a counter, between each two samples, told at the later one."""
+    """Of a counter, between each two samples, shown at the later one."""
     at_s, values = samples.at_ns / 1e9, unbroken(samples.values)
     rates = np.diff(values) / np.maximum(np.diff(at_s), 1e-9)
     inside = (at_s[1:] >= 0) & (at_s[1:] <= end_s)

@@ -14,7 +14,7 @@ from matplotlib.typing import RcKeyType
 
 from harness.report.text import plain
 
-# Okabe and Ito's colours, told apart with any colour vision. Their yellow is too pale for a thin line on
+# Okabe and Ito's colours, distinguished with any colour vision. Their yellow is too pale for a thin line on
 # white and is darkened; their black is left to the text.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#A89B00", "#7A5195")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<")
@@ -23,7 +23,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 
 INK, MUTED, GRID, PAPER = "#1A1A1A", "#5F6368", "#D9DBDE", "#FFFFFF"
 WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
 TITLE_SIZE, TITLE_FITS = 11.5, 62  # points; so many characters fill the width
-LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps beside a name
+LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps next to a name
 
 _STYLE: dict[RcKeyType, Any] = {
     "font.family": "sans-serif",

@@ -18,7 +18,7 @@ from harness.report.plots.style import GRID, MUTED, Caption, Drawing, Picture, c
 from harness.report.text import counted, plain
 from harness.report.view import point_words
 
-REQUESTS = 400  # more bars than this cannot be told apart
+REQUESTS = 400  # more bars than this cannot be distinguished
 BINS = 60
 LANES_INCHES, PANEL_INCHES, FRAME_INCHES = 2.5, 0.95, 1.3
 NO_TELEMETRY = Telemetry()

@@ -1,4 +1,4 @@
-"""Who on this machine does the work: the engine's processes, and our own load generator beside them."""
+"""Who on this machine does the work: the engine's processes, and our own load generator."""
 
 from collections.abc import Iterable
 from pathlib import Path

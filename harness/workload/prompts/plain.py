@@ -55,7 +55,7 @@ def classification(
 
 
 def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """By turns, so that both are in flight together."""
+    """Alternately, so that both are in flight together."""
     lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
 
     def messages() -> Iterator[tuple[str, str]]:

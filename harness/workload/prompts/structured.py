@@ -59,7 +59,7 @@ def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
 
 
 def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
-    """One of each shape by turns while there are; new to an engine that keeps what it compiled."""
+    """One of each shape alternately while there are; new to an engine that keeps what it compiled."""
     of = {"json_schema": _by_schema, "regex": _by_pattern, "choice": _by_choice}
     lists = [list(of[shape](spec, choice)) for shape in spec.shapes]
     for place in range(max(map(len, lists))):

@@ -1,4 +1,4 @@
-"""Topics whose texts can be told apart, and questions whose answers a regular expression describes."""
+"""Topics whose texts can be distinguished, and questions whose answers a regular expression describes."""
 
 from random import Random
 
