@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from harness.metrics.latency import answered
+from harness.metrics.view import RequestView
 from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
 
@@ -24,15 +21,14 @@ class Verified:
     limit: str
 
 
-def verify(requests: NDArray[np.void], facts: CellFacts, hit_rate: float | None) -> Verified:
+def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
     """`hit_rate` as metrics.cache.hit_rate() gives it."""
     wanted = state(facts)
     if wanted == "any":
         return Verified(None, "", "no state is declared")
     if facts.prefix_cache is False and wanted == "cold":
         return Verified(True, "prefix cache off", "")
-    rows = requests[answered(requests)]
-    rows = rows[rows["prompt_tokens"] != UNKNOWN]
+    rows = view.answers[view.answers["prompt_tokens"] != UNKNOWN]
     if hit_rate is None or not len(rows):
         return Verified(None, "no cached tokens are reported", "")
     workload = facts.workload

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.comparability.cache import state, verify
-from harness.metrics.latency import answered
+from harness.metrics.view import RequestView, Rows
 from harness.model import (
     CacheState,
     CellFacts,
@@ -24,11 +24,11 @@ _FIRST = 8  # chats whose prompt tokens are kept one by one, so that a differenc
 
 
 def conditions(
-    records: Records, facts: CellFacts, hit_rate: float | None, requested: RequestTable | None = None
+    view: RequestView, facts: CellFacts, hit_rate: float | None, requested: RequestTable | None = None
 ) -> Conditions:
     """Cells measured before a fact was kept have null in its place."""
     request = facts.request
-    verified = verify(records.requests, facts, hit_rate)
+    verified = verify(view, facts, hit_rate)
     return Conditions(
         cache=CacheState(
             requested=state(facts),
@@ -39,11 +39,11 @@ def conditions(
         ),
         prefix_cache=facts.prefix_cache,
         exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
-        output_tokens_mean=_mean(records.requests, "output_tokens"),
-        output_text=_output_text(records.requests),
-        prompt_tokens=_prompt_tokens(_the_same(records.requests, requested)),
+        output_tokens_mean=_mean(view.answers["output_tokens"]),
+        output_text=_output_text(view.answers),
+        prompt_tokens=_prompt_tokens(_the_same(view.requests, requested)),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
-        thinking=Thinking(asked=request.thinking, seen=_reasoned(records)),
+        thinking=Thinking(asked=request.thinking, seen=_reasoned(view.records)),
         api=request.api,
         sent_fields=request.fields,
         unsupported=request.unsupported,
@@ -51,14 +51,12 @@ def conditions(
     )
 
 
-def _mean(requests: NDArray[np.void], name: str) -> float | None:
-    """Over the measured answers; None where one is not known."""
-    values = requests[answered(requests)][name]
+def _mean(values: NDArray[np.int32]) -> float | None:
+    """None where one is not known."""
     return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
 
 
-def _output_text(requests: NDArray[np.void]) -> OutputText | None:
-    rows = requests[answered(requests)]
+def _output_text(rows: Rows) -> OutputText | None:
     if not len(rows):
         return None
     chars, tokens = rows["output_chars"].astype(float), rows["output_tokens"].astype(float)
@@ -75,12 +73,12 @@ def _output_text(requests: NDArray[np.void]) -> OutputText | None:
     )
 
 
-def _the_same(requests: NDArray[np.void], requested: RequestTable | None) -> NDArray[np.void]:
+def _the_same(requests: Rows, requested: RequestTable | None) -> Rows:
     """Without later turns, which hold the answers that this engine gave."""
     return requests if requested is None else requests[requested.numbers["turn"][requests["seq"]] <= 0]
 
 
-def _prompt_tokens(requests: NDArray[np.void]) -> PromptTokens:
+def _prompt_tokens(requests: Rows) -> PromptTokens:
     """Of the chats of the cell, warm-up included: what two templates make of the same messages."""
     counts = requests["prompt_tokens"].astype("<i4")
     known = counts[counts != UNKNOWN]

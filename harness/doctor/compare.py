@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.metrics.latency import Floats, e2e_ms, event_gaps_ms, ttft_ms
+from harness.metrics.latency import event_gaps_ms, of_metric
+from harness.metrics.view import Floats, RequestView
 from harness.model import ClientErrors, ErrorSpread
 from harness.records.layout import GENERATED, Outcome, Records
 
@@ -33,7 +34,8 @@ def spread(errors_ms: Floats) -> ErrorSpread:
 
 
 def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
-    return ttft_ms(records.requests), event_gaps_ms(records), e2e_ms(records.requests)
+    view = RequestView(records)
+    return of_metric(view, "ttft_ms"), event_gaps_ms(view), of_metric(view, "e2e_ms")
 
 
 def true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:

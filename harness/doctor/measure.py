@@ -16,7 +16,9 @@ from harness.load import run_load
 from harness.load.client_stats import client_stats
 from harness.load.job import LoadResult
 from harness.metrics.arrivals import Statistics
-from harness.metrics.throughput import measured_window, rates, work_shares
+from harness.metrics.throughput import rates
+from harness.metrics.view import RequestView
+from harness.metrics.window import measured_window, work_shares
 from harness.mockserver import MockServer, running
 from harness.model import (
     CellFacts,
@@ -54,7 +56,7 @@ def measure(
     records, facts = result.records, _cell_facts(load, result, nodes)
     ledger = truth["records"]
     errors = find_errors(records, ledger, result.t0_monotonic_ns)
-    validity = judge(Evidence(records, facts, ledger_agrees=errors is not None))
+    validity = judge(Evidence(RequestView(records), facts, ledger_agrees=errors is not None))
     tokens = int(np.maximum(records.requests["text_events"], 0).sum())
     return MeasuredLoad(
         load=load,

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import Floats
+from harness.metrics.view import Floats
 from harness.model import Arrivals, Load, known
 from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable

@@ -4,23 +4,23 @@ A request is in the system from the time it was due until its answer ended, wher
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.metrics.latency import measured
+from harness.metrics.view import RequestView
 from harness.model import Backlog, Load
 from harness.records.layout import UNKNOWN, Outcome
 
 MOST_SETTLING = 0.25  # of the window
 
 
-def backlog(requests: NDArray[np.void], load: Load) -> Backlog | None:
+def backlog(view: RequestView, load: Load) -> Backlog | None:
     """The `backlog` of a cell; None for a closed loop, and where fewer than two requests were due.
 
     The window is that of the measured requests' due times, less the time that the first answers take: an
     empty server fills up before it is steady. `in_system_first` and `in_system_last` are means over its
     first and its last third.
     """
-    chosen = measured(requests) & (requests["start_ns"] != UNKNOWN)
+    requests = view.requests
+    chosen = view.measured & (requests["start_ns"] != UNKNOWN)
     if load.slots is not None or chosen.sum() < 2:
         return None
     due = requests["start_ns"][chosen]

@@ -3,22 +3,23 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import answered, event_gaps_ms, first_tokens
+from harness.metrics.latency import event_gaps_ms, first_tokens
+from harness.metrics.view import RequestView
 from harness.records.layout import GENERATED, UNKNOWN, Records
 
 
-def merged_gaps(records: Records) -> tuple[float, float | None]:
+def merged_gaps(view: RequestView) -> tuple[float, float | None]:
     """Share of the gaps between text events that are 0, since both events arrived as one; events per arrival.
 
     The second is None without a text event.
     """
-    gaps = event_gaps_ms(records)
-    events = int(records.requests["text_events"][answered(records.requests)].sum())
+    gaps = view.of(event_gaps_ms)
+    events = int(view.answers["text_events"].sum())
     together = int(np.count_nonzero(gaps <= 0))
     return together / max(len(gaps), 1), events / (events - together) if events > together else None
 
 
-def tokens_of_first_events(records: Records) -> tuple[float, float] | None:
+def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
     """Where nobody counted them: tokens of a first event, by its letters, and how low TPOT may be by them.
 
     A first event of one token has as many letters as in the answers with an event for each token; without
@@ -27,13 +28,13 @@ def tokens_of_first_events(records: Records) -> tuple[float, float] | None:
     The second is a share, for the median of all answers and as if all tokens beyond one per event were in the
     first. None where the count is known of all answers.
     """
-    rows = records.requests[answered(records.requests)]
+    rows = view.answers
     rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
     unknown = first_tokens(rows) == UNKNOWN
     if not unknown.any():
         return None
-    letters = _first_letters(records, rows["seq"][unknown])
-    single = _first_letters(records, rows["seq"][first_tokens(rows) == 1])
+    letters = _first_letters(view.records, rows["seq"][unknown])
+    single = _first_letters(view.records, rows["seq"][first_tokens(rows) == 1])
     per_token = float(rows["output_chars"].sum()) / float(rows["output_tokens"].sum())
     of_one = float(single.mean()) if len(single) else per_token
     beyond = np.where(unknown, np.maximum(rows["output_tokens"] - rows["text_events"], 0), 0)

@@ -1,45 +1,87 @@
 """Prefix-cache hit rate: cached over prompt tokens, and where the figure comes from."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from msgspec.structs import replace
 
-from harness.metrics.latency import answered
+from harness.metrics import prefix
+from harness.metrics.view import CellView, Figures, RequestView, Rows
+from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
 
 
-def hit_rate(
-    requests: NDArray[np.void], counters: Mapping[str, float] | None
-) -> tuple[float | None, str | None]:
+@dataclass(frozen=True, kw_only=True)
+class Reuse(Figures):
+    """The share of prompt tokens that came from a prefix cache, 0 to 1, and what an ideal one would reuse."""
+
+    prefix_cache_hit_rate: float | None
+    prefix_cache_source: str | None
+    prefix_cache_ideal: float | None
+    prefix_cache_ideal_by_block: dict[str, float] | None
+
+
+def compute(cell: CellView) -> Reuse:
+    rate, source = cell.of(hit_rate_of)
+    return Reuse(
+        prefix_cache_hit_rate=rate,
+        prefix_cache_source=source,
+        prefix_cache_ideal=cell.of(measured_facts).workload.ideal_hit_rate,
+        prefix_cache_ideal_by_block=None if cell.requested is None else prefix.ideals(cell, cell.requested),
+        nulls={} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)},
+    )
+
+
+def hit_rate_of(cell: CellView) -> tuple[float | None, str | None]:
+    """`hit_rate` of a cell with the engine's counters."""
+    return hit_rate(cell, cell.facts.server_counters)
+
+
+def measured_facts(cell: CellView) -> CellFacts:
+    """cell.json, with what it says of the whole workload taken of the requests that the hit rate is about."""
+    asked, measured = cell.requested, cell.answers["seq"]
+    if asked is None or not len(measured):
+        return cell.facts
+    counted = slice(None) if cell.of(hit_rate_of)[1] == "counters" else measured
+    shared, content = prefix.reusable(asked)
+    workload = replace(
+        cell.facts.workload,
+        content_tokens_mean=float(content[measured].mean()),
+        ideal_hit_rate=prefix.share(shared, content, counted),
+        shared_share=prefix.ideal_hit_rate(asked, counted, warm=True),
+    )
+    return replace(cell.facts, workload=workload)
+
+
+def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:
     """From plausible usage blocks of measured answers, else from the engine's counters over the whole cell.
 
     `counters` are differences over the cell; `prompt_tokens` includes the cached ones.
     """
-    rows = requests[answered(requests)]
+    rows = view.answers
     known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
-    if known and not len(beyond_prompt(requests)):
+    if known and not len(beyond_prompt(view)):
         return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()), "usage"
     if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:
         return counters["cached_prompt_tokens"] / counters["prompt_tokens"], "counters"
     return None, None
 
 
-def why_unknown(requests: NDArray[np.void]) -> str:
-    if len(beyond_prompt(requests)):
+def _why_unknown(view: RequestView) -> str:
+    if len(beyond_prompt(view)):
         return "the server counts more cached tokens than prompt tokens"
     return "neither usage nor counters report cached tokens"
 
 
-def counted(requests: NDArray[np.void]) -> NDArray[np.void]:
+def counted(view: RequestView) -> Rows:
     """Measured answers whose prompt and cached tokens the server reports."""
-    known = (requests["prompt_tokens"] != UNKNOWN) & (requests["cached_tokens"] != UNKNOWN)
-    rows: NDArray[np.void] = requests[answered(requests) & known]
+    known = (view.answers["prompt_tokens"] != UNKNOWN) & (view.answers["cached_tokens"] != UNKNOWN)
+    rows: Rows = view.answers[known]
     return rows
 
 
-def beyond_prompt(requests: NDArray[np.void]) -> NDArray[np.void]:
+def beyond_prompt(view: RequestView) -> Rows:
     """Those with more cached tokens than prompt tokens: if there is one, the server's count says nothing."""
-    rows = counted(requests)
-    beyond: NDArray[np.void] = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
+    rows = counted(view)
+    beyond: Rows = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
     return beyond

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import in_flight, series
-from harness.metrics.throughput import Window, work_shares
+from harness.metrics.counts import requests_of
+from harness.metrics.throughput import rates_of
+from harness.metrics.view import CellView, Figures, Floats
+from harness.metrics.window import Window, work_shares
 from harness.model import CellFacts, Law, Requests, known
 from harness.records.layout import UNKNOWN, Outcome, Records
 from harness.records.series import Telemetry
-
-Floats = NDArray[np.float64]
 
 ERRORS = 3.0  # standard errors that chance may take at the edges
 RESOLUTION = 0.01  # of what is expected: stamps, ticks, tails between the last text and the end
@@ -41,6 +42,20 @@ def hint(law: Law) -> str:
     if law.law in (_ENGINE, *_COUNTED.values()):
         return "other clients used this engine meanwhile, or one of the two counts is wrong"
     return "a record or a figure of this cell is wrong: measure it again, and report it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conservation(Figures):
+    conservation: tuple[Law, ...]
+
+
+def compute(cell: CellView) -> Conservation:
+    """Without a window nothing was answered, and no law applies."""
+    if cell.window is None:
+        return Conservation(conservation=())
+    rates, counts = cell.of(rates_of), cell.of(requests_of)
+    about = Cell(cell.records, cell.facts, cell.window, rates, cell.shares, counts, cell.telemetry)
+    return Conservation(conservation=tuple(laws(about)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,46 @@
 """How many requests and output tokens a cell has."""
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.metrics import latency
-from harness.model import CellFacts, OutputTokens, Requests
-from harness.records.layout import UNKNOWN, Outcome, Phase, Records
+from harness.metrics import bundling, latency, sample_size
+from harness.metrics.lengths import template_tokens
+from harness.metrics.view import CellView, Figures, RequestView, Rows
+from harness.model import CellFacts, OutputTokens, Requests, Sample, TemplateTokens
+from harness.records.layout import UNKNOWN, Outcome, Phase
 
 
-def requests(rows: NDArray[np.void], facts: CellFacts) -> Requests:
+@dataclass(frozen=True, kw_only=True)
+class Counts(Figures):
+    requests: Requests
+    sample: Sample | None
+    output_tokens: OutputTokens
+    events_per_arrival: float | None
+    template_tokens: TemplateTokens | None
+
+
+def compute(cell: CellView) -> Counts:
+    count = cell.of(requests_of)
+    unknown = {"requests.resent": "this version of the harness did not record attempts"}
+    return Counts(
+        requests=count,
+        sample=sample_size.amount(cell.timed, cell.facts.minimum).sample,
+        output_tokens=output_tokens(cell),
+        events_per_arrival=bundling.merged_gaps(cell)[1],
+        template_tokens=template_tokens(cell, cell.requested),
+        nulls=unknown if count.resent is None else {},
+    )
+
+
+def requests_of(cell: CellView) -> Requests:
+    """`requests` of a cell."""
+    return requests(cell.requests, cell.facts)
+
+
+def requests(every: Rows, facts: CellFacts) -> Requests:
     """Of the measured phase; warm-up requests are counted apart."""
-    every, rows = rows, rows[rows["phase"] == Phase.MEASURE]
+    rows = every[every["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]
     return Requests(
@@ -27,14 +57,14 @@ def requests(rows: NDArray[np.void], facts: CellFacts) -> Requests:
     )
 
 
-def _resent(rows: NDArray[np.void]) -> int | None:
+def _resent(rows: Rows) -> int | None:
     """None where attempts were not recorded."""
     attempts = rows["attempts"][rows["sent_ns"] != UNKNOWN]
     return None if (attempts == UNKNOWN).any() else int(np.count_nonzero(attempts > 1))
 
 
-def output_tokens(records: Records) -> OutputTokens:
-    rows = records.requests[latency.answered(records.requests)]
+def output_tokens(view: RequestView) -> OutputTokens:
+    rows = view.answers
     known = rows["output_tokens"] != UNKNOWN
     text_events = int(rows["text_events"].sum())
     total = int(rows["output_tokens"].sum()) if len(rows) and known.all() else None
@@ -42,5 +72,5 @@ def output_tokens(records: Records) -> OutputTokens:
         total=total,
         source="usage" if total is not None else None,
         tokens_per_event=total / text_events if total and text_events else None,
-        unknown_gaps=latency.unknown_gaps(records),
+        unknown_gaps=latency.unknown_gaps(view),
     )

@@ -6,7 +6,7 @@ Idle is the started engine without a request, in the seconds before the first on
 from collections.abc import Iterable, Mapping
 
 from harness.metrics import series
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.model import Energy
 from harness.records.series import Telemetry
 

@@ -1,28 +1,48 @@
 """Requests that kept to the limits of the scenario: how many, at which rate, and whether enough did."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.metrics.throughput import Window
+from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
+from harness.metrics.window import Window
 from harness.model import Limit
 from harness.model import Slo as KeptSlo
 from harness.records.layout import UNKNOWN, Outcome, Phase
 
 Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
-Floats = NDArray[np.float64]
-
-
 _UNKNOWN_SHARE = 0.01  # of the requests: so few unknown TPOTs count as missed; with more nothing is known
 
 
-def _tpot_ms(requests: NDArray[np.void]) -> Floats:
+@dataclass(frozen=True, kw_only=True)
+class Kept(Figures):
+    goodput_requests_per_s: float | None
+    slo: KeptSlo | None
+
+
+def compute(cell: CellView) -> Kept:
+    good = cell.of(goodput_of)
+    unlimited = "the scenario sets no limits ([slo])"
+    why = "a latency with a limit is not known" if cell.facts.slo else unlimited
+    return Kept(
+        goodput_requests_per_s=good.requests_per_s,
+        slo=good.slo,
+        nulls={"goodput_requests_per_s": why} if good.requests_per_s is None else {},
+    )
+
+
+def goodput_of(cell: CellView) -> "Goodput":
+    """`goodput` of a cell under the limits of its scenario."""
+    return goodput(cell, cell.facts.slo or {}, cell.window, cell.shares)
+
+
+def _tpot_ms(view: RequestView) -> Floats:
     """One per measured request: infinite where there was no answer, 0 where one token has no TPOT, else NaN
     where it is not known: tokens that were not counted, or that came at once."""
-    rows = requests[latency.measured(requests)]
+    rows = view.tried
     tokens, spans = rows["output_tokens"], latency.per_token_ms(rows)
     single = (tokens != UNKNOWN) & (np.maximum(tokens - 1, rows["text_events"]) <= 1)
     spans = np.where(tokens == UNKNOWN, np.nan, np.where(single, 0.0, spans))
@@ -36,7 +56,8 @@ def _few_missed(values: Floats) -> Floats:
     return np.where(unknown, np.inf, values) if few else values
 
 
-_LATENCIES = {**latency.PER_REQUEST, "tpot_ms": _tpot_ms}
+def _values_ms(view: RequestView, name: str) -> Floats:
+    return _tpot_ms(view) if name == "tpot_ms" else latency.of_metric(view, name)
 
 
 class Goodput(NamedTuple):
@@ -45,17 +66,18 @@ class Goodput(NamedTuple):
     output_tokens_per_s: float | None = None  # of the good answers
 
 
-def goodput(requests: NDArray[np.void], slo: Slo, window: Window | None, shares: Floats) -> Goodput:
+def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) -> Goodput:
     """A request is good when it was answered with each latency within the loosest of its limits.
 
     `shares` of `work_shares`: the rates count good answers as requests/s counts all of them, of any phase.
     Nothing is known without limits, without a measured request, or where a latency is not known.
     """
-    everyone = requests.copy()  # the tail of a warm-up request may lie in the window
-    everyone["phase"] = Phase.MEASURE
-    judged = latency.measured(everyone)
-    values = {name: _few_missed(_LATENCIES[name](everyone)) for name in slo}
-    rows, measured = requests[judged], latency.measured(requests)[judged]
+    counted = view.requests.copy()  # the tail of a warm-up request may lie in the window
+    counted["phase"] = Phase.MEASURE
+    everyone = RequestView(replace(view.records, requests=counted))
+    values = {name: _few_missed(_values_ms(everyone, name)) for name in slo}
+    judged = everyone.measured
+    rows, measured = view.requests[judged], view.measured[judged]
     if not slo or not measured.any() or any(np.isnan(found).any() for found in values.values()):
         return Goodput()
     limits = tuple(
@@ -76,16 +98,16 @@ def goodput(requests: NDArray[np.void], slo: Slo, window: Window | None, shares:
     )
     if window is None:
         return Goodput(made)
-    counted, tokens = shares[judged] * good, rows["output_tokens"]
+    inside, tokens = shares[judged] * good, rows["output_tokens"]
     known = bool((tokens[shares[judged] > 0] != UNKNOWN).all())
     return Goodput(
         made,
-        window.per_second(counted.sum()),
-        window.per_second((counted * tokens).sum()) if known else None,
+        window.per_second(inside.sum()),
+        window.per_second((inside * tokens).sum()) if known else None,
     )
 
 
-def _token_share(rows: NDArray[np.void], good: NDArray[np.bool_]) -> float | None:
+def _token_share(rows: Rows, good: Mask) -> float | None:
     """Of the output tokens that were answered, those of good requests; None where they were not counted."""
     answered = rows["outcome"] == Outcome.OK
     tokens = rows["output_tokens"]

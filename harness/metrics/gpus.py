@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import energy, series
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.model import Gpu, GpuDevice, MigInstance, Range, SampledSource
 from harness.records.series import Telemetry
 

@@ -1,18 +1,20 @@
-"""Per-request latencies in milliseconds, from the two clocks a request has: start and sent.
+"""Latencies in milliseconds, from the two clocks a request has: start and sent.
 
-Only requests of Phase.MEASURE are looked at. A latency that was never reached (failed, dropped, timed
-out) is +inf: a failure can push a percentile up or out of reach, never down.
+Only measured requests are looked at. A latency that was never reached (failed, dropped, timed out) is +inf: a
+failure can push a percentile up or out of reach, never down.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Phase, Records
+from harness.metrics.distribution import describe
+from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
+from harness.model import METRICS, LatencyStats, family
+from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
 
-Floats = NDArray[np.float64]
 _NS_PER_MS = 1e6
 _NONE: NDArray[np.int32] = np.zeros(0, np.int32)
 # No server generates one answer at 50,000 tokens/s: text that came faster was written at once, and what
@@ -20,61 +22,73 @@ _NONE: NDArray[np.int32] = np.zeros(0, np.int32)
 LEAST_GAP_NS = 20_000
 
 
-def measured(requests: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Requests that statistics are made of. What we cancelled ourselves says nothing about the server."""
-    mask: NDArray[np.bool_] = (requests["phase"] == Phase.MEASURE) & (
-        requests["outcome"] != Outcome.CANCELLED
-    )
-    return mask
+@dataclass(frozen=True, kw_only=True)
+class Latencies(Figures):
+    """Statistics of each latency, ms, by the name of its metric; None: it does not apply."""
+
+    stats: Mapping[str, LatencyStats | None]
+
+    def by_key(self) -> dict[str, object]:
+        return dict(self.stats)
 
 
-def answered(requests: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Those of `measured` that ended well."""
-    mask: NDArray[np.bool_] = measured(requests) & (requests["outcome"] == Outcome.OK)
-    return mask
+def compute(cell: CellView) -> Latencies:
+    """Every latency that is declared, apart from those of `compute_of_reasoning`."""
+    return _described(cell, tuple(name for name in LATENCIES if name not in OF_REASONING))
 
 
-def _span_ms(requests: NDArray[np.void], start: str, stop: str) -> Floats:
-    rows = requests[measured(requests)]
+def compute_of_reasoning(cell: CellView) -> Latencies:
+    """Waits for reasoning and for the answer after it: without any reasoning they are the TTFT again."""
+    if reasons(cell):
+        return _described(cell, OF_REASONING)
+    why = "no answer has reasoning text"
+    return Latencies(stats=dict.fromkeys(OF_REASONING), nulls=dict.fromkeys(OF_REASONING, why))
+
+
+def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
+    stats: dict[str, LatencyStats | None] = {}
+    nulls: dict[str, str] = {}
+    for name in names:
+        values = cell.of(values_ms)[name]
+        stats[name], reasons = describe(values, independent=METRICS[name].per_request)
+        none = why_no_gaps(cell) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
+        nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
+    return Latencies(stats=stats, nulls=nulls)
+
+
+def values_ms(view: RequestView) -> dict[str, Floats]:
+    """Of a cell or of some of its requests, by metric; those of reasoning where any answer has it."""
+    names = [name for name in LATENCIES if name not in OF_REASONING or reasons(view)]
+    return {name: of_metric(view, name) for name in names}
+
+
+def of_metric(view: RequestView, name: str) -> Floats:
+    """The values of one latency: of each measured request, or of those that can have it."""
+    span = METRICS[name].span
+    return _OWN[name](view) if span is None else span_ms(view, *span)
+
+
+def span_ms(view: RequestView, start: str, stop: str) -> Floats:
+    """From one stamp to another of each measured request; +inf where it was not answered so far."""
+    rows = view.tried
     good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
     return np.where(good, (rows[stop] - rows[start]) / _NS_PER_MS, np.inf)
 
 
-def ttft_ms(requests: NDArray[np.void]) -> Floats:
-    """First event with generated text minus the intended send; in a closed loop minus the actual one."""
-    return _span_ms(requests, "start_ns", "first_text_ns")
-
-
-def ttft_service_ms(requests: NDArray[np.void]) -> Floats:
-    """First event with generated text minus actual send."""
-    return _span_ms(requests, "sent_ns", "first_text_ns")
-
-
-def ttft_answer_ms(requests: NDArray[np.void]) -> Floats:
-    """First event of the answer itself minus the start; one that never came after reasoning is +inf."""
-    return _span_ms(requests, "start_ns", "first_answer_ns")
-
-
-def ttft_reasoning_ms(requests: NDArray[np.void]) -> Floats:
+def ttft_reasoning_ms(view: RequestView) -> Floats:
     """First event of reasoning minus the start, of the good answers that have it."""
-    rows = requests[answered(requests)]
-    rows = rows[rows["first_reasoning_ns"] != UNKNOWN]
+    rows = view.answers[view.answers["first_reasoning_ns"] != UNKNOWN]
     waits: Floats = (rows["first_reasoning_ns"] - rows["start_ns"]) / _NS_PER_MS
     return waits
 
 
-def reasons(requests: NDArray[np.void]) -> bool:
-    """Whether any of them came with reasoning text."""
-    return bool((requests["first_reasoning_ns"] != UNKNOWN).any())
+def reasons(view: RequestView) -> bool:
+    """Whether any request, of whatever phase, came with reasoning text."""
+    return bool((view.requests["first_reasoning_ns"] != UNKNOWN).any())
 
 
-def e2e_ms(requests: NDArray[np.void]) -> Floats:
-    """Last event with generated text minus the intended send; in a closed loop minus the actual one."""
-    return _span_ms(requests, "start_ns", "last_text_ns")
-
-
-def first_tokens(requests: NDArray[np.void]) -> NDArray[np.int64]:
-    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be known.
+def first_tokens(requests: Rows) -> NDArray[np.int64]:
+    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be told.
 
     Where the server did not count them, they are known of answers with an event for each token. A last
     token without text, the end of the answer, has none.
@@ -85,7 +99,7 @@ def first_tokens(requests: NDArray[np.void]) -> NDArray[np.int64]:
     return np.where(requests["first_tokens"] != UNKNOWN, requests["first_tokens"], uncounted)
 
 
-def per_token_ms(requests: NDArray[np.void]) -> Floats:
+def per_token_ms(requests: Rows) -> Floats:
     """(last text event - first) / (output tokens - tokens of the first event), one per row.
 
     NaN for answers of one token, in one event, or written at once. A first event of unknown tokens is taken
@@ -97,22 +111,22 @@ def per_token_ms(requests: NDArray[np.void]) -> Floats:
     return np.where((later > 0) & (requests["text_events"] >= 2) & ~at_once(requests), spans, np.nan)
 
 
-def at_once(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+def at_once(requests: Rows) -> Mask:
     """Answers of several tokens or events whose text came as one piece: they have no gaps.
 
     A last token without text, the end of the answer, is no piece.
     """
     pieces = np.maximum(requests["output_tokens"] - 1, requests["text_events"])
     spans_ns = requests["last_text_ns"] - requests["first_text_ns"]
-    mask: NDArray[np.bool_] = (
+    mask: Mask = (
         (requests["first_text_ns"] != UNKNOWN) & (pieces >= 2) & (spans_ns < LEAST_GAP_NS * (pieces - 1))
     )
     return mask
 
 
-def why_no_gaps(requests: NDArray[np.void]) -> str:
+def why_no_gaps(view: RequestView) -> str:
     """Why no answer has a gap between tokens."""
-    rows = requests[answered(requests)]
+    rows = view.answers
     if not len(rows):
         return "no request has this value"
     whole = int(np.count_nonzero(at_once(rows)))
@@ -146,16 +160,15 @@ def by_arrival(records: Records) -> Records:
     return replace(records, requests=rows)
 
 
-def tpot_ms(requests: NDArray[np.void]) -> Floats:
+def tpot_ms(view: RequestView) -> Floats:
     """`per_token_ms` of the measured answers that have one."""
-    spans = per_token_ms(requests[answered(requests)])
+    spans = per_token_ms(view.answers)
     return spans[~np.isnan(spans)]
 
 
-def event_gaps_ms(records: Records) -> Floats:
+def event_gaps_ms(view: RequestView) -> Floats:
     """Gaps between successive text-carrying events of one request, pooled; 0 for events of one arrival."""
-    wanted = records.requests["seq"][answered(records.requests)]
-    return np.concatenate([np.zeros(0), *_gap_blocks(records, wanted)])
+    return np.concatenate([np.zeros(0), *_gap_blocks(view.records, view.answers["seq"])])
 
 
 def _gap_blocks(
@@ -174,12 +187,12 @@ def _gap_blocks(
         last = text[-1:]
 
 
-def with_silent_tokens(records: Records) -> NDArray[np.int32]:
+def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
     """The answers in which tokens without text came between others, such as special tokens and parts of a
     character: their events between the first and the last text are empty, and the server counted a token for
     each. Where it counted fewer, empty events are no tokens.
     """
-    rows = records.requests[answered(records.requests)]
+    records, rows = view.records, view.answers
     first, last = (np.full(records.seq_count, UNKNOWN, np.int64) for _ in range(2))
     first[rows["seq"]], last[rows["seq"]] = rows["first_text_ns"], rows["last_text_ns"]
     empty = np.zeros(records.seq_count, np.int64)
@@ -193,42 +206,33 @@ def with_silent_tokens(records: Records) -> NDArray[np.int32]:
     return seqs
 
 
-def unknown_gaps(records: Records) -> int:
+def unknown_gaps(view: RequestView) -> int:
     """How many gaps between text events `itl_ms` leaves out for tokens without text."""
-    silent = with_silent_tokens(records)
+    silent = view.of(with_silent_tokens)
     every, apart = (
-        sum(len(gaps) for gaps in _gap_blocks(records, silent, without)) for without in (_NONE, silent)
+        sum(len(gaps) for gaps in _gap_blocks(view.records, silent, without)) for without in (_NONE, silent)
     )
     return every - apart if len(silent) else 0
 
 
-def itl_ms(records: Records) -> Floats:
+def itl_ms(view: RequestView) -> Floats:
     """Gaps between successive arrivals of text of one request, pooled over requests.
 
     Events that share a stamp came in one piece and are one arrival, and an event may carry several tokens:
     the gap is then one gap, not spread over them. Answers that were written at once have none. A gap in which
     tokens without text came is longer than one between tokens by an unknown part, and is left out.
     """
-    rows = records.requests[answered(records.requests)]
-    blocks = _gap_blocks(records, rows["seq"][~at_once(rows)], with_silent_tokens(records))
+    wanted = view.answers["seq"][~at_once(view.answers)]
+    blocks = _gap_blocks(view.records, wanted, view.of(with_silent_tokens))
     return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in blocks)])
 
 
-# By metric: what each request has one of.
-PER_REQUEST: Mapping[str, Callable[[NDArray[np.void]], Floats]] = {
-    "ttft_ms": ttft_ms,
-    "ttft_service_ms": ttft_service_ms,
-    "ttft_answer_ms": ttft_answer_ms,
+# What no span of two stamps gives, by metric.
+_OWN: Mapping[str, Callable[[RequestView], Floats]] = {
     "tpot_ms": tpot_ms,
-    "e2e_ms": e2e_ms,
+    "itl_ms": itl_ms,
+    "ttft_reasoning_ms": ttft_reasoning_ms,
 }
-
-
-def latencies(records: Records) -> dict[str, Floats]:
-    """Every one by its metric, of a cell or of some of its requests; of reasoning where there is any."""
-    by_metric = {metric: values(records.requests) for metric, values in PER_REQUEST.items()}
-    if reasons(records.requests):
-        by_metric["ttft_reasoning_ms"] = ttft_reasoning_ms(records.requests)
-    else:
-        del by_metric["ttft_answer_ms"]  # it would be the TTFT again
-    return by_metric | {"itl_ms": itl_ms(records)}
+# In the order of the reasons for their nulls: what each request has one of, then the others.
+LATENCIES = tuple(metric.name for metric in sorted(family("latency"), key=lambda one: not one.per_request))
+OF_REASONING = ("ttft_reasoning_ms", "ttft_answer_ms")

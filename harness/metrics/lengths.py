@@ -1,21 +1,18 @@
 """Whether prompts are as long as they were made: what the server counted against what was asked."""
 
-import numpy as np
-from numpy.typing import NDArray
-
-from harness.metrics.latency import measured
+from harness.metrics.view import RequestView
 from harness.model import TemplateTokens
 from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 
-def template_tokens(requests: NDArray[np.void], requested: RequestTable | None) -> TemplateTokens | None:
+def template_tokens(view: RequestView, requested: RequestTable | None) -> TemplateTokens | None:
     """Prompt tokens beyond the content, least and most, of requests that carry no earlier answers.
 
     Where all have the same messages the two are equal if every text has exactly its length. None where the
     server did not count prompts.
     """
-    rows = requests[measured(requests) & (requests["prompt_tokens"] != UNKNOWN)]
+    rows = view.tried[view.tried["prompt_tokens"] != UNKNOWN]
     if requested is None or not len(rows):
         return None
     rows = rows[requested.numbers["turn"][rows["seq"]] <= 0]

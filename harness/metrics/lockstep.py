@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import Floats, measured
+from harness.metrics.view import Floats, RequestView
 from harness.model import Load, Synchrony
 from harness.records.layout import UNKNOWN
 
@@ -32,14 +32,14 @@ MIN_WAVES = 2
 MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
 
 
-def synchrony(requests: NDArray[np.void], load: Load) -> tuple[Synchrony | None, str]:
+def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
     """Of the measured part of a closed loop; None with the reason where there is nothing to tell."""
     slots = load.slots
     if slots is None:
         return None, "an open loop has no slots"
     if slots < 2:
         return None, "one slot cannot be in lockstep"
-    sent = np.sort(requests["sent_ns"][measured(requests) & (requests["sent_ns"] != UNKNOWN)])
+    sent = np.sort(view.tried["sent_ns"][view.tried["sent_ns"] != UNKNOWN])
     waves = (len(sent) - 1) // slots
     if waves < MIN_WAVES:
         return None, f"{len(sent)} requests; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"

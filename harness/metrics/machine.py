@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from harness.metrics import series
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.model import (
     BusiestProcess,
     HistogramIncrease,

@@ -3,16 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import by_arrival, latencies
-from harness.records.layout import Records
+from harness.metrics.latency import values_ms
+from harness.metrics.view import RequestView
 
 MOST_VALUES = 20_000  # more are thinned to as many, evenly by rank: no percentile shown moves by 0.01 %
 
 Samples = dict[str, NDArray[np.float64]]  # by the name in summary.json; ascending; infinite: never got there
 
 
-def samples(records: Records) -> Samples:
-    return {metric: _thinned(values) for metric, values in latencies(by_arrival(records)).items()}
+def samples(view: RequestView) -> Samples:
+    return {metric: _thinned(values) for metric, values in view.of(values_ms).items()}
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:

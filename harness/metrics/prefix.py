@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import answered
+from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN
 from harness.records.request_table import Part, RequestTable
 
@@ -67,16 +67,16 @@ def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
             yield position
 
 
-def ideals(requests: NDArray[np.void], requested: RequestTable) -> dict[str, float] | None:
+def ideals(view: RequestView, requested: RequestTable) -> dict[str, float] | None:
     """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
 
     Requests are taken in the order of their workload. None where an answer came without its prompt tokens, or
     where the server counted none at all.
     """
+    requests, rows = view.requests, view.answers
     prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
     prompt_tokens[requests["seq"]] = requests["prompt_tokens"]
     output_tokens[requests["seq"]] = requests["output_tokens"]
-    rows = requests[answered(requests)]
     if (rows["prompt_tokens"] == UNKNOWN).any() or not rows["prompt_tokens"].any():
         return None
     rates = {}

@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.metrics.answer_check import TRUNCATED, UNJUDGED, VALID, judge
-from harness.metrics.latency import answered, measured, tpot_ms
+from harness.metrics.latency import tpot_ms
+from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import Answers, Constraint, Counts
 from harness.records.layout import UNKNOWN, Outcome, Records, content
 from harness.records.request_table import Expected, RequestTable
@@ -23,7 +23,8 @@ _REASONS = 20  # of refusals, the most frequent
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
 
 
-class Quality(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class Quality(Figures):
     label_accuracy: float | None = None
     structured_valid_rate: float | None = None
     tool_call_valid_rate: float | None = None
@@ -31,7 +32,11 @@ class Quality(NamedTuple):
     constraint: Constraint | None = None
 
 
-def quality(records: Records, requested: RequestTable | None, unsaid: Iterable[str] = ()) -> Quality:
+def compute(cell: CellView) -> Quality:
+    return quality(cell, cell.requested, unsaid=cell.facts.request.unsupported)
+
+
+def quality(view: RequestView, requested: RequestTable | None, unsaid: Iterable[str] = ()) -> Quality:
     """The rates, None where nothing was expected, and `answers`: counts by check and kind of request.
 
     A rate is of the measured answers that were whole, not cut off and could be judged. `unsaid` names as
@@ -42,7 +47,7 @@ def quality(records: Records, requested: RequestTable | None, unsaid: Iterable[s
     untold = {name.removeprefix("structured.") for name in unsaid} | {FREE}
     counts: dict[str, dict[str, Counter[str]]] = {}
     refusals: Counter[str] = Counter()
-    for check, kind, verdict, error in _judged(records, requested):
+    for check, kind, verdict, error in _judged(view, requested):
         counts.setdefault(check, {}).setdefault(kind, Counter())[verdict] += 1
         if verdict == REFUSED:
             refusals[_reason(error)] += 1
@@ -55,34 +60,34 @@ def quality(records: Records, requested: RequestTable | None, unsaid: Iterable[s
         for check, kinds in counts.items()
     }
     return Quality(
-        rates.get("label"),
-        rates.get("structured"),
-        rates.get("tool_call"),
-        Answers(refusals=dict(refusals.most_common(_REASONS)), **by_check),
-        _constraint(records, requested, untold),
+        label_accuracy=rates.get("label"),
+        structured_valid_rate=rates.get("structured"),
+        tool_call_valid_rate=rates.get("tool_call"),
+        answers=Answers(refusals=dict(refusals.most_common(_REASONS)), **by_check),
+        constraint=_constraint(view, requested, untold),
     )
 
 
-def form_refused(requests: NDArray[np.void], requested: RequestTable) -> NDArray[np.bool_]:
+def form_refused(requests: Rows, requested: RequestTable) -> Mask:
     """Requests whose constraint, or whatever else of theirs, the engine would not take."""
     told = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
-    mask: NDArray[np.bool_] = told & _refused(requests)
+    mask: Mask = told & _refused(requests)
     return mask
 
 
-def _refused(requests: NDArray[np.void]) -> NDArray[np.bool_]:
+def _refused(requests: Rows) -> Mask:
     at_once = (requests["outcome"] == Outcome.STREAM_ERROR) & (requests["first_text_ns"] == UNKNOWN)
     status = requests["http_status"]
-    mask: NDArray[np.bool_] = at_once | ((status >= 400) & (status < 500))
+    mask: Mask = at_once | ((status >= 400) & (status < 500))
     return mask
 
 
-def _judged(records: Records, requested: RequestTable) -> Iterator[tuple[str, str, str, str]]:
+def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, str, str, str]]:
     """Check, kind, verdict and error of every measured request that an answer is expected of."""
-    rows, events = records.requests, records.events
+    records, rows, events = view.records, view.requests, view.records.events
     refused = _refused(rows)
     bounds = np.searchsorted(events["seq"], [rows["seq"], rows["seq"] + 1])
-    for place in np.flatnonzero(measured(rows)).tolist():
+    for place in np.flatnonzero(view.measured).tolist():
         seq = rows["seq"][place]
         which = requested.numbers["expected"][seq]
         if which < 0:
@@ -119,9 +124,9 @@ def _reason(error: str) -> str:
     return " ".join(_VARYING.sub("…", error).split())[:120]
 
 
-def _constraint(records: Records, requested: RequestTable, untold: set[str]) -> Constraint | None:
+def _constraint(view: RequestView, requested: RequestTable, untold: set[str]) -> Constraint | None:
     """What constraining costs: the first answer to each schema against later ones, and TPOT against free."""
-    rows = records.requests[answered(records.requests)]
+    rows = view.answers
     kinds = np.array(requested.kinds, object)[rows["seq"]]
     constrained = ~np.isin(kinds, [*untold, ""])
     if not constrained.any() or not (kinds == FREE).any():
@@ -133,7 +138,8 @@ def _constraint(records: Records, requested: RequestTable, untold: set[str]) -> 
     first = np.zeros(len(schemas), bool)
     first[np.unique(requested.numbers["expected"][schemas["seq"]], return_index=True)[1]] = True
     tpot = {
-        name: _median(tpot_ms(rows[mask])) for name, mask in (("free", kinds == FREE), ("on", constrained))
+        name: _median(tpot_ms(view.alone(np.isin(view.requests["seq"], rows["seq"][mask]))))
+        for name, mask in (("free", kinds == FREE), ("on", constrained))
     }
     return Constraint(
         first_use_ttft_ms=_median(waits_ms[first]),
@@ -144,5 +150,5 @@ def _constraint(records: Records, requested: RequestTable, untold: set[str]) -> 
     )
 
 
-def _median(values: Any) -> float | None:
+def _median(values: Floats) -> float | None:
     return float(np.median(values)) if len(values) and np.isfinite(np.median(values)) else None

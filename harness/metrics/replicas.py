@@ -3,28 +3,26 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from harness.metrics import latency
 from harness.metrics.distribution import describe
-from harness.metrics.throughput import Window
+from harness.metrics.view import Floats, RequestView, Rows
+from harness.metrics.window import Window
 from harness.model import UNSET, CellFacts, Replica, Replicas
 from harness.records.layout import UNKNOWN
 
 
-def replicas(
-    requests: NDArray[np.void], facts: CellFacts, window: Window | None, shares: latency.Floats
-) -> Replicas | None:
+def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares: Floats) -> Replicas | None:
     """None for one server. `shares`: of each request's work the part that is inside the window."""
     if facts.urls is UNSET or facts.balance is UNSET:
         return None
-    sent = requests[latency.measured(requests)]["replica"]
+    sent = view.tried["replica"]
     total = int(np.count_nonzero(sent != UNKNOWN))
     parts = []
     for place, url in enumerate(facts.urls):
-        mask = requests["replica"] == place
-        rows = requests[mask]
-        count, ok = int(latency.measured(rows).sum()), int(latency.answered(rows).sum())
+        mask = view.requests["replica"] == place
+        part = view.alone(mask)
+        count, ok = len(part.tried), len(part.answers)
         parts.append(
             Replica(
                 url=url,
@@ -32,10 +30,10 @@ def replicas(
                 ok=ok,
                 failed=count - ok,
                 share=count / total if total else None,
-                ttft_ms=describe(latency.ttft_ms(rows))[0],
-                tpot_ms=describe(latency.tpot_ms(rows))[0],
-                e2e_ms=describe(latency.e2e_ms(rows))[0],
-                output_tokens_per_s=_tokens_per_s(rows, window, shares[mask]),
+                ttft_ms=describe(latency.of_metric(part, "ttft_ms"))[0],
+                tpot_ms=describe(latency.tpot_ms(part))[0],
+                e2e_ms=describe(latency.of_metric(part, "e2e_ms"))[0],
+                output_tokens_per_s=_tokens_per_s(part.requests, window, shares[mask]),
             )
         )
     return Replicas(
@@ -45,7 +43,7 @@ def replicas(
     )
 
 
-def _tokens_per_s(rows: NDArray[np.void], window: Window | None, shares: latency.Floats) -> float | None:
+def _tokens_per_s(rows: Rows, window: Window | None, shares: Floats) -> float | None:
     if window is None or (rows["output_tokens"][shares > 0] == UNKNOWN).any():
         return None
     return window.per_second(float((shares * np.maximum(rows["output_tokens"], 0)).sum()))

@@ -1,25 +1,16 @@
-"""Cells of imported files: which of their records have times, and figures that only the file has."""
+"""Cells of imported files: figures that only the file has."""
 
-from dataclasses import replace as changed
 from typing import Any
 
 from msgspec.structs import replace
 
 from harness.metrics.distribution import samples_needed
 from harness.model import CellResult, Imported, LatencyStats, Requests
-from harness.records.layout import Records
 
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
 _SAID = "only what the file says is known"
 _NOT_SAID = "the file does not have it"
 _LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
-
-
-def timed(records: Records, file: Imported | None) -> Records:
-    """Without requests where a file has no time of their sending: what needs it is then not known."""
-    if file is None or "times" in file.facts:
-        return records
-    return changed(records, requests=records.requests[:0], events=records.events[:0])
 
 
 def as_told(cell: CellResult, file: Imported | None) -> CellResult:

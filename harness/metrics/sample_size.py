@@ -5,11 +5,8 @@ closed loop as many waves as its rates need.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from harness.metrics.in_flight import times_in_system_ns
-from harness.metrics.latency import answered, measured
+from harness.metrics.view import RequestView
 from harness.model import Load, Minimum, Sample
 from harness.records.layout import UNKNOWN
 
@@ -53,14 +50,14 @@ class Amount:
         )
 
 
-def amount(requests: NDArray[np.void], minimum: Minimum | None) -> Amount:
+def amount(view: RequestView, minimum: Minimum | None) -> Amount:
     """`minimum` is None in runs of before it was declared."""
     limits = minimum or _USUAL
-    rows = requests[measured(requests) & (requests["sent_ns"] != UNKNOWN)]
+    rows = view.tried[view.tried["sent_ns"] != UNKNOWN]
     seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
     return Amount(
         seconds,
-        int(np.count_nonzero(answered(requests))),
+        len(view.answers),
         len(rows),
         float(limits.seconds),
         limits.answers,
@@ -84,10 +81,10 @@ class Waves:
         return math.ceil(self.needed * self.slots)
 
 
-def waves(requests: NDArray[np.void], load: Load) -> Waves | None:
+def waves(view: RequestView, load: Load) -> Waves | None:
     """None for an open loop, a single slot, whose rate has no bias, and where no answer took any time."""
     slots = load.slots
-    times_ns = times_in_system_ns(requests[answered(requests)])
+    times_ns = times_in_system_ns(view.answers)
     if slots is None or slots < 2 or not times_ns.any():
         return None
     return Waves(len(times_ns) / slots, float(times_ns.std() / times_ns.mean()), slots)

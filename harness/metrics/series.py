@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.model import Range
 from harness.records.series import Samples, unbroken
 

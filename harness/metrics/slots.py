@@ -3,11 +3,40 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.metrics.latency import Floats, measured
-from harness.model import Load
-from harness.records.layout import UNKNOWN
+from harness.metrics import in_flight
+from harness.metrics.distribution import describe
+from harness.metrics.lockstep import synchrony
+from harness.metrics.view import CellView, Figures, Floats, RequestView
+from harness.model import LatencyStats, Load, Synchrony
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slots(Figures):
+    """How the slots of a closed loop fared; all None for an open one."""
+
+    slot_idle_ms: LatencyStats | None
+    slot_idle_share: float | None
+    synchrony: Synchrony | None
+
+
+def compute(cell: CellView) -> Slots:
+    load = cell.facts.load
+    slots = slot_time(cell.timed, load)
+    together, why = synchrony(cell.timed, load)
+    idle, reasons = describe(slots.idle_ms) if slots else (None, {})
+    nulls = {f"slot_idle_ms.{key}": reason for key, reason in reasons.items()}
+    if slots is None:
+        no_slots = "an open loop has no slots" if load.slots is None else "no request was sent"
+        nulls |= dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots)
+    if together is None:
+        nulls["synchrony"] = why
+    return Slots(
+        slot_idle_ms=idle,
+        slot_idle_share=slots.share if slots else None,
+        synchrony=together,
+        nulls=nulls,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +52,9 @@ class SlotTime:
         return self.concurrency * (1 - self.share)
 
 
-def slot_time(requests: NDArray[np.void], load: Load) -> SlotTime | None:
+def slot_time(view: RequestView, load: Load) -> SlotTime | None:
     """None for an open loop, and where nothing was sent. Think time is not idle: it is part of the load."""
-    rows = requests[measured(requests) & (requests["sent_ns"] != UNKNOWN) & (requests["end_ns"] != UNKNOWN)]
+    rows = view.tried[in_flight.held(view.tried)]
     if load.slots is None or not len(rows):
         return None
     connecting = np.maximum(rows["connect_ns"], 0)  # UNKNOWN: no connection of its own

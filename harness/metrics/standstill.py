@@ -5,12 +5,14 @@ the engine is the engine's, and belongs there.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import answered, measured, ttft_service_ms
+from harness.metrics import latency
+from harness.metrics.view import CellView, Figures, RequestView
 from harness.model import CellFacts, EngineStall, Stall, Standstill, known
 from harness.records.layout import UNKNOWN, Records
 
@@ -43,10 +45,26 @@ class _Span(NamedTuple):
         return np.asarray(np.interp(end, moments, passed) - np.interp(start, moments, passed))
 
 
-def standstill(records: Records, facts: CellFacts) -> Standstill | None:
+@dataclass(frozen=True, kw_only=True)
+class Standing(Figures):
+    standstill: Standstill | None
+    engine_stall: EngineStall | None
+
+
+def compute(cell: CellView) -> Standing:
+    still = standstill(cell.timed, cell.facts)
+    why = "this version of the harness did not record it, or no request was sent"
+    return Standing(
+        standstill=still,
+        engine_stall=engine_stall(cell.timed, cell.facts),
+        nulls={"standstill": why} if still is None else {},
+    )
+
+
+def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
     """Of the load process that stood still longest. None where that was not recorded, or nothing was sent."""
     stalls = known(facts.client.stalls)
-    part = _measured_part(records)
+    part = _measured_part(view)
     if stalls is None or part is None:
         return None
     start_ns, end_ns = part
@@ -57,7 +75,7 @@ def standstill(records: Records, facts: CellFacts) -> Standstill | None:
     if not lost_ns:
         return Standstill(lost_ms=0.0, share=0.0, longest_ms=0.0, hit_share=0.0)
     sampled = _sampler(facts)
-    arrived = _arrivals_inside(records, worst) if facts.client.stamp_source == "kernel" else None
+    arrived = _arrivals_inside(view.records, worst) if facts.client.stamp_source == "kernel" else None
     who = _who(worst, sampled, arrived)
     longest = int(worst.lasted.argmax())
     return Standstill(
@@ -65,27 +83,27 @@ def standstill(records: Records, facts: CellFacts) -> Standstill | None:
         share=lost_ns / (end_ns - start_ns),
         longest_ms=int(worst.lasted[longest]) / 1e6,
         at_s=int(worst.start[longest]) / 1e9,
-        hit_share=_hit_share(records, stalls),
+        hit_share=_hit_share(view, stalls),
         who=who,
         sampler_ms=None if sampled is None else float(worst.overlap(sampled.start, sampled.end).sum()) / 1e6,
         arrived_meanwhile=None if arrived is None else int(arrived.sum()),
     )
 
 
-def engine_stall(records: Records, facts: CellFacts) -> EngineStall | None:
+def engine_stall(view: RequestView, facts: CellFacts) -> EngineStall | None:
     """The longest time in which nothing came from the engine though requests were in flight and bench ran.
 
     None where none stands out, or where stalls of the load generator were not recorded. Times are within
     50 ms.
     """
-    stalls, part = known(facts.client.stalls), _measured_part(records)
+    stalls, part = known(facts.client.stalls), _measured_part(view)
     if stalls is None or part is None:
         return None
     start_ns, end_ns = part
-    limit_ns = _silence_limit_ms(records, end_ns - start_ns) * 1e6
-    quiet = ~_busy_bins(records, stalls, start_ns, end_ns)
+    limit_ns = _silence_limit_ms(view, end_ns - start_ns) * 1e6
+    quiet = ~_busy_bins(view, stalls, start_ns, end_ns)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(np.int8)))
-    sent, end = records.requests["sent_ns"], records.requests["end_ns"]
+    sent, end = view.requests["sent_ns"], view.requests["end_ns"]
     longest: EngineStall | None = None
     for first, last in np.minimum(edges.reshape(-1, 2) * _BIN_NS + start_ns, end_ns):
         if last - first <= limit_ns:
@@ -102,9 +120,9 @@ def engine_stall(records: Records, facts: CellFacts) -> EngineStall | None:
     return longest
 
 
-def _measured_part(records: Records) -> tuple[int, int] | None:
+def _measured_part(view: RequestView) -> tuple[int, int] | None:
     """First measured send to the last measured end."""
-    rows = records.requests[measured(records.requests) & (records.requests["sent_ns"] != UNKNOWN)]
+    rows = view.tried[view.tried["sent_ns"] != UNKNOWN]
     if not len(rows):
         return None
     start, end = int(rows["sent_ns"].min()), int(rows["end_ns"].max())
@@ -150,9 +168,9 @@ def _who(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["
     return "machine" if 2 * span.lasted[still].sum() > span.lasted.sum() else "client"
 
 
-def _hit_share(records: Records, stalls: Sequence[Stall]) -> float:
+def _hit_share(view: RequestView, stalls: Sequence[Stall]) -> float:
     """Share of the answers that had more than HIT_SHARE of their time in a stall of their load process."""
-    rows = records.requests[answered(records.requests)]
+    rows = view.answers
     if not len(rows):
         return 0.0
     hit = 0
@@ -164,15 +182,15 @@ def _hit_share(records: Records, stalls: Sequence[Stall]) -> float:
     return hit / len(rows)
 
 
-def _silence_limit_ms(records: Records, lasted_ns: int) -> float:
+def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
     """A prefill is silence too: only what is long for this cell's first tokens stands out."""
-    ttft = ttft_service_ms(records.requests)
+    ttft = latency.of_metric(view, "ttft_service_ms")
     ttft = ttft[np.isfinite(ttft)]
     usual = float(np.quantile(ttft, 0.9)) if len(ttft) else 0.0
     return max(LEAST_SILENCE_MS, SILENCE_TTFTS * usual, SILENCE_SHARE * lasted_ns / 1e6)
 
 
-def _busy_bins(records: Records, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
+def _busy_bins(view: RequestView, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
     """Of the measured part in steps of 50 ms: whether something came, or might have come unseen."""
     busy = np.zeros((end_ns - start_ns) // _BIN_NS + 1, bool)
 
@@ -180,9 +198,9 @@ def _busy_bins(records: Records, stalls: Sequence[Stall], start_ns: int, end_ns:
         inside = times[(times >= start_ns) & (times <= end_ns)]
         busy[(inside - start_ns) // _BIN_NS] = True
 
-    for block in records.event_blocks():
+    for block in view.records.event_blocks():
         mark(block["stamp_ns"])
-    mark(records.requests["end_ns"][answered(records.requests)])
+    mark(view.answers["end_ns"])
     for start, end in zip(*_span(stalls, (start_ns, end_ns)), strict=True):
         busy[(start - start_ns) // _BIN_NS : (end - start_ns) // _BIN_NS + 1] = True
     return busy

@@ -13,10 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics import latency
-from harness.model import METRICS, CellFacts, Load, SteadyState, known
+from harness.metrics.view import CellView, RequestView
+from harness.model import METRICS, Load, SteadyState, known
 from harness.records.layout import GENERATED, UNKNOWN, Records
-from harness.records.request_table import RequestTable
 
 Floats = NDArray[np.float64]
 Form = Literal["ramp", "drift", "step", "stall"]
@@ -151,12 +150,12 @@ def scores_of(values: Floats) -> Floats:
     return scores / length if length else scores
 
 
-def steady_state_of(records: Records, facts: CellFacts, requested: RequestTable | None) -> SteadyState:
+def steady_state_of(cell: CellView) -> SteadyState:
     """`steady_state` of a cell as it was measured; without `requested` no chats are known."""
-    workload = facts.workload
+    facts, requested, workload = cell.facts, cell.requested, cell.facts.workload
     chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
     return steady_state(
-        records,
+        cell.timed,
         facts.load,
         in_stretches=workload.in_stretches,
         cold_misses=bool(workload.cold_cache and workload.ideal_hit_rate),
@@ -166,7 +165,7 @@ def steady_state_of(records: Records, facts: CellFacts, requested: RequestTable 
 
 
 def steady_state(
-    records: Records,
+    view: RequestView,
     load: Load,
     *,
     in_stretches: bool = False,
@@ -184,8 +183,8 @@ def steady_state(
     that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average; later
     ones have longer prompts, and the chats of all slots begin together. Times are seconds from the cell's t0.
     """
-    requests = records.requests
-    chosen = latency.measured(requests) & (requests["sent_ns"] != UNKNOWN)
+    requests = view.requests
+    chosen = view.measured & (requests["sent_ns"] != UNKNOWN)
     if not chosen.any():
         return SteadyState(state="unknown", why="no measured request was sent")
     begin, last_send = int(requests["sent_ns"][chosen].min()), int(requests["sent_ns"].max())
@@ -198,9 +197,9 @@ def steady_state(
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
-    told = [_latency(requests, load.slots, most)]
+    told = [_latency(view, load.slots, most)]
     if load.slots is not None:
-        told.append(_tokens(records, (begin, last_send), most))
+        told.append(_tokens(view.records, (begin, last_send), most))
     courses = [course for course in told if course]
     found = {course.name: course.find() for course in courses}
     cuts = {
@@ -255,14 +254,13 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
-def _latency(requests: NDArray[np.void], slots: int | None, most: int) -> Course | None:
+def _latency(view: RequestView, slots: int | None, most: int) -> Course | None:
     """Of whole answers, in the order of their sending.
 
     Without the last one of each slot, where there are several: slots that have nothing left to send leave
     the others a smaller load.
     """
-    rows = requests[latency.answered(requests)]
-    rows = rows[np.argsort(rows["sent_ns"], kind="stable")]
+    rows = view.answers[np.argsort(view.answers["sent_ns"], kind="stable")]
     if slots is not None and slots > 1:
         rows = rows[: max(len(rows) - slots, 0)]
     if not len(rows):

@@ -1,11 +1,14 @@
 """What a cell used and what that cost: the part of a cell that comes from telemetry."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from harness.metrics import cost, energy, gpus, machine
+from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
-from harness.metrics.throughput import Window
+from harness.metrics.throughput import rates_of
+from harness.metrics.view import CellView, Figures
+from harness.metrics.window import Window
 from harness.model import (
     UNSET,
     CellFacts,
@@ -27,19 +30,25 @@ from harness.records.series import Telemetry
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
-class Usage(NamedTuple):
-    """Each as a cell has it."""
+@dataclass(frozen=True, kw_only=True)
+class Usage(Figures):
+    """What a cell used of engine and machine over its window; None: not sampled, or it does not apply."""
 
-    gpu: Gpu | None
-    server: Server | None
-    host: Host | None
-    energy: Energy | None
-    cost: Cost | None
-    limiter: Limiter | None
-    cost_per_million_output_tokens: float | None
-    joules_per_output_token: float | None
     telemetry: TelemetryHealth
+    gpu: Gpu | None = None
+    server: Server | None = None
+    host: Host | None = None
+    energy: Energy | None = None
+    cost: Cost | None = None
+    limiter: Limiter | None = None
+    cost_per_million_output_tokens: float | None = None
+    joules_per_output_token: float | None = None
     load_nodes: tuple[LoadNodeUse, ...] = ()
+
+
+def compute(cell: CellView) -> Usage:
+    good = cell.of(goodput_of).output_tokens_per_s
+    return describe(cell.telemetry, cell.facts, cell.of(rates_of), cell.window, good)
 
 
 def describe(
@@ -48,8 +57,8 @@ def describe(
     rates: Mapping[str, float | None],
     window: Window | None,
     good_tokens_per_s: float | None = None,
-) -> tuple[Usage, dict[str, str]]:
-    """The figures and, for each null, why. `server` begins with what the engine counted over the cell.
+) -> Usage:
+    """`server` begins with what the engine counted over the cell.
 
     `good_tokens_per_s`: output tokens of the requests that kept the SLO.
     """
@@ -57,11 +66,11 @@ def describe(
     health, counters = _health(watched), facts.server_counters
     server = None if counters is None else from_json(counters, Server)
     if window is None:
-        nothing = Usage(None, server, None, None, None, None, None, None, health)
-        return nothing, {
-            key: "no answer to count" for key, value in nothing._asdict().items() if value is None
-        }
-    sources, nulls = watched.sources, {}
+        nothing = Usage(telemetry=health, server=server)
+        unknown = [key for key, value in nothing.by_key().items() if value is None]
+        return replace(nothing, nulls=dict.fromkeys(unknown, "no answer to count"))
+    sources = watched.sources
+    nulls: dict[str, str | None] = {}
     gpu, nulls["gpu"] = gpus.describe(telemetry, sources, window)
     host = machine.host(telemetry, sources, window)
     nulls["host"] = watched.problem or "too few samples in the window"
@@ -80,18 +89,19 @@ def describe(
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or "the server reports no token counts"
     nulls["joules_per_output_token"] = nulls["energy"] or "the server reports no token counts"
     usage = Usage(
-        gpu,
-        server,
-        host,
-        used,
-        paid,
-        limited,
-        paid.per_million_output_tokens if paid else None,
-        used.joules_per_output_token if used else None,
-        health,
-        machine.load_nodes(telemetry, known(facts.nodes) or (), window),
+        telemetry=health,
+        gpu=gpu,
+        server=server,
+        host=host,
+        energy=used,
+        cost=paid,
+        limiter=limited,
+        cost_per_million_output_tokens=paid.per_million_output_tokens if paid else None,
+        joules_per_output_token=used.joules_per_output_token if used else None,
+        load_nodes=machine.load_nodes(telemetry, known(facts.nodes) or (), window),
     )
-    return usage, {key: reason for key, reason in nulls.items() if getattr(usage, key) is None and reason}
+    figures = usage.by_key()
+    return replace(usage, nulls={key: why for key, why in nulls.items() if why and figures[key] is None})
 
 
 def _health(watched: Sampled) -> TelemetryHealth:

@@ -60,6 +60,9 @@ class Metric(Record, frozen=True, kw_only=True):
     per_request: bool = True  # one value for each request; else they are not independent of each other
     distorted_by: tuple[Distortion, ...] = ()
     of_text: bool = False  # of generated text: vectors and scores have no tokens, first or later
+    # How it is computed, where this says it all; else harness/metrics has a function for it.
+    span: tuple[str, str] | None = None  # of a latency: from one stamp of a request's record to another
+    counts: str = ""  # of a rate: the field of a request's record that it sums, each by its share of work
     ideal: str = ""  # the metric that says its best value
     columns: tuple[Column, ...] = ()
     charts: Charts | None = None

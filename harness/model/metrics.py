@@ -29,6 +29,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         Metric(
             of_text=True,
             family="latency",
+            span=("start_ns", "first_text_ns"),
             short="TTFT",
             title="Time to first token",
             about="From the intended send (in a closed loop: the actual one) to the first event that carries "
@@ -53,6 +54,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         Metric(
             of_text=True,
             family="latency",
+            span=("sent_ns", "first_text_ns"),
             short="TTFT from the actual send",
             title="Time to first token from the actual send",
             about="From the actual send to the first event that carries generated text. Time spent "
@@ -78,6 +80,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         Metric(
             of_text=True,
             family="latency",
+            span=("start_ns", "first_answer_ns"),
             short="TTFT answer",
             title="Time to first answer token",
             about="From the start to the first event with content or a tool call, where answers begin with "
@@ -121,6 +124,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         LatencyStats,
         Metric(
             family="latency",
+            span=("start_ns", "last_text_ns"),
             short="E2E",
             title="End-to-end latency",
             about="From the intended send (in a closed loop: the actual one) to the last event that carries "
@@ -135,6 +139,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         Metric(
             of_text=True,
             family="rate",
+            counts="output_tokens",
             short="output",
             title="Throughput",
             own_unit="tokens/s",
@@ -150,6 +155,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         Metric(
             of_text=True,
             family="rate",
+            counts="reasoning_tokens",
             short="reasoning",
             title="Reasoning throughput",
             own_unit="tokens/s",
@@ -174,6 +180,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         float | None,
         Metric(
             family="rate",
+            counts="prompt_tokens",
             short="input",
             title="Input throughput",
             own_unit="tokens/s",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics import latency
+from harness.metrics.latency import by_arrival, values_ms
+from harness.metrics.view import RequestView
 from harness.model import METRICS
 from harness.records.layout import UNKNOWN, Records
 
@@ -29,17 +30,12 @@ class Samples:
 
 
 def take(records: Records) -> Samples:
-    requests = records.requests
-    answered = latency.answered(requests)
+    view = RequestView(by_arrival(records))
     return Samples(
-        latencies={
-            metric: values
-            for metric, values in latency.latencies(latency.by_arrival(records)).items()
-            if metric in DISTRIBUTED
-        },
-        prompt_tokens=_reported(requests["prompt_tokens"][answered]),
-        output_tokens=_reported(requests["output_tokens"][answered]),
-        answers=tuple(records.texts[index] for index in np.flatnonzero(answered)[:ANSWERS]),
+        latencies={metric: values for metric, values in values_ms(view).items() if metric in DISTRIBUTED},
+        prompt_tokens=_reported(view.answers["prompt_tokens"]),
+        output_tokens=_reported(view.answers["output_tokens"]),
+        answers=tuple(records.texts[index] for index in np.flatnonzero(view.answered)[:ANSWERS]),
         errors=Counter(error for error in records.errors if error),
     )
 

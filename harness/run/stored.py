@@ -21,7 +21,7 @@ from harness.run.prepare import Prepared
 from harness.run.remeasure import set_aside
 from harness.sampling import machine
 from harness.store import RunFolder, seal
-from harness.summary import beside, standing, summarise_cell, summarise_run
+from harness.summary import beside, standing, summarise_run, summarise_view, view_of
 from harness.validity import notices
 from harness.workload.traces import Trace
 
@@ -97,9 +97,10 @@ class Stored:
     def keep(
         self, records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry
     ) -> CellResult:
-        cell = summarise_cell(records, facts, requested, telemetry)
+        view = view_of(records, facts, requested, telemetry)
+        cell = summarise_view(view)
         self.cells = sorted([*self.cells, cell], key=attrgetter("cell"))
-        self.samples[cell.cell] = samples(records)
+        self.samples[cell.cell] = samples(view)
         return cell
 
     @property

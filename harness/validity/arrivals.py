@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.arrivals import TITLES, compare_cell
-from harness.metrics.latency import ttft_ms
+from harness.metrics.latency import of_metric
 from harness.model import IssueCode, known
 from harness.records.layout import UNKNOWN
 from harness.validity.client import tail
@@ -22,7 +22,7 @@ CHANCE = 3.0  # standard errors of the mean rate of Poisson arrivals
 
 
 def lag_limit_ms(cell: Evidence) -> float:
-    ttft = ttft_ms(cell.records.requests)
+    ttft = of_metric(cell.view, "ttft_ms")
     median = float(np.median(ttft)) if len(ttft) else float("inf")
     return max(MAX_LAG_MS, MAX_LAG_SHARE * median) if np.isfinite(median) else MAX_LAG_MS
 

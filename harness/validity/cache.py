@@ -11,7 +11,7 @@ from harness.validity.rule import Evidence, Rule, Violation
 def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
     if state(cell.facts) != wanted:
         return
-    cache = verify(cell.records.requests, cell.facts, cell.hit_rate)
+    cache = verify(cell.view, cell.facts, cell.hit_rate)
     if cache.holds is False:
         yield Violation(cache.measured, cache.limit)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import answered
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.records.layout import UNKNOWN, EventKind
 from harness.validity.rule import Evidence, Rule, Violation
@@ -23,7 +22,7 @@ def _restarted(cell: Evidence) -> Iterator[Violation]:
 
 
 def _output_length(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = cell.view.answers
     same = cell.facts.workload.output_tokens  # None: lengths differ
     wanted = same if cell.requested is None else cell.requested.numbers["max_tokens"][rows["seq"]]
     if not cell.facts.workload.exact_output or wanted is None:
@@ -35,7 +34,7 @@ def _output_length(cell: Evidence) -> Iterator[Violation]:
 
 
 def _usage_missing(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = cell.view.answers
     counted = "prompt_tokens" if cell.facts.request.api in WITHOUT_TEXT else "output_tokens"
     if missing := int(np.count_nonzero(rows[counted] == UNKNOWN)):
         yield Violation(f"{missing} of {len(rows)} answers without a usage block")
@@ -47,7 +46,7 @@ def _thinking(cell: Evidence) -> Iterator[Violation]:
 
 
 def _no_thinking(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = cell.view.answers
     hidden = rows["reasoning_tokens"] > 0  # some servers count what they keep to themselves
     without = int(np.count_nonzero(~np.isin(rows["seq"], _reasoned(cell)) & ~hidden))
     if cell.facts.request.thinking == "on" and without:

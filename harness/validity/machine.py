@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.latency import measured
 from harness.model import Gpu, IssueCode
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -71,7 +70,7 @@ def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:
 
 def _packet_loss(cell: Evidence) -> Iterator[Violation]:
     """Zero where it is not known."""
-    rows = cell.records.requests[measured(cell.records.requests)]
+    rows = cell.view.tried
     retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
     hit = int(np.count_nonzero(retransmits + out_of_order))
     if hit > MAX_LOSS_SHARE * len(rows):

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.latency import Floats, ttft_service_ms
+from harness.metrics.latency import of_metric
 from harness.metrics.lockstep import synchrony
+from harness.metrics.view import Floats
 from harness.model import IssueCode, LoadNode, known
 from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
 from harness.validity.rule import Evidence, Rule, Violation
@@ -56,12 +57,12 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
     requests, nodes, slots = cell.records.requests, _nodes(cell), cell.load.slots
     if not nodes or (slots is not None and slots < _LEAST_SLOTS * len(nodes)):
         return
-    together, _ = synchrony(requests, cell.load)
+    together, _ = synchrony(cell.view, cell.load)
     if together and together.in_bursts:
         return
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
-        here, there = (finite(ttft_service_ms(requests[mask])) for mask in (own, ~own))
+        here, there = (finite(of_metric(cell.view.alone(mask), "ttft_service_ms")) for mask in (own, ~own))
         if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
         apart_ms = float(np.median(here) - np.median(there))

@@ -4,19 +4,23 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from harness.metrics.latency import Floats, answered, measured, tpot_ms, ttft_service_ms
+from harness.metrics.latency import of_metric, tpot_ms
 from harness.metrics.quality import form_refused
+from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
 from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, finite, median_error
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
 
 
-def _service_ms(requests: NDArray[np.void]) -> Floats:
+def _ttft_ms(view: RequestView) -> Floats:
+    return of_metric(view, "ttft_service_ms")
+
+
+def _service_ms(view: RequestView) -> Floats:
     """From the send to the last text, of the measured answers."""
-    rows = requests[answered(requests)]
+    rows = view.answers
     spans: Floats = (rows["last_text_ns"] - rows["sent_ns"]) / 1e6
     return spans
 
@@ -28,7 +32,7 @@ class _Latency(NamedTuple):
     """How far the median of one URL may lie above the lowest: the share of that, or so many ms."""
 
     name: str
-    values: Callable[[NDArray[np.void]], Floats]
+    values: Callable[[RequestView], Floats]
     share: float
     least_ms: float
     of_length: bool = False  # then only answers of like length compare
@@ -36,17 +40,16 @@ class _Latency(NamedTuple):
 
 # Another route, or a neighbour on the machine, adds more to a first token, and so to E2E, than to gaps.
 _LATENCIES = (
-    _Latency("TTFT", ttft_service_ms, 0.25, 1.0),
+    _Latency("TTFT", _ttft_ms, 0.25, 1.0),
     _Latency("TPOT", tpot_ms, 0.1, 0.1),
     _Latency("E2E", _service_ms, 0.25, 1.0, of_length=True),
 )
 
 
 def _failed(cell: Evidence) -> Iterator[Violation]:
-    requests = cell.records.requests
     for place, url in enumerate(known(cell.facts.urls) or ()):
-        rows = requests[measured(requests) & (requests["replica"] == place)]
-        ok = int(answered(rows).sum())
+        part = cell.view.alone(cell.records.requests["replica"] == place)
+        rows, ok = part.tried, len(part.answers)
         refused = 0 if cell.requested is None else np.count_nonzero(form_refused(rows, cell.requested))
         if not ok or len(rows) - ok - refused > MAX_FAILED_SHARE * len(rows):
             yield Violation(f"{url}: {ok} of {len(rows)} requests answered")
@@ -55,10 +58,10 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 def _slower(cell: Evidence) -> Iterator[Violation]:
     """Each latency against the lowest median of it, so that of two only one is named; once for each URL."""
     found: dict[int, list[tuple[str, str]]] = {}
-    requests, urls = cell.records.requests, known(cell.facts.urls) or ()
-    parts = [requests[requests["replica"] == place] for place in range(len(urls))]
+    replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
+    parts = [cell.view.alone(replica == place) for place in range(len(urls))]
     for kind in _LATENCIES:
-        times = [finite(kind.values(rows)) for rows in parts]
+        times = [finite(kind.values(part)) for part in parts]
         judged = [place for place, ms in enumerate(times) if len(ms) >= LEAST_ANSWERS]
         if not judged:
             continue
@@ -80,9 +83,9 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
         )
 
 
-def _like_lengths(rows: NDArray[np.void], others: NDArray[np.void]) -> bool:
+def _like_lengths(view: RequestView, others: RequestView) -> bool:
     """Dealing requests in turn may give one URL all the long ones."""
-    means = [float(part["output_tokens"][answered(part)].mean()) for part in (rows, others)]
+    means = [float(part.answers["output_tokens"].mean()) for part in (view, others)]
     return abs(means[0] - means[1]) <= _LIKE_LENGTHS * max(min(means), 1.0)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.latency import answered, measured
 from harness.metrics.quality import form_refused
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.model import IssueCode
@@ -24,12 +23,12 @@ def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
     if (file := cell.facts.imported) is not None and file.level == "summary":
         ok, failed = file.answered or 0, file.failed or 0
         return {Outcome.OK: ok, Outcome.HTTP_ERROR: failed}.get(outcome, 0), ok + failed
-    rows = cell.records.requests[measured(cell.records.requests)]
+    rows = cell.view.tried
     return int(np.count_nonzero(rows["outcome"] == outcome)), len(rows)
 
 
 def _refused(cell: Evidence) -> int:
-    rows = cell.records.requests[measured(cell.records.requests)]
+    rows = cell.view.tried
     return 0 if cell.requested is None else int(np.count_nonzero(form_refused(rows, cell.requested)))
 
 
@@ -49,7 +48,7 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
     """Of answers that count as whole. Records of earlier versions also hold some that were given up."""
-    counted = answered(cell.records.requests)
+    counted = cell.view.answered
     reasons = (cell.records.finish_reasons[place] for place in np.flatnonzero(counted).tolist())
     odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
     if odd:
@@ -71,7 +70,7 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
     """Where nothing was answered, `too-few-samples` says all there is to say."""
-    measured = amount(cell.records.requests, cell.facts.minimum)
+    measured = amount(cell.view, cell.facts.minimum)
     if measured.is_enough or not measured.answers:
         return
     needed = measured.requests_needed
@@ -83,7 +82,7 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
 
 
 def _resent(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.records.requests[measured(cell.records.requests)]
+    rows = cell.view.tried
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
         yield Violation(f"{resent} of {len(rows)}")
 

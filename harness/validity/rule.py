@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from harness.metrics.usage import Usage
+from harness.metrics.view import RequestView
 from harness.model import Answers, CellFacts, ClientStats, IssueCode, Law, Load, Reason, SteadyState
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
@@ -24,7 +25,7 @@ class Evidence:
     tells of the same requests.
     """
 
-    records: Records
+    view: RequestView
     facts: CellFacts
     hit_rate: float | None = None
     requested: RequestTable | None = None
@@ -33,6 +34,10 @@ class Evidence:
     answers: Answers | None = None
     laws: Sequence[Law] = ()
     ledger_agrees: bool | None = None
+
+    @property
+    def records(self) -> Records:
+        return self.view.records
 
     @property
     def client(self) -> ClientStats:

@@ -14,9 +14,8 @@ IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     """Where nothing was answered there is no load to keep up: a refusal is over sooner than the next send."""
-    requests = cell.records.requests
-    slots = slot_time(requests, cell.load)
-    if slots is None or not (requests["outcome"] == Outcome.OK).any():
+    slots = slot_time(cell.view, cell.load)
+    if slots is None or not (cell.records.requests["outcome"] == Outcome.OK).any():
         return
     if slots.share > IDLE_SUSPECT:
         yield Violation(
@@ -27,8 +26,8 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
 
 
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
-    """A burst that the scenario declares is its point, and reported as a note."""
-    result, _ = synchrony(cell.records.requests, cell.load)
+    """A burst that the scenario declares is its point, and told as a note."""
+    result, _ = synchrony(cell.view, cell.load)
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
         yield Violation(
             f"synchrony {result.index:.2f}: sends come in bursts of about {result.burst:g}",
@@ -37,7 +36,7 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
 
 
 def _few_waves(cell: Evidence) -> Iterator[Violation]:
-    counted = waves(cell.records.requests, cell.load)
+    counted = waves(cell.view, cell.load)
     if counted is not None and counted.measured < counted.needed:
         yield Violation(
             f"{counted.measured:.3g} waves of answers whose times vary by {counted.cv:.0%}",

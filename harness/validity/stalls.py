@@ -19,13 +19,13 @@ _LIMIT = (
 
 
 def _machine(cell: Evidence) -> Iterator[Violation]:
-    found = standstill(cell.records, cell.facts)
+    found = standstill(cell.view, cell.facts)
     if found is not None and found.who == "machine":
         yield from _judged(found, "load generator and sampler stood still, and nothing came from the server")
 
 
 def _client(cell: Evidence) -> Iterator[Violation]:
-    found = standstill(cell.records, cell.facts)
+    found = standstill(cell.view, cell.facts)
     if found is None or found.who != "client":
         return
     if found.sampler_ms is None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
-from harness.metrics.latency import answered, at_once
+from harness.metrics.latency import at_once
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
@@ -22,7 +22,7 @@ SEVERAL_PER_EVENT = 1.1
 def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     if any(merged_events(cell)):  # then it is the client's doing
         return
-    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = cell.view.answers
     whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] >= 2)))
     if whole > len(rows) / 2:  # fewer may be those of one moment in which nobody looked
         yield Violation(
@@ -31,7 +31,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
             "of these are not known, TTFT is when the text came; compare E2E",
         )
         return
-    share, each = merged_gaps(cell.records)
+    share, each = merged_gaps(cell.view)
     if share > MERGED_GAPS and each is not None:
         without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
         yield Violation(
@@ -40,7 +40,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
 
 
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
-    first = tokens_of_first_events(cell.records)
+    first = tokens_of_first_events(cell.view)
     if first is None or any(implausible(cell)):  # a count that cannot be right says nothing of them
         return
     tokens, low = first
@@ -52,7 +52,7 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
     """Only where the definition says that each token has an event of its own."""
-    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = cell.view.answers
     events = int(rows["text_events"].sum())
     if cell.facts.habits.get("tokens_per_event") != "one" or not events:
         return

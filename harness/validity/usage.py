@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.cache import beyond_prompt, counted
-from harness.metrics.latency import answered
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.rule import Evidence, Rule, Violation
@@ -23,7 +22,7 @@ def implausible(cell: Evidence) -> Iterator[Violation]:
 
 def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
     """Tool calls are left out: an engine may send one token of them in several events."""
-    places = np.flatnonzero(answered(cell.records.requests))
+    places = np.flatnonzero(cell.view.answered)
     if cell.records.tool_calls:
         places = places[[not cell.records.tool_calls[place] for place in places.tolist()]]
     rows = cell.records.requests[places]
@@ -38,7 +37,7 @@ def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
 
 
 def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.records.requests[answered(cell.records.requests)]
+    rows = cell.view.answers
     if cell.requested is None:
         return
     most = cell.requested.numbers["max_tokens"][rows["seq"]]
@@ -53,7 +52,7 @@ def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
-    rows, beyond = counted(cell.records.requests), beyond_prompt(cell.records.requests)
+    rows, beyond = counted(cell.view), beyond_prompt(cell.view)
     if len(beyond):
         yield Violation(
             f"{len(beyond)} of {len(rows)} answers with more cached tokens than prompt tokens: "

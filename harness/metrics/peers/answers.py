@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import measured
+from harness.metrics.view import RequestView
 from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Answers:
 
 def take(records: Records, handshake_ms: float | None) -> Answers | None:
     """None where no measured request succeeded."""
-    rows = records.requests[measured(records.requests)]
+    rows = RequestView(records).tried
     sent = rows[rows["sent_ns"] != UNKNOWN]
     good = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
     if not len(good):

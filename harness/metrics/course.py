@@ -1,0 +1,56 @@
+"""The window of a cell, and what was in flight over it and, of an open loop, what was offered."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.metrics import conservation, in_flight
+from harness.metrics.view import CellView, Figures
+from harness.metrics.window import makespan_s
+from harness.records.layout import Phase
+
+_OVER_THE_WINDOW = (
+    "in_flight_mean",
+    "time_in_system_ms_mean",
+    "effective_concurrency",
+    "offered_per_s",
+    "backlog_growth_per_s",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course(Figures):
+    """Times in s from the first due send; a rate is per second of the window."""
+
+    makespan_s: float | None
+    window_start_s: float | None = None
+    window_s: float | None = None
+    window_kind: Literal["steady", "whole"] | None = None
+    in_flight_mean: float | None = None
+    time_in_system_ms_mean: float | None = None
+    effective_concurrency: float | None = None
+    offered_per_s: float | None = None
+    backlog_growth_per_s: float | None = None
+
+
+def compute(cell: CellView) -> Course:
+    window, makespan = cell.window, makespan_s(cell.timed.requests)
+    if window is None:
+        return Course(makespan_s=makespan, nulls=dict.fromkeys(_OVER_THE_WINDOW, "no answer to count"))
+    requests, closed = cell.requests, cell.slots is not None
+    measured = requests[requests["phase"] == Phase.MEASURE]
+    mean = in_flight.mean(requests, window.start_ns, window.end_ns)
+    growth = None if closed else window.per_second(conservation.backlog_growth(cell.records, window))
+    no_offer = dict.fromkeys(("offered_per_s", "backlog_growth_per_s"), "a closed loop offers what is served")
+    no_slots = {"effective_concurrency": "an open loop has no slots"}
+    return Course(
+        makespan_s=makespan,
+        window_start_s=window.start_ns / 1e9,
+        window_s=window.seconds,
+        window_kind=window.kind,
+        in_flight_mean=mean,
+        time_in_system_ms_mean=float(in_flight.times_in_system_ns(measured).mean()) / 1e6,
+        effective_concurrency=mean if closed else None,
+        offered_per_s=None if closed else window.per_second(conservation.arrivals(requests, window)),
+        backlog_growth_per_s=growth,
+        nulls=no_offer if closed else no_slots,
+    )

@@ -1,0 +1,68 @@
+"""All figures of a cell: each family of metrics once, and what answers without text cannot have."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from harness.metrics import (
+    cache,
+    classes,
+    conservation,
+    counts,
+    course,
+    goodput,
+    latency,
+    pace,
+    quality,
+    slots,
+    standstill,
+    throughput,
+    usage,
+)
+from harness.metrics.distribution import describe
+from harness.metrics.view import CellView, Figures
+from harness.model import METRICS, WITHOUT_TEXT
+
+# Also the order of the reasons for nulls in summary.json.
+FAMILIES: Sequence[Callable[[CellView], Figures]] = (
+    standstill.compute,
+    cache.compute,
+    counts.compute,
+    throughput.compute,
+    latency.compute_of_reasoning,
+    goodput.compute,
+    course.compute,
+    usage.compute,
+    pace.compute,
+    latency.compute,
+    slots.compute,
+    quality.compute,
+    classes.compute,
+    conservation.compute,
+)
+
+
+def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
+    """By key of `CellResult`, and why each null is one, by its dotted path."""
+    figures: dict[str, object] = {}
+    nulls: dict[str, str] = {}
+    for compute in FAMILIES:
+        family = cell.of(compute)
+        figures |= family.by_key()
+        nulls |= family.nulls
+    if (api := cell.facts.request.api) in WITHOUT_TEXT:
+        nothing, why = _without_text(nulls, api)
+        figures, nulls = figures | nothing, nulls | why
+    return figures, nulls
+
+
+def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], dict[str, str]]:
+    """In the place of figures and reasons that look like a fault of the server."""
+    of_text = [metric for metric in METRICS.values() if metric.of_text]
+    empty, reasons = describe(np.zeros(0))
+    figures: dict[str, object] = {one.name: None for one in of_text if one.family == "rate"}
+    figures |= {one.name: empty for one in of_text if one.family == "latency"}
+    said = f"answers of {api} come whole: there is no first token, and none after it"
+    paths = [f"{one.name}.{key}" for one in of_text if one.family == "latency" for key in reasons]
+    names = [one.name for one in of_text]
+    return figures, {path: said for path in (*nulls, *paths, *names) if path.partition(".")[0] in names}

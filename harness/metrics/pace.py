@@ -1,0 +1,32 @@
+"""Whether the load or the server set the pace of a cell, how arrivals came, and whether it kept steady."""
+
+from dataclasses import dataclass
+
+from harness.metrics.arrivals import compare_cell
+from harness.metrics.backlog import backlog
+from harness.metrics.state import State, cell_state
+from harness.metrics.steady import steady_state_of
+from harness.metrics.view import CellView, Figures
+from harness.model import Arrivals, Backlog, SteadyState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace(Figures):
+    arrivals: Arrivals | None
+    state: State | None
+    state_why: str | None
+    steady_state: SteadyState
+    backlog: Backlog | None
+
+
+def compute(cell: CellView) -> Pace:
+    load = cell.facts.load
+    state = cell_state(cell.timed.requests, load)
+    return Pace(
+        arrivals=compare_cell(cell.timed.requests, load, cell.requested),
+        state=state.state,
+        state_why=state.why,
+        steady_state=steady_state_of(cell),
+        backlog=backlog(cell.timed, load),
+        nulls={"state": state.why} if state.state is None else {},
+    )

@@ -1,0 +1,130 @@
+"""One cell as every metric sees it: which requests count, the window, and what was computed of it so far.
+
+Each selection of requests is made once. A family of metrics asks for another one's figures with `of`, which
+computes them the first time only.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.metrics.window import Window, measured_window, work_shares
+from harness.model import CellFacts
+from harness.records.layout import Outcome, Phase, Records
+from harness.records.request_table import RequestTable
+from harness.records.series import Telemetry
+
+T = TypeVar("T")
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.void]  # REQUEST_DTYPE
+
+
+@dataclass(frozen=True, eq=False)
+class RequestView:
+    """The requests of a cell, or some of them. Times in ns from the cell's t0.
+
+    Only requests of Phase.MEASURE are counted, and none that we cancelled: it says nothing about the server.
+    """
+
+    records: Records
+    _computed: dict[Callable[..., object], object] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def requests(self) -> Rows:
+        """All of them, the warm-up included."""
+        return self.records.requests
+
+    @cached_property
+    def measured(self) -> Mask:
+        """Of `requests`, those that statistics are made of."""
+        mask: Mask = (self.requests["phase"] == Phase.MEASURE) & (
+            self.requests["outcome"] != Outcome.CANCELLED
+        )
+        return mask
+
+    @cached_property
+    def answered(self) -> Mask:
+        """Of `requests`, the measured ones that ended well."""
+        mask: Mask = self.measured & (self.requests["outcome"] == Outcome.OK)
+        return mask
+
+    @cached_property
+    def tried(self) -> Rows:
+        """The measured requests, however they ended."""
+        return self.requests[self.measured]
+
+    @cached_property
+    def answers(self) -> Rows:
+        """The measured requests that ended well."""
+        return self.requests[self.answered]
+
+    def part(self, mask: Mask) -> "RequestView":
+        """Some of the requests with their events, without texts."""
+        rows, events = self.requests[mask], self.records.events
+        return RequestView(Records(rows, events[np.isin(events["seq"], rows["seq"])], (), (), ()))
+
+    def alone(self, mask: Mask) -> "RequestView":
+        """Some of the requests without their events, for what needs none."""
+        return RequestView(Records(self.requests[mask], self.records.events[:0], (), (), ()))
+
+    def of(self, compute: Callable[[Self], T]) -> T:
+        """What `compute` makes of this view; it runs once, however many ask."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return cast(T, self._computed[compute])
+
+
+@dataclass(frozen=True, eq=False)
+class CellView(RequestView):
+    """A cell with what cell.json says of it, what each request asked for, and what was sampled meanwhile.
+
+    `records` have the first tokens of whole arrivals (`latency.by_arrival`). `requested` is None where a run
+    did not keep it.
+    """
+
+    facts: CellFacts
+    requested: RequestTable | None = None
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+    @property
+    def slots(self) -> int | None:
+        """Of a closed loop; None for an open one."""
+        return self.facts.load.slots
+
+    @cached_property
+    def timed(self) -> RequestView:
+        """Without requests where an imported file has no send times: what needs them is then not known."""
+        file = self.facts.imported
+        if file is None or "times" in file.facts:
+            return self
+        return RequestView(replace(self.records, requests=self.requests[:0], events=self.records.events[:0]))
+
+    @cached_property
+    def window(self) -> Window | None:
+        """Where the load is at its height; None where nothing measured was answered."""
+        sessions = None if self.requested is None else self.requested.sessions()[self.requests["seq"]]
+        return measured_window(self.timed.requests, self.slots, self.facts.client.spread_over_ns, sessions)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Of each request of any phase, the share of its work inside the window, 0 to 1."""
+        if self.window is None:
+            return np.zeros(len(self.requests))
+        return work_shares(
+            self.requests, self.records.events, self.window, closed_loop=self.slots is not None
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What one family of metrics says of a cell: a field for each key of `CellResult` that it fills."""
+
+    nulls: dict[str, str] = field(default_factory=dict)  # why a figure is null, by its dotted path
+
+    def by_key(self) -> dict[str, object]:
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "nulls"}
