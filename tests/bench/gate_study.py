@@ -14,6 +14,7 @@ import numpy as np
 
 from harness.compare.baseline import Run, compare_runs
 from harness.metrics.pooled import samples
+from harness.metrics.view import RequestView
 from harness.model import Manifest, from_json
 from harness.records.layout import Outcome, Phase, Records
 from harness.summary import summarise_cell
@@ -84,7 +85,7 @@ class Study:
             _worsen(records, case, self.random)
             facts = cell_facts(engine, f"{repeat:03d}-engine-c4-r{repeat}", LOAD, repeat, shape)
             cells.append(summarise_cell(records, facts, None))
-            pooled[facts.cell] = samples(records)
+            pooled[facts.cell] = samples(RequestView(records))
         manifest = from_json(manifest_of(name, shape, [cell.cell for cell in cells]), Manifest)
         return Run(name, manifest, cells, pooled)
 

@@ -21,7 +21,9 @@ import numpy as np
 
 from harness.metrics.goodput import goodput
 from harness.metrics.sample_size import WAVES_AT_CV_1
-from harness.metrics.throughput import measured_window, rates, work_shares
+from harness.metrics.throughput import rates
+from harness.metrics.view import RequestView
+from harness.metrics.window import measured_window, work_shares
 from harness.mockserver import running
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
 
@@ -79,7 +81,7 @@ def errors(records: Records, slots: int) -> list[float]:
     took = (rows["end_ns"] - rows["sent_ns"]) / NS
     limit_ms = float(np.quantile(took, 0.5, method="higher")) * 1e3 + 1e-3
     shown = rates(records, window, shares)
-    good = goodput(requests, {"e2e_ms": {"p50": limit_ms}}, window, shares).requests_per_s
+    good = goodput(RequestView(records), {"e2e_ms": {"p50": limit_ms}}, window, shares).requests_per_s
     made = (shown["requests_per_s"], shown["output_tokens_per_s"], good)
     each = (1.0, float(rows["output_tokens"].mean()), float((took * 1e3 <= limit_ms).mean()))
     return [

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from harness.metrics.throughput import measured_window
+from harness.metrics.window import measured_window
 from harness.records.layout import Outcome
 from tests.engines.runs import VLLM, bench_run
 

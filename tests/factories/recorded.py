@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from harness.metrics.view import RequestView
 from harness.model import CellFacts, Load, as_json
 from harness.records.layout import (
     EVENT_DTYPE,
@@ -53,6 +54,11 @@ def records(*rows):
         ["length"] * len(rows),
         [""] * len(rows),
     )
+
+
+def view_of(requests):
+    """Of requests alone, without an event."""
+    return RequestView(Records(requests, np.zeros(0, EVENT_DTYPE), [], [], []))
 
 
 def load(kind, value, **keys):

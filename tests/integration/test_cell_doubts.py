@@ -10,6 +10,7 @@ from harness.load import run_load
 from harness.load.client_stats import client_stats
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.latency import first_tokens
+from harness.metrics.view import RequestView
 from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
@@ -129,5 +130,5 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
         minimum={"seconds": 0.0, "answers": 1},
         workload={"output_tokens": 26, "exact_output": True},
     )
-    found = {reason.code: reason for reason in judge(Evidence(result.records, facts)).reasons}
+    found = {reason.code: reason for reason in judge(Evidence(RequestView(result.records), facts)).reasons}
     assert found["first-event-tokens"].measured.startswith("about 6.0 tokens in first events")

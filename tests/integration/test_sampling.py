@@ -15,7 +15,7 @@ import pytest
 
 from harness.host.access import Access
 from harness.metrics import machine
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.mockserver import running
 from harness.model import Server
 from harness.sampling.job import Exporter, Watch

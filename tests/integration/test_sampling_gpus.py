@@ -13,7 +13,7 @@ import pytest
 
 from harness.engines.prometheus import totals
 from harness.metrics import cost, gpus
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.mockserver import running
 from harness.model import Prices
 from harness.run.sampling import gpu_env

@@ -16,6 +16,7 @@ from harness.host.access import Access
 from harness.load import run_load
 from harness.load.client_stats import client_stats
 from harness.load.job import LoadJob, OpenLoop
+from harness.metrics.view import RequestView
 from harness.mockserver import running
 from harness.model import CellFacts
 from harness.validity import Evidence, judge
@@ -50,7 +51,7 @@ def verdict(result, rate):
         load={"kind": "rate", "value": rate},
         workload={"output_tokens": TOKENS, "exact_output": True},
     )
-    judged = judge(Evidence(result.records, facts))
+    judged = judge(Evidence(RequestView(result.records), facts))
     return judged.verdict, {reason.code for reason in judged.reasons}
 
 

@@ -13,6 +13,7 @@ from harness.cluster.refusals import cannot_join, cannot_place
 from harness.errors import SetupError, SpecError
 from harness.load.finalize import Finalized
 from harness.load.spill import Spill, merge, move
+from harness.metrics.view import RequestView
 from harness.model import LoadNode
 from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, empty_requests
 from harness.run.options import RunOptions
@@ -127,14 +128,14 @@ def spread_over_two_nodes(later_ms=0):
 
 def codes(nodes, later_ms=0, **load):
     load = {"load__kind": "rate", "load__value": 100, **load}
-    evidence = Evidence(spread_over_two_nodes(later_ms), facts(nodes=nodes, planned=200, **load))
+    evidence = Evidence(RequestView(spread_over_two_nodes(later_ms)), facts(nodes=nodes, planned=200, **load))
     return {str(reason.code): reason for reason in judge(evidence).reasons if reason.code.startswith("node-")}
 
 
 def test_the_node_whose_wall_clock_was_set_is_named():
     nodes = (node(clock_step_ms=0.05), node(name="b", workers=(1,), clock_step_ms=200.0))
     made = facts(nodes=nodes, planned=200, client__clock_step_ms=200.0)
-    found = judge(Evidence(spread_over_two_nodes(), made)).reasons
+    found = judge(Evidence(RequestView(spread_over_two_nodes()), made)).reasons
     (reason,) = [one for one in found if one.code == "clock-step"]
     assert reason.measured == "200.000 ms, on b (10.0.0.1)"
 

@@ -4,6 +4,7 @@ import pytest
 
 from harness.comparability import conditions, unequal
 from harness.comparability.cache import verify
+from harness.metrics.view import RequestView
 from harness.model import CellResult, as_json
 from harness.records.request_table import NUMBERS, RequestTable
 from tests.factories import documents, recorded
@@ -24,7 +25,7 @@ def cell(label, load=None, repeat=0, facts=None, rows=None, hit_rate=None, **cha
         "quantisation": "bf16",
         "launch": "process",
         "output_tokens": {"tokens_per_event": 1.0},
-        "conditions": conditions(records, known, hit_rate),
+        "conditions": conditions(RequestView(records), known, hit_rate),
     }
     return documents.made(CellResult, given, **changes)
 
@@ -87,7 +88,8 @@ def test_later_turns_are_not_the_same_chat():
     turns = RequestTable.of(((row, "", ()) for row in numbers), [])
     talks = [[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": prompt}] for prompt in (180, 190)]
     first, second = (
-        conditions(recorded.records(*talk), recorded.facts(), None, turns).prompt_tokens for talk in talks
+        conditions(RequestView(recorded.records(*talk)), recorded.facts(), None, turns).prompt_tokens
+        for talk in talks
     )
     assert first == second
     assert first.mean == 100
@@ -202,12 +204,12 @@ def test_cells_measured_before_conditions_were_kept_are_taken():
 def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, holds):
     facts = recorded.facts(cache={"requested": wanted}, workload__shared_share=0.9)
     records = recorded.records(*rows())
-    assert verify(records.requests, facts, hit_rate).holds is holds
+    assert verify(RequestView(records), facts, hit_rate).holds is holds
 
 
 def test_a_cache_that_is_off_is_cold():
     facts = recorded.facts(cache={"requested": "cold"}, prefix_cache=False)
-    assert verify(recorded.records(*rows()).requests, facts, None).holds
+    assert verify(RequestView(recorded.records(*rows())), facts, None).holds
 
 
 def told(texts, tokens, chars, **changes):
@@ -215,7 +217,7 @@ def told(texts, tokens, chars, **changes):
     made = recorded.records(*[{"intended": 0, "texts": list(range(10, 10 + texts)), "tokens": tokens}] * 100)
     mean, spread = chars
     made.requests["output_chars"] = [mean + spread * (-1) ** n for n in range(100)]
-    return {"conditions": conditions(made, recorded.facts(), None), **changes}
+    return {"conditions": conditions(RequestView(made), recorded.facts(), None), **changes}
 
 
 def entries(first, second):

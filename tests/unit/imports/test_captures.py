@@ -11,6 +11,7 @@ import pytest
 
 from harness.imports import read
 from harness.metrics import latency
+from harness.metrics.view import RequestView
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 LAG_MS = 12.0  # of twelve requests: the tools' own start is in it
@@ -33,11 +34,11 @@ def test_records_of_a_tool_have_the_servers_times(name, tool, version, level):
     taken = taken_of(name)
     assert (taken.tool, taken.version, taken.level, taken.model) == (tool, version, level, "truth")
     assert taken.load.slots == 4
-    rows = taken.records.requests
-    assert len(rows) == 12
+    view = RequestView(taken.records)
+    assert len(view.requests) == 12
     assert not taken.definitions
-    assert np.median(latency.ttft_ms(rows)) == pytest.approx(100, abs=LAG_MS)
-    assert latency.tpot_ms(rows).mean() == pytest.approx(10, abs=0.5)
+    assert np.median(latency.of_metric(view, "ttft_ms")) == pytest.approx(100, abs=LAG_MS)
+    assert latency.tpot_ms(view).mean() == pytest.approx(10, abs=0.5)
 
 
 SUMMARIES = [

@@ -7,6 +7,7 @@ from harness.imports import read
 from harness.metrics import latency
 from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
+from harness.metrics.view import RequestView
 from harness.model import IssueCode
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
@@ -26,8 +27,8 @@ def test_two_chunks_more_than_tokens_are_a_role_and_a_finish_chunk(tmp_path):
     early["itls"] = [[0.098, *gaps[1:]] for gaps in early["itls"]]
     early["mean_itl_ms"] = None
     taken = taken_of(foreign.write(tmp_path / "r.json", early))
-    assert np.median(latency.ttft_ms(taken.records.requests)) == pytest.approx(100, abs=0.01)
-    assert latency.tpot_ms(taken.records.requests).mean() == pytest.approx(10, rel=0.02)
+    assert np.median(latency.of_metric(RequestView(taken.records), "ttft_ms")) == pytest.approx(100, abs=0.01)
+    assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, rel=0.02)
     assert "TTFT was computed again" in " ".join(taken.lacks)
     assert not taken.definitions
 
@@ -47,7 +48,7 @@ def test_failed_requests_stay_failed(tmp_path):
     document["output_lens"][3], document["ttfts"][3], document["itls"][3] = 0, 0.0, []
     document |= {"completed": 119, "mean_itl_ms": None, "mean_ttft_ms": None}
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
-    assert np.count_nonzero(np.isinf(latency.ttft_ms(taken.records.requests))) == 1
+    assert np.count_nonzero(np.isinf(latency.of_metric(RequestView(taken.records), "ttft_ms"))) == 1
     assert taken.records.errors[3] == "Service Unavailable"
 
 
@@ -120,7 +121,7 @@ def test_latencies_of_sglang_are_computed_again_and_its_rates_are_its_own(tmp_pa
     of |= {"dataset_name": "random-ids", "total_output_tokens_retokenized": 1, "request_rate": float("inf")}
     taken = taken_of(foreign.write(tmp_path / "r.jsonl", of))
     assert (taken.tool, taken.level, taken.load.slots) == ("sglang bench_serving", "answers", foreign.SLOTS)
-    assert np.median(latency.ttft_ms(taken.records.requests)) == pytest.approx(100, abs=3)
-    assert latency.tpot_ms(taken.records.requests).mean() == pytest.approx(10, abs=0.2)
+    assert np.median(latency.of_metric(RequestView(taken.records), "ttft_ms")) == pytest.approx(100, abs=3)
+    assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, abs=0.2)
     assert set(taken.reported) == {"output_tokens_per_s", "requests_per_s", "input_tokens_per_s"}
     assert set(taken.definitions) == {"output_tokens_per_s", "requests_per_s"}

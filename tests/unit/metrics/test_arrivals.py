@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
 from harness.metrics.arrivals import _gamma_cdf as gamma_cdf
+from harness.metrics.view import RequestView
 from harness.records.request_table import RequestTable
 from harness.spec.scenario import Segment
 from harness.validity import Evidence, judge
@@ -207,8 +208,8 @@ def test_a_cell_that_did_not_keep_its_process_is_suspect():
         made(asked, asked // (60 * MS) * (60 * MS) + 60 * MS),
     )
     told = facts(load=LOAD)
-    assert "arrivals-differ" not in [r.code for r in judge(Evidence(kept, told)).reasons]
-    (reason,) = [r for r in judge(Evidence(ticks, told)).reasons if r.code == "arrivals-differ"]
+    assert "arrivals-differ" not in [r.code for r in judge(Evidence(RequestView(kept), told)).reasons]
+    (reason,) = [r for r in judge(Evidence(RequestView(ticks), told)).reasons if r.code == "arrivals-differ"]
     assert reason.verdict == "SUSPECT"
     assert "KS distance" in reason.measured
     assert "KS distance 0 to" in reason.limit

@@ -5,7 +5,8 @@ import pytest
 
 from harness.metrics.goodput import goodput
 from harness.metrics.latency import at_once, by_arrival, itl_ms, tpot_ms, why_no_gaps
-from harness.metrics.throughput import Window
+from harness.metrics.view import RequestView
+from harness.metrics.window import Window
 from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
 from tests.factories.recorded import MS, facts, records
@@ -25,14 +26,14 @@ def cell(*rows):
 
 
 def codes(made, **changes):
-    return {str(one.code): one for one in judge(Evidence(made, facts(**changes))).reasons}
+    return {str(one.code): one for one in judge(Evidence(RequestView(made), facts(**changes))).reasons}
 
 
 def test_an_answer_in_one_arrival_has_no_gap():
     made = cell(*[WHOLE] * 10)
     assert at_once(made.requests).all()
-    assert len(tpot_ms(made.requests)) == len(itl_ms(made)) == 0
-    assert why_no_gaps(made.requests).startswith("10 of 10 answers came at once")
+    assert len(tpot_ms(RequestView(made))) == len(itl_ms(RequestView(made))) == 0
+    assert why_no_gaps(RequestView(made)).startswith("10 of 10 answers came at once")
 
 
 def test_two_reads_of_one_write_are_no_gap():
@@ -40,7 +41,7 @@ def test_two_reads_of_one_write_are_no_gap():
     made.events["stamp_ns"][10:] += 30_000
     made.requests["last_text_ns"] += 30_000
     assert at_once(made.requests).tolist() == [True]
-    assert len(tpot_ms(made.requests)) == len(itl_ms(made)) == 0
+    assert len(tpot_ms(RequestView(made))) == len(itl_ms(RequestView(made))) == 0
 
 
 def test_a_fast_stream_is_no_write_at_once():
@@ -48,7 +49,7 @@ def test_a_fast_stream_is_no_write_at_once():
     made = cell({**STREAMED, "texts": [60] * 20})
     made.events["stamp_ns"] += np.arange(20) * 100_000
     made.requests["last_text_ns"] += 1_900_000
-    assert tpot_ms(made.requests) == pytest.approx([0.1])
+    assert tpot_ms(RequestView(made)) == pytest.approx([0.1])
 
 
 def test_several_tokens_in_each_event_keep_their_gaps():
@@ -56,13 +57,13 @@ def test_several_tokens_in_each_event_keep_their_gaps():
     made = cell({"texts": [60 + 80 * i for i in range(5)], "tokens": 20})
     made.requests["first_tokens"] = 4
     assert not at_once(made.requests).any()
-    assert tpot_ms(by_arrival(made).requests) == pytest.approx([320 / 16])
+    assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([320 / 16])
 
 
 def test_tokens_of_the_first_arrival_have_no_gap_to_the_first_token():
     """Two flushes of ten tokens, 100 ms apart: 10 ms a token, not 100 / 19."""
     made = cell({"texts": [100] * 10 + [200] * 10, "tokens": 20})
-    assert tpot_ms(by_arrival(made).requests) == pytest.approx([10.0])
+    assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([10.0])
 
 
 def test_a_stream_of_single_arrivals_is_left_as_it_is():
@@ -79,9 +80,9 @@ def test_the_summary_says_why_gaps_are_not_known():
 
 
 def kept(*rows):
-    made = by_arrival(cell(*rows)).requests
+    made = by_arrival(cell(*rows))
     window = Window(0, 10_000 * MS, "whole")
-    return goodput(made, {"tpot_ms": {"p90": 50.0}}, window, np.ones(len(made))).slo
+    return goodput(RequestView(made), {"tpot_ms": {"p90": 50.0}}, window, np.ones(len(made.requests))).slo
 
 
 def test_a_limit_on_tpot_is_not_met_by_answers_written_at_once():
@@ -113,6 +114,8 @@ def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
 
 def test_a_starved_client_is_blamed_although_no_gap_is_known():
     made = cell(*[WHOLE] * 10)
-    found = judge(Evidence(made, facts(client__merged_share=0.95, client__loop_lag_ms=lag(500.0, 600.0))))
+    found = judge(
+        Evidence(RequestView(made), facts(client__merged_share=0.95, client__loop_lag_ms=lag(500.0, 600.0)))
+    )
     assert blame(found)[0] == "client"
     assert "merged-events" in {reason.code for reason in found.reasons}

@@ -7,7 +7,9 @@ import pytest
 
 from harness.metrics import conservation
 from harness.metrics.conservation import Cell, laws
-from harness.metrics.throughput import measured_window, rates, work_shares
+from harness.metrics.throughput import rates
+from harness.metrics.view import RequestView
+from harness.metrics.window import measured_window, work_shares
 from harness.model import Requests
 from harness.records.layout import Outcome
 from harness.records.series import Samples, Telemetry
@@ -88,7 +90,7 @@ def test_littles_law_finds_a_rate_with_an_edge_bias(factor):
     assert (found.measured, found.expected) == (pytest.approx(8), pytest.approx(8 * factor))
     (reason,) = [
         one
-        for one in judge(Evidence(given.records, given.facts, laws=[found])).reasons
+        for one in judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons
         if one.code == "does-not-add-up"
     ]
     assert reason.verdict == "INVALID"
@@ -132,7 +134,7 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert law(given, "prompt tokens").holds
     found = law(given, "output tokens")
     assert (found.measured, found.expected, found.holds) == (64 + more, 64, False)
-    (reason,) = judge(Evidence(given.records, given.facts, laws=[found])).reasons[-1:]
+    (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
     assert (reason.code, reason.verdict) == ("does-not-add-up", verdict)
     assert "other clients" in reason.hint
 

@@ -9,6 +9,7 @@ from harness.metrics import cache, latency, pooled
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.distribution import describe, samples_needed, upper_rank
 from harness.metrics.throughput import _text_chars
+from harness.metrics.view import RequestView
 from harness.model import as_json
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase
 from tests.factories.recorded import records
@@ -16,23 +17,23 @@ from tests.factories.recorded import records
 
 def test_ttft_counts_from_the_intended_send_and_service_from_the_actual():
     made = records({"intended": 0, "sent": 40, "texts": [100, 150]})
-    assert latency.ttft_ms(made.requests).tolist() == [100]
-    assert latency.ttft_service_ms(made.requests).tolist() == [60]
-    assert latency.e2e_ms(made.requests).tolist() == [150]
+    assert latency.of_metric(RequestView(made), "ttft_ms").tolist() == [100]
+    assert latency.of_metric(RequestView(made), "ttft_service_ms").tolist() == [60]
+    assert latency.of_metric(RequestView(made), "e2e_ms").tolist() == [150]
 
 
 def test_tpot_divides_by_tokens_not_by_events():
     whole = {"texts": [10], "tokens": 4}  # in one event: no time between tokens was seen
     made = records({"texts": [10, 30, 50], "tokens": 5}, {"texts": [10], "tokens": 1}, whole)
-    assert latency.tpot_ms(made.requests).tolist() == [10]
+    assert latency.tpot_ms(RequestView(made)).tolist() == [10]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_gaps_are_the_same_however_the_events_are_cut_into_blocks(monkeypatch, size):
     monkeypatch.setattr("harness.records.layout._EVENTS_PER_BLOCK", size)
     made = records({"texts": [10, 30, 60]}, {"texts": [5]}, {"texts": [7, 7, 12, 20]})
-    assert latency.event_gaps_ms(made).tolist() == [20, 30, 0, 5, 8]
-    assert latency.itl_ms(made).tolist() == [20, 30, 5, 8]
+    assert latency.event_gaps_ms(RequestView(made)).tolist() == [20, 30, 0, 5, 8]
+    assert latency.itl_ms(RequestView(made)).tolist() == [20, 30, 5, 8]
     assert _text_chars(made).tolist() == [9, 3, 12]
 
 
@@ -40,9 +41,9 @@ def test_tpot_leaves_out_the_tokens_of_the_first_event():
     """Six tokens at once, then one every 10 ms: 54 gaps of 60 tokens, counted by the server."""
     made = records({"texts": [100, *range(110, 641, 10)], "tokens": 60})
     made.requests["first_tokens"] = 6
-    assert latency.tpot_ms(made.requests).tolist() == [10]
+    assert latency.tpot_ms(RequestView(made)).tolist() == [10]
     made.requests["first_tokens"] = UNKNOWN
-    assert latency.tpot_ms(made.requests) == pytest.approx([540 / 59])
+    assert latency.tpot_ms(RequestView(made)) == pytest.approx([540 / 59])
     assert latency.first_tokens(made.requests).tolist() == [UNKNOWN]
     made.requests["output_tokens"] = 55
     assert latency.first_tokens(made.requests).tolist() == [1]
@@ -52,9 +53,9 @@ def test_tpot_leaves_out_the_tokens_of_the_first_event():
 
 def test_events_of_one_arrival_have_no_gap_between_them():
     made = records({"texts": [10, 10, 30, 30, 50, 50]})
-    assert latency.itl_ms(made).tolist() == [20, 20]
-    assert latency.event_gaps_ms(made).tolist() == [0, 20, 0, 20, 0]
-    assert merged_gaps(made) == (0.6, 2.0)
+    assert latency.itl_ms(RequestView(made)).tolist() == [20, 20]
+    assert latency.event_gaps_ms(RequestView(made)).tolist() == [0, 20, 0, 20, 0]
+    assert merged_gaps(RequestView(made)) == (0.6, 2.0)
 
 
 def test_tokens_of_first_events_by_their_letters():
@@ -66,15 +67,15 @@ def test_tokens_of_first_events_by_their_letters():
     ahead["kind"], ahead["text_chars"] = EventKind.OTHER, 50
     whole = replace(made, events=np.concatenate([ahead, made.events]))
     per_token = 15 / 14
-    assert tokens_of_first_events(whole) == pytest.approx((3 / per_token, (6 / 8 + 3 / 4) / 2))
+    assert tokens_of_first_events(RequestView(whole)) == pytest.approx((3 / per_token, (6 / 8 + 3 / 4) / 2))
     counted = records({"texts": [10, 20, 30]})
-    assert tokens_of_first_events(counted) is None
+    assert tokens_of_first_events(RequestView(counted)) is None
 
 
 def letters_of(made, *firsts):
     made.events["text_chars"][np.unique(made.events["seq"], return_index=True)[1]] = firsts
     made.requests["output_chars"] = 4 * made.requests["output_tokens"]
-    return tokens_of_first_events(made)
+    return tokens_of_first_events(RequestView(made))
 
 
 def test_first_events_are_judged_by_those_that_hold_one_token():
@@ -90,7 +91,7 @@ def test_first_events_are_judged_by_those_that_hold_one_token():
 
 def test_itl_is_pooled_over_gaps_and_never_crosses_requests():
     made = records({"texts": [10, 12, 15]}, {"texts": [100]}, {"texts": [200, 207]})
-    assert latency.itl_ms(made).tolist() == [2, 3, 7]
+    assert latency.itl_ms(RequestView(made)).tolist() == [2, 3, 7]
 
 
 def test_warm_up_and_our_own_cancellations_are_left_out():
@@ -99,15 +100,15 @@ def test_warm_up_and_our_own_cancellations_are_left_out():
         {"sent": None, "outcome": Outcome.CANCELLED},
         {"texts": [50, 51]},
     )
-    assert latency.ttft_ms(made.requests).tolist() == [50]
-    assert latency.itl_ms(made).tolist() == [1]
+    assert latency.of_metric(RequestView(made), "ttft_ms").tolist() == [50]
+    assert latency.itl_ms(RequestView(made)).tolist() == [1]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.HTTP_ERROR, Outcome.DROPPED, Outcome.TRUNCATED])
 def test_a_failure_is_an_endless_latency(outcome):
     made = records({"texts": [50]}, {"texts": [60], "outcome": outcome})
-    assert latency.ttft_ms(made.requests).tolist() == [50, np.inf]
-    assert latency.itl_ms(made).tolist() == []
+    assert latency.of_metric(RequestView(made), "ttft_ms").tolist() == [50, np.inf]
+    assert latency.itl_ms(RequestView(made)).tolist() == []
 
 
 def test_a_refusing_server_never_gets_a_better_tail():
@@ -144,10 +145,10 @@ def test_an_upper_bound_is_the_smallest_that_holds_with_95_of_100(samples):
 
 def test_many_latencies_are_thinned_evenly_by_rank(monkeypatch):
     made = records(*({"texts": [ms]} for ms in (7, 3, 10, 1, 9, 2, 8, 4, 6, 5)))
-    assert pooled.samples(made)["ttft_ms"].tolist() == list(range(1, 11))
+    assert pooled.samples(RequestView(made))["ttft_ms"].tolist() == list(range(1, 11))
     monkeypatch.setattr(pooled, "MOST_VALUES", 4)
     # The middles of four quarters of ten ranks: 1.25, 3.75, 6.25, 8.75.
-    assert pooled.samples(made)["ttft_ms"].tolist() == [2, 4, 7, 9]
+    assert pooled.samples(RequestView(made))["ttft_ms"].tolist() == [2, 4, 7, 9]
 
 
 def test_an_upper_bound_needs_independent_samples_that_got_there():
@@ -171,7 +172,7 @@ def test_nothing_measured_is_null_everywhere():
 
 def test_the_hit_rate_comes_from_usage_before_counters():
     made = records({"texts": [1], "prompt": 100, "cached": 90}, {"texts": [1], "prompt": 100, "cached": 0})
-    assert cache.hit_rate(made.requests, {"prompt_tokens": 1.0, "cached_prompt_tokens": 1.0}) == (
+    assert cache.hit_rate(RequestView(made), {"prompt_tokens": 1.0, "cached_prompt_tokens": 1.0}) == (
         0.45,
         "usage",
     )
@@ -179,12 +180,12 @@ def test_the_hit_rate_comes_from_usage_before_counters():
 
 def test_the_hit_rate_falls_back_to_counters_and_then_to_unknown():
     made = records({"texts": [1], "prompt": 100})
-    assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0, "cached_prompt_tokens": 50.0}) == (
+    assert cache.hit_rate(RequestView(made), {"prompt_tokens": 200.0, "cached_prompt_tokens": 50.0}) == (
         0.25,
         "counters",
     )
-    assert cache.hit_rate(made.requests, {"prompt_tokens": 200.0}) == (None, None)
-    assert cache.hit_rate(made.requests, None) == (None, None)
+    assert cache.hit_rate(RequestView(made), {"prompt_tokens": 200.0}) == (None, None)
+    assert cache.hit_rate(RequestView(made), None) == (None, None)
 
 
 def test_answers_that_think_have_two_beginnings():
@@ -193,13 +194,13 @@ def test_answers_that_think_have_two_beginnings():
         {"texts": [120, 130]},
         {"texts": [200, 210], "thoughts": 2},  # its tokens ran out
     )
-    assert latency.ttft_reasoning_ms(rows.requests).tolist() == [100, 200]
-    assert latency.ttft_answer_ms(rows.requests).tolist() == [150, 120, float("inf")]
-    assert {"ttft_reasoning_ms", "ttft_answer_ms"} <= latency.latencies(rows).keys()
+    assert latency.ttft_reasoning_ms(RequestView(rows)).tolist() == [100, 200]
+    assert latency.of_metric(RequestView(rows), "ttft_answer_ms").tolist() == [150, 120, float("inf")]
+    assert {"ttft_reasoning_ms", "ttft_answer_ms"} <= latency.values_ms(RequestView(rows)).keys()
 
 
 def test_without_reasoning_there_is_one_beginning():
-    found = latency.latencies(records({"texts": [100, 110]}))
+    found = latency.values_ms(RequestView(records({"texts": [100, 110]})))
     assert not {"ttft_reasoning_ms", "ttft_answer_ms"} & found.keys()
 
 
@@ -210,6 +211,6 @@ def test_a_gap_in_which_tokens_without_text_came_is_not_one_between_tokens(token
     empty = made.events[1].copy()
     empty["kind"], empty["text_chars"], empty["stamp_ns"] = EventKind.OTHER, 0, 120_000_000
     made = replace(made, events=np.insert(made.events, 2, empty))
-    assert latency.itl_ms(made).tolist() == [*gaps, 7]
-    assert latency.unknown_gaps(made) == 3 - len(gaps)
-    assert latency.event_gaps_ms(made).tolist() == [10, 30, 10, 7]
+    assert latency.itl_ms(RequestView(made)).tolist() == [*gaps, 7]
+    assert latency.unknown_gaps(RequestView(made)) == 3 - len(gaps)
+    assert latency.event_gaps_ms(RequestView(made)).tolist() == [10, 30, 10, 7]

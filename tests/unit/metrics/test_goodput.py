@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from harness.metrics.goodput import goodput
-from harness.metrics.throughput import Window
+from harness.metrics.view import RequestView
+from harness.metrics.window import Window
 from harness.records.layout import Outcome, Phase
 from harness.summary import summarise_cell
-from tests.factories.recorded import MS, facts, records
+from tests.factories.recorded import MS, facts, records, view_of
 
 # First tokens after 10, 20, 30 ms and never; then a token every 10, 10 and 50 ms.
 MADE = records(
@@ -15,13 +16,13 @@ MADE = records(
     {"intended": 100, "texts": [120, 130, 140]},
     {"intended": 200, "texts": [230, 280, 330]},
     {"intended": 300, "outcome": Outcome.HTTP_ERROR},
-).requests
+)
 WINDOW = Window(0, 1000 * MS, "steady")
 
 
 def of(slo, window=WINDOW):
     ended = np.array([1.0, 1.0, 1.0, 0.0]) if window else np.zeros(4)
-    return goodput(MADE, slo, window, ended)[:2]
+    return goodput(RequestView(MADE), slo, window, ended)[:2]
 
 
 def test_a_failed_request_is_never_good():
@@ -54,16 +55,16 @@ def test_exactly_the_share_is_enough_and_a_hundredth_less_is_not():
 
 def test_the_rate_counts_good_answers_by_their_shares():
     shares = np.array([0.5, 1.0, 0.25, 0.0])
-    made = goodput(MADE, {"ttft_ms": {"p50": 25}}, WINDOW, shares)
+    made = goodput(RequestView(MADE), {"ttft_ms": {"p50": 25}}, WINDOW, shares)
     assert (made.requests_per_s, made.output_tokens_per_s) == (1.5, 4.5)
     assert of({"ttft_ms": {"p50": 100}}, None)[1] is None
 
 
 def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
     """Their tails lie in the window, and requests/s counts them too."""
-    requests = MADE.copy()
+    requests = MADE.requests.copy()
     requests["phase"][0] = Phase.WARMUP
-    made = goodput(requests, {"ttft_ms": {"p50": 25}}, WINDOW, np.array([1.0, 1.0, 1.0, 0.0]))
+    made = goodput(view_of(requests), {"ttft_ms": {"p50": 25}}, WINDOW, np.array([1.0, 1.0, 1.0, 0.0]))
     assert (made.slo.good, made.slo.requests) == (1, 3)
     assert made.requests_per_s == 2.0
 
@@ -71,10 +72,10 @@ def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
 def test_without_limits_or_counts_nothing_is_said():
     assert of({}) == (None, None)
     half = records({"intended": 0, "texts": [10, 20]}, {"intended": 0, "texts": [10, 20], "tokens": -1})
-    made = goodput(half.requests, {"ttft_ms": {"p50": 50}}, WINDOW, np.ones(2))
+    made = goodput(RequestView(half), {"ttft_ms": {"p50": 50}}, WINDOW, np.ones(2))
     assert (made.slo.good_token_share, made.output_tokens_per_s) == (None, None)
-    silent = records({"intended": 0, "texts": [10, 20], "tokens": -1}).requests
-    assert goodput(silent, {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(1)) == (None, None, None)
+    silent = records({"intended": 0, "texts": [10, 20], "tokens": -1})
+    assert goodput(RequestView(silent), {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(1)) == (None, None, None)
     cell = summarise_cell(records({"intended": 0, "texts": [10, 20]}), facts(), None)
     assert cell.goodput_requests_per_s is None
     assert cell.null_reasons["goodput_requests_per_s"] == "the scenario sets no limits ([slo])"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from harness.metrics.gpus import describe
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.model import MigInstance, Range, SampledSource
 from harness.records.series import Samples, Telemetry
 from tests.factories import documents

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from harness.metrics.lockstep import synchrony
+from harness.metrics.view import RequestView
 from harness.model import Summary
 from harness.records.layout import Outcome, empty_requests
 from harness.report.notes import notes
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from tests.factories import documents
-from tests.factories.recorded import facts, load, records
+from tests.factories.recorded import facts, load, records, view_of
 
 NS = 1_000_000_000
 LATE_S = 0.02  # of sends within a burst, of a period of 1 s
@@ -20,7 +21,7 @@ def of(sends_s, slots):
     requests = empty_requests(len(sends_s))
     requests["outcome"] = Outcome.OK
     requests["sent_ns"] = np.round(np.sort(sends_s) * NS)
-    return synchrony(requests, load("concurrency", slots))[0]
+    return synchrony(view_of(requests), load("concurrency", slots))[0]
 
 
 def bursts(slots, waves, groups, seed=1):
@@ -90,7 +91,7 @@ def test_where_there_is_nothing_to_tell():
         requests = empty_requests(count)
         requests["sent_ns"] = np.arange(count)
         requests["outcome"] = Outcome.OK
-        return synchrony(requests, load(kind, value))[1]
+        return synchrony(view_of(requests), load(kind, value))[1]
 
     assert why(20, "rate", 8.0) == "an open loop has no slots"
     assert why(20, "concurrency", 1) == "one slot cannot be in lockstep"
@@ -112,10 +113,10 @@ def batches(start):
 def test_bursts_are_a_doubt_unless_the_scenario_declares_them():
     """As the published cells of eight in flight: three or four static batches."""
     made, about = batches("spread")
-    (reason,) = judge(Evidence(made, about)).reasons
+    (reason,) = judge(Evidence(RequestView(made), about)).reasons
     assert (reason.code, reason.verdict) == ("lockstep", "SUSPECT")
     assert reason.measured == "synchrony 1.00: sends come in bursts of about 8"
-    assert reason.limit == f"{synchrony(made.requests, about.load)[0].limit:.2f}"
+    assert reason.limit == f"{synchrony(RequestView(made), about.load)[0].limit:.2f}"
 
     made, about = batches("together")
     summary = summarise_cell(made, about, None)

@@ -8,7 +8,8 @@ from harness.metrics.answer_check import judge
 from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.lengths import template_tokens
 from harness.metrics.prefix import ideals
-from harness.metrics.quality import form_refused, quality
+from harness.metrics.quality import Quality, form_refused, quality
+from harness.metrics.view import RequestView
 from harness.model import Constraint, TemplateTokens
 from harness.records.layout import Outcome, Records
 from harness.records.request_table import Expected
@@ -124,7 +125,7 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
         (ask(JSON, "free"), "no", {}),
         (ask(None), "", {}),
     )
-    found = quality(made, asked)
+    found = quality(RequestView(made), asked)
     assert found.structured_valid_rate == 0.5
     assert found.answers.structured["json_schema"] == {
         "told": True,
@@ -146,7 +147,7 @@ def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
     answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(8)]
     made, asked = cell(*answers, (ask(JSON, "json_schema"), "", refused))
     assert form_refused(made.requests, asked).tolist() == [False] * 8 + [True]
-    judged = validity.judge(Evidence(made, facts(), requested=asked))
+    judged = validity.judge(Evidence(RequestView(made), facts(), requested=asked))
     codes = {reason.code: reason.verdict for reason in judged.reasons}
     assert codes["form-refused"] == "SUSPECT"
     assert "failed-requests" not in codes
@@ -158,13 +159,13 @@ def test_what_an_engine_has_no_field_for_enters_no_rate():
     made, asked = cell(
         (ask(JSON, "json_schema"), "{}", {}), (ask(Expected("choice", ["a"]), "choice"), "a", {})
     )
-    assert quality(made, asked).structured_valid_rate == 0.5
-    assert quality(made, asked, ["structured.json_schema"]).structured_valid_rate == 1.0
+    assert quality(RequestView(made), asked).structured_valid_rate == 0.5
+    assert quality(RequestView(made), asked, ["structured.json_schema"]).structured_valid_rate == 1.0
 
 
 def test_a_rate_of_no_answer_that_could_be_judged_is_not_known():
     made, asked = cell((ask(JSON, "json_schema"), '{"n": ', {"end": "length"}))
-    found = quality(made, asked)
+    found = quality(RequestView(made), asked)
     assert found.structured_valid_rate is None
     assert found.answers.structured == {
         "json_schema": {"told": True, "asked": 1, "rate": None, "truncated": 1}
@@ -178,7 +179,7 @@ def test_labels_and_calls_have_rates_of_their_own():
         (ask(CALL), "", {"calls": call("stop", "{}"), "outcome": Outcome.EMPTY}),
         (ask(CALL), "text", {}),
     )
-    found = quality(made, asked)
+    found = quality(RequestView(made), asked)
     assert (found.label_accuracy, found.tool_call_valid_rate) == (0.5, 0.5)
     assert found.answers.tool_call["tool_call"]["no call"] == 1
 
@@ -187,7 +188,7 @@ def test_reasoning_is_no_part_of_the_answer():
     made, asked = cell((ask(JSON, "json_schema"), 'hm{"n": 1}', {}))
     made.events["text_chars"] = (2, 8)
     made.events["kind"][0] = 2
-    assert quality(made, asked).structured_valid_rate == 1.0
+    assert quality(RequestView(made), asked).structured_valid_rate == 1.0
 
 
 def test_the_first_answer_to_a_schema_is_looked_at_apart():
@@ -198,7 +199,7 @@ def test_the_first_answer_to_a_schema_is_looked_at_apart():
         (ask(other, "json_schema"), "{}", {"tokens": 2}),
         (ask(JSON, "json_schema"), "{}", {"tokens": 2, "texts": [31, 39]}),
     )
-    assert quality(made, asked).constraint == Constraint(
+    assert quality(RequestView(made), asked).constraint == Constraint(
         first_use_ttft_ms=5.0, later_ttft_ms=1.0, first_uses=2, later_uses=1, tpot_ratio=2.0
     )
 
@@ -207,33 +208,36 @@ def test_of_one_use_there_is_no_later_one():
     made, asked = cell(
         (ask(JSON, "free"), "{}", {"tokens": 3}), (ask(JSON, "json_schema"), "{}", {"tokens": 2})
     )
-    found = quality(made, asked).constraint
+    found = quality(RequestView(made), asked).constraint
     assert (found.first_use_ttft_ms, found.later_ttft_ms) == (5.0, None)
     assert (found.first_uses, found.later_uses) == (1, 0)
 
 
 def test_nothing_expected_gives_nothing():
     made, asked = cell((ask(), "a", {}))
-    assert set(quality(made, asked)) == {None}
-    assert set(quality(made, None)) == {None}
+    assert quality(RequestView(made), asked) == quality(RequestView(made), None) == Quality()
 
 
 def test_classes_are_looked_at_alone():
     made, asked = cell(
         (ask(kind="a"), "x", {}), (ask(kind="b"), "x", {"texts": [12, 18]}), (ask(kind="a"), "x", {})
     )
-    found = by_kind(made, asked)
+    found = by_kind(RequestView(made), asked)
     assert {name: (one.requests, one.ttft_ms.mean) for name, one in found.items()} == {
         "a": (2, 5),
         "b": (1, 2),
     }
-    assert by_kind(*cell((ask(kind="a"), "x", {}))) is None
-    assert by_turn(made, asked) is None
+    alone, only = cell((ask(kind="a"), "x", {}))
+    assert by_kind(RequestView(alone), only) is None
+    assert by_turn(RequestView(made), asked) is None
     made, asked = cell(
         (ask(session=0), "x", {"prompt": 10, "cached": 0}),
         (ask(session=0, turn=1), "x", {"prompt": 20, "cached": 10}),
     )
-    assert {name: one.cached_share for name, one in by_turn(made, asked).items()} == {"1": 0.0, "2": 0.5}
+    assert {name: one.cached_share for name, one in by_turn(RequestView(made), asked).items()} == {
+        "1": 0.0,
+        "2": 0.5,
+    }
 
 
 def test_ideals_are_of_the_tokens_that_the_server_counted():
@@ -241,9 +245,9 @@ def test_ideals_are_of_the_tokens_that_the_server_counted():
         (ask(session=0), "x", {"prompt": 40, "tokens": 10}),
         (ask(session=0, turn=1), "x", {"prompt": 60, "tokens": 10}),
     )
-    assert ideals(made.requests, asked) == {"1": 0.5, "16": 0.48, "64": 0.0, "128": 0.0}
+    assert ideals(RequestView(made), asked) == {"1": 0.5, "16": 0.48, "64": 0.0, "128": 0.0}
     made.requests["prompt_tokens"][1] = -1
-    assert ideals(made.requests, asked) is None
+    assert ideals(RequestView(made), asked) is None
 
 
 def test_what_a_prompt_has_beyond_its_content_is_told():
@@ -252,6 +256,6 @@ def test_what_a_prompt_has_beyond_its_content_is_told():
         (ask(session=0, turn=1), "x", {"prompt": 90}),
         (ask(session=1), "x", {"prompt": 37}),
     )
-    assert template_tokens(made.requests, asked) == TemplateTokens(min=31, max=32)
+    assert template_tokens(RequestView(made), asked) == TemplateTokens(min=31, max=32)
     made.requests["prompt_tokens"] = -1
-    assert template_tokens(made.requests, asked) is None
+    assert template_tokens(RequestView(made), asked) is None

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.metrics.throughput import Window, makespan_s, measured_window, rates, work_shares
+from harness.metrics.throughput import rates
+from harness.metrics.window import Window, makespan_s, measured_window, work_shares
 from harness.records.layout import Outcome, Phase
 from harness.summary import summarise_cell
 from tests.factories.recorded import MS, facts, load, records

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from harness.metrics.replicas import fairness, replicas
-from harness.metrics.throughput import Window
+from harness.metrics.view import RequestView
+from harness.metrics.window import Window
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, records
 
@@ -30,14 +31,14 @@ def made(*ttfts_ms, each=40, **fields):
 
 
 def codes(cell, **changes):
-    verdict = judge(Evidence(cell, facts(**BOTH, **changes)))
+    verdict = judge(Evidence(RequestView(cell), facts(**BOTH, **changes)))
     return {str(one.code): one for one in verdict.reasons if one.code.startswith("replica-")}
 
 
 def test_each_url_has_its_own_figures():
     cell = made(5, 20)
     shares = np.ones(len(cell.requests))
-    whole = replicas(cell.requests, facts(**BOTH), Window(0, 10**9, "whole"), shares)
+    whole = replicas(RequestView(cell), facts(**BOTH), Window(0, 10**9, "whole"), shares)
     assert whole.balance == "round-robin"
     assert [part.url for part in whole.urls] == URLS
     assert [(part.requests, part.ok, part.failed, part.share) for part in whole.urls] == [
@@ -53,7 +54,7 @@ def test_each_url_has_its_own_figures():
 
 def test_one_server_is_not_asked():
     cell = made(5)
-    assert replicas(cell.requests, facts(), None, np.zeros(len(cell.requests))) is None
+    assert replicas(RequestView(cell), facts(), None, np.zeros(len(cell.requests))) is None
 
 
 @pytest.mark.parametrize(

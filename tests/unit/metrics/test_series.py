@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.metrics import series
-from harness.metrics.throughput import Window
+from harness.metrics.window import Window
 from harness.model import as_json
 from harness.records.series import Samples, Telemetry, restarts, unbroken
 from harness.store import RunFolder

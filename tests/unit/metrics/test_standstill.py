@@ -3,6 +3,7 @@
 import pytest
 
 from harness.metrics.standstill import engine_stall, standstill
+from harness.metrics.view import RequestView
 from harness.model import UNSET
 from harness.records.layout import Outcome
 from harness.summary import summarise_cell
@@ -47,8 +48,8 @@ def without(rows, start_ms, end_ms):
 
 
 def test_what_was_not_recorded_is_not_known():
-    assert standstill(records(*answers()), facts()) is None
-    assert engine_stall(records(*answers()), facts()) is None
+    assert standstill(RequestView(records(*answers())), facts()) is None
+    assert engine_stall(RequestView(records(*answers())), facts()) is None
     cell = summarise_cell(records(*answers()), facts(), None)
     assert cell.standstill is None
     assert "standstill" in cell.null_reasons
@@ -56,7 +57,7 @@ def test_what_was_not_recorded_is_not_known():
 
 
 def test_a_cell_without_a_stall_lost_nothing():
-    found = standstill(records(*answers()), told(sampler=[]))
+    found = standstill(RequestView(records(*answers())), told(sampler=[]))
     assert (found.lost_ms, found.share, found.longest_ms, found.hit_share) == (0, 0, 0, 0)
     assert (found.who, found.at_s, found.sampler_ms, found.arrived_meanwhile) == (None, None, None, None)
 
@@ -64,7 +65,7 @@ def test_a_cell_without_a_stall_lost_nothing():
 def test_the_sum_and_the_longest_are_of_the_measured_part():
     """From 0 to 9.999 s: half of the first stall and all of the last lie outside."""
     still = told(stall(-0.2, 400), stall(4.0, 600), stall(9.9, 1000), stall(20.0, 5000), sampler=[])
-    found = standstill(records(*answers()), still)
+    found = standstill(RequestView(records(*answers())), still)
     assert found.lost_ms == pytest.approx(200 + 600 + 99)
     assert found.share == pytest.approx(899 / 9999)
     assert (found.longest_ms, found.at_s) == (pytest.approx(600), pytest.approx(4.0))
@@ -72,7 +73,8 @@ def test_the_sum_and_the_longest_are_of_the_measured_part():
 
 def test_the_worker_that_lost_most_counts_and_two_are_not_added():
     found = standstill(
-        records(*answers()), told(stall(1, 300), stall(1, 300, worker=1), stall(5, 300, worker=1), sampler=[])
+        RequestView(records(*answers())),
+        told(stall(1, 300), stall(1, 300, worker=1), stall(5, 300, worker=1), sampler=[]),
     )
     assert found.lost_ms == pytest.approx(600)
 
@@ -91,17 +93,17 @@ def test_the_worker_that_lost_most_counts_and_two_are_not_added():
     ],
 )
 def test_who_stood_still(sampler, rows, stamps, expected):
-    found = standstill(records(*rows), told(stall(3.0, 2000), sampler=sampler, stamps=stamps))
+    found = standstill(RequestView(records(*rows)), told(stall(3.0, 2000), sampler=sampler, stamps=stamps))
     assert found.who == expected
 
 
 def test_what_comes_as_the_machine_wakes_is_not_from_the_time_in_between():
     """Events of the 50 ms before the load process looked, while the server already ran again."""
     rows = [*without(answers(), 3000, 5000), {"sent": 2900, "texts": [4960, 4999]}]
-    found = standstill(records(*rows), told(stall(3.0, 2000), sampler=[(3.0, 2000)]))
+    found = standstill(RequestView(records(*rows)), told(stall(3.0, 2000), sampler=[(3.0, 2000)]))
     assert (found.who, found.arrived_meanwhile) == ("machine", 0)
     rows = [*without(answers(), 3000, 5000), {"sent": 2900, "texts": [4940, 4999]}]
-    found = standstill(records(*rows), told(stall(3.0, 2000), sampler=[(3.0, 2000)]))
+    found = standstill(RequestView(records(*rows)), told(stall(3.0, 2000), sampler=[(3.0, 2000)]))
     assert (found.who, found.arrived_meanwhile) == ("client", 1)
 
 
@@ -112,20 +114,20 @@ def test_a_sampler_of_this_machine_says_nothing_of_load_nodes():
         "path_rtt_ms": 0.1, "start_skew_ms": 0.0, "longest_stall_ms": 2000.0,
     }  # fmt: skip
     rows = records(*without(answers(), 3000, 5000))
-    found = standstill(rows, told(stall(3.0, 2000), sampler=[(3.0, 2000)], nodes=[node]))
+    found = standstill(RequestView(rows), told(stall(3.0, 2000), sampler=[(3.0, 2000)], nodes=[node]))
     assert (found.who, found.sampler_ms) == ("client", None)
 
 
 def test_answers_are_hit_from_a_tenth_of_their_time_on():
     """8 of the 99 ms of an answer are less than a tenth of the other 91, and 10 are more than one of 89."""
     rows = records(*answers())
-    assert standstill(rows, told(stall(3.0, 108), sampler=[])).hit_share == pytest.approx(0.01)
-    assert standstill(rows, told(stall(3.0, 110), sampler=[])).hit_share == pytest.approx(0.02)
-    assert standstill(rows, told(stall(3.0, 110, worker=1), sampler=[])).hit_share == 0
+    assert standstill(RequestView(rows), told(stall(3.0, 108), sampler=[])).hit_share == pytest.approx(0.01)
+    assert standstill(RequestView(rows), told(stall(3.0, 110), sampler=[])).hit_share == pytest.approx(0.02)
+    assert standstill(RequestView(rows), told(stall(3.0, 110, worker=1), sampler=[])).hit_share == 0
 
 
 def test_an_engine_that_sends_nothing_is_seen_within_50_ms():
-    found = engine_stall(records(*without(answers(), 3000, 5000)), told(sampler=[]))
+    found = engine_stall(RequestView(records(*without(answers(), 3000, 5000))), told(sampler=[]))
     assert found.lasted_ms == pytest.approx(2000, abs=100)
     assert found.at_s == pytest.approx(3.0, abs=0.1)
     assert found.in_flight == 1
@@ -133,36 +135,36 @@ def test_an_engine_that_sends_nothing_is_seen_within_50_ms():
 
 def test_silence_without_requests_is_not_the_engines():
     rows = [row for row in answers() if row["sent"] < 3000 or row["sent"] >= 5000]
-    assert engine_stall(records(*rows), told(sampler=[])) is None
+    assert engine_stall(RequestView(records(*rows)), told(sampler=[])) is None
 
 
 def test_silence_counts_from_the_send_that_nothing_came_for():
     rows = [row for row in answers() if row["sent"] < 3000 or row["sent"] >= 7000]
     rows.append({"sent": 4000, "texts": [7001, 7002]})
-    found = engine_stall(records(*rows), told(sampler=[]))
+    found = engine_stall(RequestView(records(*rows)), told(sampler=[]))
     assert (found.at_s, found.lasted_ms) == (4.0, pytest.approx(3000, abs=50))
 
 
 def test_silence_while_the_load_process_stood_still_is_not_the_engines():
     rows = records(*without(answers(), 3000, 5000))
-    assert engine_stall(rows, told(stall(3.0, 1990), sampler=[])) is None
+    assert engine_stall(RequestView(rows), told(stall(3.0, 1990), sampler=[])) is None
 
 
 @pytest.mark.parametrize(("first_ms", "found"), [(900, False), (400, True)])
 def test_a_prefill_is_as_silent_as_it_is_for_this_cell(first_ms, found):
     """1.6 s of silence, among first tokens after 0.9 and 0.4 s."""
     rows = without(answers(count=20, take_ms=1000, first_ms=first_ms), 5990, 7600)
-    assert (engine_stall(records(*rows), told(sampler=[])) is not None) == found
+    assert (engine_stall(RequestView(records(*rows)), told(sampler=[])) is not None) == found
 
 
 def test_an_engine_that_never_speaks_again_is_silent_to_the_end():
     rows = [row for row in answers() if row["sent"] < 3000]
     made = records(*rows, {"sent": 3000, "outcome": Outcome.TIMEOUT})
     made.requests["end_ns"][-1] = 9_000_000_000
-    found = engine_stall(made, told(sampler=[]))
+    found = engine_stall(RequestView(made), told(sampler=[]))
     assert (found.at_s, found.lasted_ms) == (pytest.approx(3.0), pytest.approx(6000, abs=60))
 
 
 def test_the_longest_of_two_is_told():
     rows = without(without(answers(), 1000, 2000), 5000, 7000)
-    assert engine_stall(records(*rows), told(sampler=[])).at_s == pytest.approx(5.0, abs=0.1)
+    assert engine_stall(RequestView(records(*rows)), told(sampler=[])).at_s == pytest.approx(5.0, abs=0.1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from harness.metrics.steady import Course, steady_state
+from harness.metrics.view import RequestView
 from harness.model import CellResult
 from harness.summary import summarise_cell
 from harness.validity.steady import ramp_warnings
@@ -118,7 +119,7 @@ def test_stretches_without_output_are_no_thousandfold_change():
 
 def test_a_ramp_is_told_and_kept():
     made = one_after_another([400] * 10 + [100, 104, 96] * 40)
-    found = steady_state(made, CLOSED)
+    found = steady_state(RequestView(made), CLOSED)
     assert found.state == "ramp kept"
     assert found.ramp_requests in range(9, 16)
     first = f"the first {found.ramp_requests} of 130 measured requests differ from the rest"
@@ -137,7 +138,7 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
         {"intended": start, "texts": np.linspace(start, start + 99, 10 + i).astype(int).tolist()}
         for i, start in enumerate(starts)
     ]
-    found = steady_state(records(*rows), CLOSED)
+    found = steady_state(RequestView(records(*rows)), CLOSED)
     mean = (10 + 49) / 2  # of the 40 before the last send
     assert found.drift == {"e2e_ms": None, "output_events_per_s": pytest.approx(39 / mean)}
     assert (found.state, found.why) == (
@@ -192,7 +193,7 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
 def test_a_queue_that_grows_is_not_steady():
     rows = [{"intended": 10 * i, "texts": [10 * i + 30 * i + 20, 10 * i + 30 * i + 40]} for i in range(100)]
     made, offered = records(*rows), load("rate", 100.0)
-    found = steady_state(made, offered)
+    found = steady_state(RequestView(made), offered)
     assert found.state == "not steady"
     assert found.why.startswith("drift: E2E changes by +"), "as tables call it, not by its key"
     assert "e2e_ms" in found.drift
@@ -203,11 +204,11 @@ def test_a_queue_that_grows_is_not_steady():
 
 def test_what_was_sent_while_slots_waited_to_begin_is_a_ramp_however_little_it_shows():
     made = one_after_another([100, 104, 96] * 10)
-    spread = steady_state(made, CLOSED, spread_over_ns=int(made.requests["sent_ns"][5]) + 1)
+    spread = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][5]) + 1)
     assert (spread.state, spread.ramp_requests) == ("ramp kept", 6)
     assert spread.why == "6 measured requests were sent before the slots had begun one after another"
     assert spread.start_s == pytest.approx(made.requests["sent_ns"][5] / 1e9)
-    left = steady_state(made, CLOSED, spread_over_ns=int(made.requests["sent_ns"][0]))
+    left = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][0]))
     assert (left.state, left.ramp_requests) == ("steady", 0)
 
 
@@ -216,20 +217,20 @@ def test_slots_with_nothing_left_to_send_are_no_drift():
     rows = [{"intended": 10 * i, "texts": [10 * i + 40, 10 * i + 80]} for i in range(24)]
     rows += [{"intended": 240 + 10 * i, "texts": [260 + 10 * i, 320 + 5 * i]} for i in range(8)]
     made = records(*rows)
-    found = steady_state(made, load("concurrency", 8))
+    found = steady_state(RequestView(made), load("concurrency", 8))
     assert found.shapes["e2e_ms"] is None
-    assert steady_state(made, load("concurrency", 1)).shapes["e2e_ms"] is not None
+    assert steady_state(RequestView(made), load("concurrency", 1)).shapes["e2e_ms"] is not None
 
 
 def test_a_load_that_changes_by_itself_is_not_tested():
     for changing in (load("trace", 1), load("rate", 1, profile=[{"seconds": 1}])):
-        assert steady_state(one_after_another([10] * 20), changing).state == "not tested"
-    assert steady_state(records(), CLOSED).state == "unknown"
-    assert steady_state(one_after_another([10] * 5), CLOSED).why == "too few requests to tell"
+        assert steady_state(RequestView(one_after_another([10] * 20)), changing).state == "not tested"
+    assert steady_state(RequestView(records()), CLOSED).state == "unknown"
+    assert steady_state(RequestView(one_after_another([10] * 5)), CLOSED).why == "too few requests to tell"
 
 
 def test_a_batch_that_is_sent_at_once_has_no_steady_part():
     rows = [{"intended": 0, "texts": [100 * (index // 8 + 1), 100 * (index // 8 + 2)]} for index in range(48)]
     made = records(*rows)
-    found = steady_state(made, load("concurrency", 48))
+    found = steady_state(RequestView(made), load("concurrency", 48))
     assert (found.state, found.why) == ("not tested", "all requests are sent at once")

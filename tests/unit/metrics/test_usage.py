@@ -7,8 +7,9 @@ import pytest
 
 from harness.metrics import cost, energy, machine
 from harness.metrics.scaling import scaling
-from harness.metrics.throughput import Window
 from harness.metrics.usage import Usage, describe
+from harness.metrics.view import RequestView
+from harness.metrics.window import Window
 from harness.model import (
     CellResult,
     Cost,
@@ -158,13 +159,15 @@ def host(others, cpus=2, stolen=0.0):
 
 def watched(**parts):
     health = documents.made(TelemetryHealth)
-    return Usage(**{**dict.fromkeys(Usage._fields), "telemetry": health, **parts})
+    return Usage(telemetry=health, **parts)
 
 
 def found(usage, **changes):
     about = facts(workload__output_tokens=1, **changes)
     answers = records(*({"sent": 10 * i, "intended": 10 * i, "texts": [10 * i + 10]} for i in range(5)))
-    return {reason.code: reason for reason in judge(Evidence(answers, about, watched=usage)).reasons}
+    return {
+        reason.code: reason for reason in judge(Evidence(RequestView(answers), about, watched=usage)).reasons
+    }
 
 
 def test_other_work_makes_a_cell_suspect_with_its_share():
@@ -386,16 +389,16 @@ def test_every_part_of_a_cell_is_of_its_window():
             "server.cpu_s": line(-1, 11, 0, 6),
         }
     )
-    made, reasons = describe(telemetry, given, RATES, WINDOW)
+    made = describe(telemetry, given, RATES, WINDOW)
     assert (made.gpu.power_w.mean, made.gpu.power_w.max) == pytest.approx((150, 200))
     assert (made.host.busy_cores, made.server.cpu_cores) == pytest.approx((1, 0.5))
     assert (made.energy.gpu_w, made.joules_per_output_token) == pytest.approx((150, 3))
     assert made.cost.price == Price(per_hour=1.8, currency="USD", covers="1 × A", source="list")
     assert made.cost_per_million_output_tokens == pytest.approx(10)
-    assert (made.limiter.code, made.telemetry.sources["nvidia"].reads, reasons) == ("load", 5, {})
-    made, reasons = describe(telemetry, given, dict.fromkeys(RATES), WINDOW)
+    assert (made.limiter.code, made.telemetry.sources["nvidia"].reads, made.nulls) == ("load", 5, {})
+    made = describe(telemetry, given, dict.fromkeys(RATES), WINDOW)
     per_token = ("cost_per_million_output_tokens", "joules_per_output_token")
-    assert reasons == dict.fromkeys(per_token, "the server reports no token counts")
+    assert made.nulls == dict.fromkeys(per_token, "the server reports no token counts")
     assert (made.energy.gpu_w, made.cost.price.per_hour) == pytest.approx((150, 1.8))
 
 

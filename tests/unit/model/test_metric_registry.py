@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from harness.cli import metrics_page
-from harness.metrics import latency, quality, throughput, usage
+from harness.metrics import latency
+from harness.metrics.families import figures_of
 from harness.model import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.measures import charted, measure
 from harness.report.grid import COLUMNS
 from harness.spec.scenario.verdict import check_slo
 from harness.store import tables
-from tests.factories.recorded import records
+from harness.summary import view_of
+from tests.factories.recorded import facts, records
 
 ROOT = Path(__file__).resolve().parents[3]
-COMPUTED_APART = {"goodput_requests_per_s", "prefix_cache_hit_rate", "prefix_cache_ideal"}
 
 
 def names(of):
@@ -35,11 +36,9 @@ def test_a_metric_says_what_it_is_and_is_a_column_of_the_database(metric):
 
 
 def test_every_metric_is_computed():
-    made = latency.latencies(records({"texts": [10, 20], "thoughts": 1}))
-    assert set(made) == names("latency")
-    assert set(latency.PER_REQUEST) == set(SLO_METRICS)
-    rest = {*throughput.RATES, *quality.Quality._fields, *usage.Usage._fields} | COMPUTED_APART
-    assert names("rate") | names("share") | names("price") <= rest
+    cell = view_of(records({"texts": [10, 20], "thoughts": 1}), facts(), None)
+    assert METRICS.keys() <= figures_of(cell)[0].keys()
+    assert set(latency.values_ms(cell)) == names("latency")
 
 
 def test_what_a_limit_and_a_verdict_can_be_about():

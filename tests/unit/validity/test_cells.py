@@ -1,5 +1,6 @@
 import pytest
 
+from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Outcome
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
@@ -13,7 +14,7 @@ OPEN = load("rate", 100)
 
 
 def codes(made=None, hit_rate=None, **changes):
-    verdict = judge(Evidence(made or records(*GOOD), facts(**changes), hit_rate))
+    verdict = judge(Evidence(RequestView(made or records(*GOOD)), facts(**changes), hit_rate))
     for reason in verdict.reasons:
         assert reason.measured
         assert reason.limit
@@ -23,7 +24,7 @@ def codes(made=None, hit_rate=None, **changes):
 
 def shown(made=None, **changes):
     """Of the only reason: what was measured, and its limit."""
-    (reason,) = judge(Evidence(made or records(*GOOD), facts(**changes))).reasons
+    (reason,) = judge(Evidence(RequestView(made or records(*GOOD)), facts(**changes))).reasons
     return reason.measured, reason.limit
 
 
@@ -164,7 +165,7 @@ def test_packet_loss_is_told_with_what_was_hit(column):
     made.requests[column] = 0
     assert codes(made) == ("VALID", [])
     made.requests[column][3:5] = (1, 4)
-    verdict = judge(Evidence(made, facts()))
+    verdict = judge(Evidence(RequestView(made), facts()))
     (reason,) = verdict.reasons
     assert (verdict.verdict, reason.code) == ("SUSPECT", "packet-loss")
     assert "5 " in reason.measured
@@ -176,7 +177,7 @@ def test_resent_requests_are_counted():
     made.requests["attempts"] = 1
     assert codes(made) == ("VALID", [])
     made.requests["attempts"][7] = 2
-    verdict = judge(Evidence(made, facts()))
+    verdict = judge(Evidence(RequestView(made), facts()))
     assert [(r.code, r.measured) for r in verdict.reasons] == [("requests-resent", "1 of 10")]
     cell = summarise_cell(made, facts(), None)
     assert cell.requests.resent == 1

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.metrics.view import RequestView
 from harness.model import Answers
 from harness.validity import Evidence, judge
 from tests.factories import recorded
@@ -18,7 +19,7 @@ def shape(rate, told=True, truncated=0):
 def codes(rows=None, answered=None, **facts):
     records = recorded.records(*(rows or [ANSWER] * 6))
     about = recorded.facts(workload__exact_output=False, **facts)
-    found = judge(Evidence(records, about, answers=answered)).reasons
+    found = judge(Evidence(RequestView(records), about, answers=answered)).reasons
     return [reason.code for reason in found if reason.code != "first-event-tokens"]
 
 
@@ -28,7 +29,9 @@ def test_an_honest_engine_is_not_doubted():
 
 def test_answers_without_usage_are_counted():
     silent = ANSWER | {"tokens": -1}
-    (reason,) = judge(Evidence(recorded.records(*[ANSWER] * 4, silent, silent), recorded.facts())).reasons
+    (reason,) = judge(
+        Evidence(RequestView(recorded.records(*[ANSWER] * 4, silent, silent)), recorded.facts())
+    ).reasons
     assert (reason.code, reason.measured) == ("usage-missing", "2 of 6 answers without a usage block")
 
 
@@ -49,7 +52,7 @@ def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, fo
 def test_reasoning_that_was_not_asked_for_and_that_did_not_come(asked, thinking, found):
     rows = [ANSWER | {"thoughts": 1}] * thinking + [ANSWER] * (6 - thinking)
     facts = recorded.facts(request={"thinking": asked})
-    reasons = judge(Evidence(recorded.records(*rows), facts)).reasons
+    reasons = judge(Evidence(RequestView(recorded.records(*rows)), facts)).reasons
     assert [f"{reason.code}: {reason.measured}" for reason in reasons] == [found] * bool(found)
 
 
@@ -64,6 +67,8 @@ def test_a_shape_that_is_not_kept_to():
 
 def test_they_are_reasons_of_the_verdict():
     records = recorded.records(*[ANSWER | {"tokens": 6}] * 6)
-    verdict = judge(Evidence(records, recorded.facts(habits=ONE, workload__output_tokens=6), 0.0))
+    verdict = judge(
+        Evidence(RequestView(records), recorded.facts(habits=ONE, workload__output_tokens=6), 0.0)
+    )
     assert verdict.verdict == "SUSPECT"
     assert [reason.code for reason in verdict.reasons] == ["first-event-tokens", "tokens-per-event"]

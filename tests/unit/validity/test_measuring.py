@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from harness.metrics.view import RequestView
 from harness.records.layout import Outcome
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
@@ -10,7 +11,7 @@ from tests.factories.recorded import facts, records
 
 
 def reasons(made, **changes):
-    found = judge(Evidence(made, facts(workload__exact_output=False, **changes))).reasons
+    found = judge(Evidence(RequestView(made), facts(workload__exact_output=False, **changes))).reasons
     return {reason.code: reason for reason in found}
 
 
@@ -94,7 +95,7 @@ def test_times_that_vary_need_waves():
 
 def test_a_run_that_declares_nothing_is_judged_by_the_defaults():
     about = facts(workload__exact_output=False, minimum=None)
-    found = judge(Evidence(loop(0, 100), about)).reasons
+    found = judge(Evidence(RequestView(loop(0, 100)), about)).reasons
     assert [reason.limit for reason in found] == ["100 answers in 10 s"]
 
 

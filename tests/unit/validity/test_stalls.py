@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness.metrics.view import RequestView
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from harness.validity.stalls import engine_stalls
@@ -11,7 +12,7 @@ from tests.unit.metrics.test_standstill import answers, stall, told, without
 
 
 def reasons(made, about):
-    return {reason.code: reason for reason in judge(Evidence(made, about)).reasons}
+    return {reason.code: reason for reason in judge(Evidence(RequestView(made), about)).reasons}
 
 
 @pytest.mark.parametrize(

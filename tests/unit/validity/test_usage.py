@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from harness.metrics.latency import at_once
+from harness.metrics.view import RequestView
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import REQUEST_DTYPE, Outcome, Phase, Records
 from harness.records.request_table import NUMBERS, RequestTable
@@ -35,7 +36,9 @@ def asked(count, most):
 
 
 def found(made, requested=None, **changes):
-    verdict = judge(Evidence(made, facts(workload__exact_output=False, **changes), None, requested))
+    verdict = judge(
+        Evidence(RequestView(made), facts(workload__exact_output=False, **changes), None, requested)
+    )
     return {str(reason.code): reason for reason in verdict.reasons}
 
 
@@ -161,7 +164,7 @@ def held(late_ms=0, cap=2, each_ms=440):
 
 def test_what_the_cap_held_back_is_the_engines_doing():
     made = held()
-    verdict = judge(Evidence(made, facts(load=OPEN, client__held_at_cap=38)))
+    verdict = judge(Evidence(RequestView(made), facts(load=OPEN, client__held_at_cap=38)))
     reasons = {str(reason.code): reason for reason in verdict.reasons}
     assert "rate-missed" not in reasons
     assert reasons["held-at-cap"].measured.startswith("38 of 40 requests waited at the in-flight cap: 4.61/s")
@@ -171,7 +174,7 @@ def test_what_the_cap_held_back_is_the_engines_doing():
 def test_a_late_client_is_blamed_although_the_cap_was_reached():
     """The cap is far from used up for most of the time; each request leaves 40 ms later than the last."""
     made = held(late_ms=40, cap=20)
-    verdict = judge(Evidence(made, facts(load=OPEN, client__held_at_cap=1)))
+    verdict = judge(Evidence(RequestView(made), facts(load=OPEN, client__held_at_cap=1)))
     assert "rate-missed" in {reason.code for reason in verdict.reasons}
     assert "held-at-cap" not in {reason.code for reason in verdict.reasons}
     assert blame(verdict)[0] == "client"
