@@ -13,7 +13,7 @@ from harness.metrics.view import CellView, RequestView
 from harness.model import METRICS, CellResult, Identity
 from harness.model.metrics import Measured
 from harness.records.layout import Outcome, Phase
-from harness.summary import about, summarise_view, view_of
+from harness.summary.cell import about, summarise_view, view_of
 from tests.factories.recorded import facts, records
 
 ROWS = [{"intended": 10 * i, "texts": [10 * i + 5, 10 * i + 8], "prompt": 9} for i in range(4)]

@@ -65,7 +65,7 @@ ROOMS = (
     "run",
     "store",
 )
-ROOMS += ("summary.py", "tune", "validity", "workload")
+ROOMS += ("summary", "tune", "validity", "workload")
 
 
 def touching(source):

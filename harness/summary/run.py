@@ -1,7 +1,6 @@
-"""Records and facts of cells to the objects of summary.json. Recomputable from a copied run folder."""
+"""Cells of a run to its summary.json. All of it can be computed again from a copied run folder."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
@@ -13,39 +12,26 @@ from harness.compare.capacity import capacity
 from harness.compare.comparison import rows_of
 from harness.compare.sequential import Stand, stand
 from harness.errors import SpecError
-from harness.metrics import cache, conservation, pace, quality, reported, usage
-from harness.metrics.families import figures_of
 from harness.metrics.latency import by_arrival
 from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
-from harness.metrics.view import CellView, Figures, RequestView
+from harness.metrics.view import RequestView
 from harness.model import (
     Agreement,
-    CellFacts,
     CellResult,
-    ClientStats,
-    Conditions,
-    Imported,
-    Load,
     Manifest,
     Prices,
-    ProbeSize,
     RunWarning,
     Stopping,
     Summary,
-    Validity,
     WorkloadCard,
 )
-from harness.records.layout import Records
-from harness.records.request_table import RequestTable
-from harness.records.series import Telemetry
 from harness.store import RunFolder
-from harness.validity import Evidence, judge, notices
+from harness.summary.cell import summarise_view, view_of
+from harness.validity import notices
 from harness.validity.stalls import engine_stalls
 from harness.validity.steady import ramp_warnings
 from harness.validity.telemetry import gaps
-
-NO_TELEMETRY = Telemetry()
 
 
 class Beside(NamedTuple):
@@ -57,71 +43,6 @@ class Beside(NamedTuple):
 
     workload_card: dict[str, WorkloadCard] | None = None
     agreement: Agreement | None = None
-
-
-def view_of(
-    records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry = NO_TELEMETRY
-) -> CellView:
-    return CellView(by_arrival(records), facts, requested, telemetry)
-
-
-def summarise_cell(
-    records: Records,
-    facts: CellFacts,
-    requested: RequestTable | None,
-    telemetry: Telemetry = NO_TELEMETRY,
-) -> CellResult:
-    return summarise_view(view_of(records, facts, requested, telemetry))
-
-
-@dataclass(frozen=True, kw_only=True)
-class About(Figures):
-    """What a cell is, the verdict on its figures, and the conditions under which they hold."""
-
-    load: Load
-    started_unix_ns: int
-    workload_sha256: str
-    validity: Validity
-    probe: ProbeSize | None
-    start: dict[str, float | None] | None
-    client: ClientStats
-    imported: Imported | None
-    conditions: Conditions
-
-
-def about(cell: CellView) -> About:
-    facts, (hit_rate, _) = cell.of(cache.measured_facts), cell.of(cache.hit_rate_of)
-    return About(
-        load=facts.load,
-        started_unix_ns=facts.t0_unix_ns,
-        workload_sha256=facts.workload.sha256,
-        validity=judge(
-            Evidence(
-                cell,
-                facts,
-                hit_rate,
-                cell.requested,
-                watched=cell.of(usage.compute),
-                steady=cell.of(pace.compute).steady_state,
-                answers=cell.of(quality.compute).answers,
-                laws=cell.of(conservation.compute).conservation,
-            )
-        ),
-        probe=facts.probe,
-        start=facts.start,
-        client=facts.client,
-        imported=facts.imported,
-        conditions=comparability.conditions(cell, facts, hit_rate, cell.requested),
-    )
-
-
-def summarise_view(cell: CellView) -> CellResult:
-    figures, nulls = figures_of(cell)
-    # Types: tests/unit/metrics/test_families.py holds the fields of each family to those of CellResult.
-    fill: Callable[..., CellResult] = CellResult
-    identity = structs.asdict(cell.facts.identity)
-    result = fill(**identity, **about(cell).by_key(), **figures, null_reasons=nulls)
-    return reported.as_told(result, cell.facts.imported)
 
 
 def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
@@ -139,6 +60,7 @@ def summarise_run(
     others = others or Beside()
     cells = comparability.with_manifest(cells, manifest, others.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
+    compared = compare(cells, rules_of(manifest), pooled)
     summary = Summary(
         run=manifest.run,
         state="invalid" if state == "complete" and invalid else state,
@@ -150,7 +72,12 @@ def summarise_run(
         cells=cells,
         scaling=scaling(cells),
         unequal=comparability.unequal(cells),
-        **compare(cells, rules_of(manifest), pooled)._asdict(),
+        comparison=compared.comparison,
+        noise=compared.noise,
+        estimates=compared.estimates,
+        ranking=compared.ranking,
+        rankings=compared.rankings,
+        verdict_rules=compared.verdict_rules,
         stopping=_stopping(manifest),
         capacity=capacity(cells, manifest.repeats) if manifest.find_capacity else None,
         workload_card=others.workload_card,

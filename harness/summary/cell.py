@@ -1,0 +1,84 @@
+"""Records and facts of one cell to the object that summary.json has of it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from harness import comparability
+from harness.metrics import cache, conservation, pace, quality, reported, usage
+from harness.metrics.families import figures_of
+from harness.metrics.latency import by_arrival
+from harness.metrics.view import CellView, Figures
+from harness.model import CellFacts, CellResult, ClientStats, Conditions, Imported, Load, ProbeSize, Validity
+from harness.records.layout import Records
+from harness.records.request_table import RequestTable
+from harness.records.series import Telemetry
+from harness.validity import Evidence, judge
+
+NO_TELEMETRY = Telemetry()
+
+
+def view_of(
+    records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry = NO_TELEMETRY
+) -> CellView:
+    return CellView(by_arrival(records), facts, requested, telemetry)
+
+
+def summarise_cell(
+    records: Records,
+    facts: CellFacts,
+    requested: RequestTable | None,
+    telemetry: Telemetry = NO_TELEMETRY,
+) -> CellResult:
+    return summarise_view(view_of(records, facts, requested, telemetry))
+
+
+@dataclass(frozen=True, kw_only=True)
+class About(Figures):
+    """What a cell is, the verdict on its figures, and the conditions under which they hold."""
+
+    load: Load
+    started_unix_ns: int
+    workload_sha256: str
+    validity: Validity
+    probe: ProbeSize | None
+    start: dict[str, float | None] | None
+    client: ClientStats
+    imported: Imported | None
+    conditions: Conditions
+
+
+def about(cell: CellView) -> About:
+    facts, (hit_rate, _) = cell.of(cache.measured_facts), cell.of(cache.hit_rate_of)
+    return About(
+        load=facts.load,
+        started_unix_ns=facts.t0_unix_ns,
+        workload_sha256=facts.workload.sha256,
+        validity=judge(
+            Evidence(
+                cell,
+                facts,
+                hit_rate,
+                cell.requested,
+                watched=cell.of(usage.compute),
+                steady=cell.of(pace.compute).steady_state,
+                answers=cell.of(quality.compute).answers,
+                laws=cell.of(conservation.compute).conservation,
+            )
+        ),
+        probe=facts.probe,
+        start=facts.start,
+        client=facts.client,
+        imported=facts.imported,
+        conditions=comparability.conditions(cell, facts, hit_rate, cell.requested),
+    )
+
+
+def summarise_view(cell: CellView) -> CellResult:
+    figures, nulls = figures_of(cell)
+    # Types: tests/unit/metrics/test_families.py holds the fields of each family to those of CellResult.
+    fill: Callable[..., CellResult] = CellResult
+    identity = structs.asdict(cell.facts.identity)
+    result = fill(**identity, **about(cell).by_key(), **figures, null_reasons=nulls)
+    return reported.as_told(result, cell.facts.imported)
