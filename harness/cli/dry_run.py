@@ -52,14 +52,12 @@ class Description:
             scenario_sha256=files.fingerprint(prepared.scenario),
             model=prepared.model_name,
             backends={
-                label: PlannedBackend(
-                    launch=PlannedLaunch(**asdict(launch)),
-                    track=track,
-                    known=tuple(known(ref.definition, launch=launch)),
+                backend.label: PlannedBackend(
+                    launch=PlannedLaunch(**asdict(backend.launch)),
+                    track=backend.track,
+                    known=tuple(known(backend.ref.definition, launch=backend.launch)),
                 )
-                for label, ref, launch, track in zip(
-                    prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
-                )
+                for backend in prepared.backends
             },
             cells=self.cells,
             looks=tuple(prepared.looks),
@@ -75,18 +73,23 @@ class Description:
 
     def _lines(self, *, verbose: bool) -> Iterator[str]:
         prepared = self.prepared
-        model = f"model {prepared.model_name}" if any(prepared.tracks) else "the servers' own models"
+        model = (
+            f"model {prepared.model_name}"
+            if any(backend.track for backend in prepared.backends)
+            else "the servers' own models"
+        )
         yield f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}"
         planned = f"{_repeats(prepared)}{_until(prepared)}{_sized(prepared)}"
         yield f"{model}, seed {prepared.options.seed}, {planned}"
         yield ""
-        for label, ref, launch, track in zip(
-            prepared.labels, prepared.backends, prepared.launches, prepared.tracks, strict=True
-        ):
+        for backend in prepared.backends:
+            launch, track = backend.launch, backend.track
             why = f" ({launch.why})" if verbose else ""
-            yield f"  {label}: {launch.mode}{why}" + (f", weights {track}" if track else "")
+            yield f"  {backend.label}: {launch.mode}{why}" + (f", weights {track}" if track else "")
             if verbose:
-                yield from (f"    known of it: {line}" for line in known(ref.definition, launch=launch))
+                yield from (
+                    f"    known of it: {line}" for line in known(backend.ref.definition, launch=launch)
+                )
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
         measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
@@ -179,7 +182,7 @@ def _starts(prepared: Prepared) -> float | None:
             if isinstance(engine, dict) and engine.get("startup_s") is not None:
                 took[label, engine["launch"]["mode"]] = engine["startup_s"]
     needed = [
-        took.get((prepared.labels[block.backend].partition("#")[0], prepared.launches[block.backend].mode))
+        took.get((prepared.of(block).label.partition("#")[0], prepared.of(block).launch.mode))
         for block in prepared.plan
     ]
     known = [seconds for seconds in needed if seconds is not None]
@@ -201,10 +204,10 @@ def _planned(
     count = all_requests(prepared.scenario, cell.load, prepared.probe)
     if prepared.source is not None:
         count = min(count, len(prepared.source))
-    label = prepared.labels[cell.backend]
+    label = prepared.of(cell).label
     words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
     point = f"{cell.load.value:g} {words[cell.load.kind]}"
-    seen = history.get((label, prepared.launches[cell.backend].mode, cell.load))
+    seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
     if cell.load.kind == "rate":
         expected, basis = count / cell.load.value, f"{count} requests at this rate"
     elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):

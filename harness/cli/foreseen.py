@@ -35,7 +35,8 @@ def refusals(prepared: Prepared) -> list[Refusal]:
     prompts = prepared.scenario.prompts
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     ahead: dict[str, Ahead] = {}
-    for engine, ref in zip(prepared.engines, prepared.backends, strict=True):
+    for engine in prepared.engines:
+        ref = engine.ref
         definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)

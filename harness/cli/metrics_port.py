@@ -96,8 +96,8 @@ def samples(state: "State", now: float) -> Iterator[Sample]:
     run = state.run
     if run is None:
         return
-    scripted = any(one.definition.backend.simulated for one in run.prepared.backends)
-    scripted |= any(launch.mode == "simulate" for launch in run.prepared.launches)
+    scripted = any(one.ref.definition.backend.simulated for one in run.prepared.backends)
+    scripted |= any(one.launch.mode == "simulate" for one in run.prepared.backends)
     scripted |= any(cell.simulated for cell in run.cells)
     about = {"run": run.folder.run_id, "scenario": run.prepared.scenario.name}
     yield Sample("run_info", 1, {**about, "simulated": str(scripted).lower()})
@@ -108,7 +108,7 @@ def samples(state: "State", now: float) -> Iterator[Sample]:
     yield from _measured(run.cells)
     if (load := state.load) is not None:
         cell, progress = load
-        labels = {"backend": run.prepared.labels[cell.backend], "load": cell.load.label}
+        labels = {"backend": run.prepared.of(cell).label, "load": cell.load.label}
         yield from (Sample(f"cell_{name}", value, labels) for name, value in _of_cell(progress))
 
 

@@ -36,8 +36,8 @@ def conduct(
 
 
 def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: bool) -> Run:
-    for launch in prepared.launches:
-        ui.note(launch.why)
+    for backend in prepared.backends:
+        ui.note(backend.launch.why)
     ui.stage("checking what the backends need")
     options = prepared.options
     require(

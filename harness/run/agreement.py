@@ -27,7 +27,7 @@ def agreement_wanted(prepared: Prepared) -> bool:
     """Asked for; else with two backends or more, unless one of them is not an inference engine."""
     if prepared.options.agreement is not None:
         return prepared.options.agreement
-    made_up = any(ref.definition.backend.simulated for ref in prepared.backends)
+    made_up = any(one.ref.definition.backend.simulated for one in prepared.backends)
     return len(prepared.backends) > 1 and not made_up
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from harness.engines.command import settable
 from harness.model import HostFacts
 from harness.run.noise import host_key
-from harness.run.prepare import Prepared
+from harness.run.prepare import BackendPlan, Prepared
 from harness.spec import files
 from harness.spec.backend import Variant
 from harness.spec.scenario import Scenario
@@ -17,9 +17,9 @@ from harness.spec.tuned import Provenance
 Division = Literal["default", "tuned", "custom"]
 
 
-def division(prepared: Prepared, backend: int) -> Division | None:
+def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
     """None for an attached server, whose settings are its owner's."""
-    ref = prepared.backends[backend]
+    ref = backend.ref
     if ref.url is not None:
         return None
     if set(prepared.options.engine_values) & set(settable(ref.definition)) - {"port"}:
@@ -47,14 +47,14 @@ class Place:
     host_key: str
 
     @classmethod
-    def of(cls, prepared: Prepared, backend: int, host: HostFacts | None) -> "Place":
-        track, scenario = prepared.tracks[backend], prepared.scenario
+    def of(cls, prepared: Prepared, backend: BackendPlan, host: HostFacts | None) -> "Place":
+        track, scenario = backend.track, prepared.scenario
         return cls(
             scenario.name,
             scenario_key(scenario),
             tuple(dict.fromkeys(cell.load.label for block in prepared.plan for cell in block.cells)),
             f"{prepared.model_name} {track}" if track else "",
-            prepared.launches[backend].mode,
+            backend.launch.mode,
             host_key(host),
         )
 

@@ -109,7 +109,7 @@ class Run(Stored):
     def _cool_down(self, block: Block) -> None:
         """What the engine before has left behind, heat above all, is not to be the next one's."""
         seconds = self.prepared.scenario.verdict.cool_down_s
-        if seconds and not self.prepared.backends[block.backend].definition.backend.simulated:
+        if seconds and not self.prepared.of(block).ref.definition.backend.simulated:
             self.ui.stage(f"cooling down for {seconds:g} s")
             time.sleep(seconds)
 
@@ -118,12 +118,11 @@ class Run(Stored):
 
         A full results disk is no engine's failure, and the only backend's failure is the run's.
         """
-        label = self.prepared.labels[block.backend]
+        label = self.prepared.of(block).label
         try:
             with open_engine(self._request(block), self.ui.stage) as engine:
-                key = noise.key(
-                    self.manifest.document.host, self.prepared, block.backend, engine_version(engine.facts)
-                )
+                host, version = self.manifest.document.host, engine_version(engine.facts)
+                key = noise.key(host, self.prepared, self.prepared.of(block), version)
                 self.manifest.engine_started(label, engine.facts, key)
                 self.ui.note(
                     f"{label}: {engine_version(engine.facts) or 'version unknown'} at "
@@ -144,14 +143,14 @@ class Run(Stored):
             self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
     def _request(self, block: Block) -> EngineRequest:
-        prepared = self.prepared
+        prepared, backend = self.prepared, self.prepared.of(block)
         return EngineRequest(
-            prepared.backends[block.backend],
-            prepared.launches[block.backend],
+            backend.ref,
+            backend.launch,
             prepared.model_name,
             prepared.model,
             log_path=self.folder.log_path(self._life(block)),
-            values=prepared.engine_values[block.backend],
+            values=backend.engine_values,
             gpu_wait_s=prepared.options.gpu_wait_s,
             gpus=prepared.options.gpus,
         )
@@ -171,7 +170,7 @@ class Run(Stored):
         """Name of one life of an engine."""
         lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
         point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
-        return f"{self.prepared.labels[block.backend]}{point}-r{block.repeat}"
+        return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
 
     def _cells(self, block: Block, engine: EngineSession) -> None:
         if not block.cells:
@@ -187,7 +186,7 @@ class Run(Stored):
             began_s = time.monotonic()
             workload = workloads.of(cell)
             if trouble := too_long(workload.requested, engine.facts.get("values")):
-                label = self.prepared.labels[block.backend]
+                label = self.prepared.of(block).label
                 self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
             summary, facts = self._measure(cell, workload, engine)
             while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
@@ -203,17 +202,17 @@ class Run(Stored):
                 return
 
     def _words(self, cell: Cell) -> str:
-        return cell_words(self.prepared.labels[cell.backend], cell.load, cell.repeat)
+        return cell_words(self.prepared.of(cell).label, cell.load, cell.repeat)
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
         """Where the engine goes on and a reset was asked for, before its first cell of each later repeat."""
         before = self.repeats.get(cell.backend)
         self.repeats[cell.backend] = cell.repeat
-        if not cell.repeat or before == cell.repeat or self.prepared.between[cell.backend] != "reset":
+        if not cell.repeat or before == cell.repeat or self.prepared.of(cell).between != "reset":
             return
         reset = engine.reset_prefix_cache()
         if not reset.done:
-            label = self.prepared.labels[cell.backend]
+            label = self.prepared.of(cell).label
             text = f"{label}: not reset before repeat {cell.repeat}: {reset.how}"
             self.manifest.warn(notices.NOT_RESET.warning(text))
 
@@ -248,25 +247,25 @@ class Run(Stored):
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
         """Once per backend."""
-        label = self.prepared.labels[block.backend]
+        label = self.prepared.of(block).label
         if label in self.probed:
             return
         self.probed.add(label)
         self.ui.stage(f"{label}: probing")
-        variant = self.prepared.backends[block.backend].variant
+        variant = self.prepared.of(block).ref.variant
         probed = probe_engine(engine, variant, workloads.of(block.cells[0]).requests)
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
 
     def _unasked(self, block: Block) -> bool:
         """Whether this backend has still to answer the agreement questions."""
-        label = self.prepared.labels[block.backend]
+        label = self.prepared.of(block).label
         return agreement_wanted(self.prepared) and label not in self.folder.read_answers()[1]
 
     def _agreement(self, block: Block, engine: EngineSession) -> None:
         """After the engine's first cells, so that they are not disturbed."""
-        label = self.prepared.labels[block.backend]
+        label = self.prepared.of(block).label
         questions = agreement.load_questions()
-        definition = self.prepared.backends[block.backend].definition
+        definition = self.prepared.of(block).ref.definition
         asked, missing, hint = None, _death(engine), None
         if missing is None:
             try:
@@ -292,7 +291,7 @@ class Run(Stored):
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
         """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""
         text = f"the engine died during {cell.name}: {facts.engine_exited}"
-        label = self.prepared.labels[cell.backend]
+        label = self.prepared.of(cell).label
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
         self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")
 

@@ -29,7 +29,7 @@ from harness.model import (
 from harness.run import noise
 from harness.run.division import Place, division, elsewhere
 from harness.run.measure_cell import engine_version
-from harness.run.prepare import Prepared
+from harness.run.prepare import BackendPlan, Prepared
 from harness.sampling import machine
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
@@ -66,7 +66,7 @@ class ManifestWriter:
             scenario=from_json(dataclasses.asdict(prepared.scenario), ScenarioTables),
             scenario_sha256=files.fingerprint(prepared.scenario),
             model=_model(prepared),
-            backends={label: _backend(prepared, index) for index, label in enumerate(prepared.labels)},
+            backends={one.label: _backend(prepared, one) for one in prepared.backends},
             seeds=Seeds(run=options.seed, dimensions=("prompts", "arrivals", "think")),
             repeats=prepared.repeats,
             stopping=_stopping(prepared),
@@ -110,18 +110,21 @@ class ManifestWriter:
         entry = replace(backends[label], **changes)
         self.document = replace(self.document, backends={**backends, label: entry})
 
+    def _backend(self, label: str) -> BackendPlan:
+        return next(backend for backend in self._prepared.backends if backend.label == label)
+
     def _warn_of_other_place(self, label: str, version: str | None) -> None:
         """A tuned variant holds for where it was tuned."""
-        index = self._prepared.labels.index(label)
-        if tuned := self._prepared.backends[index].tuned:
-            place = Place.of(self._prepared, index, self.document.host)
+        backend = self._backend(label)
+        if tuned := backend.ref.tuned:
+            place = Place.of(self._prepared, backend, self.document.host)
             if differences := list(elsewhere(tuned.provenance, place, version)):
                 text = f"{label} was tuned for {'; '.join(differences)}"
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
     def _warn_of_free_lengths(self, label: str) -> None:
         """Where the engine can force a length in chat, and its definition says that it cannot in this API."""
-        ref = self._prepared.backends[self._prepared.labels.index(label)]
+        ref = self._backend(label).ref
         own = ref.definition.dialect.apis.get(ref.api)
         if self._prepared.scenario.request.exact_output and own is not None and own.exact_output == {}:
             text = f"{label}: answers may end before the requested length, which {ref.api} cannot force"
@@ -143,25 +146,25 @@ class ManifestWriter:
         self.write(failures=(*self.document.failures, failure))
 
 
-def _backend(prepared: Prepared, index: int) -> BackendEntry:
-    ref, launch = prepared.backends[index], prepared.launches[index]
+def _backend(prepared: Prepared, backend: BackendPlan) -> BackendEntry:
+    ref, launch = backend.ref, backend.launch
     return BackendEntry(
         backend=ref.definition.name,
         variant=ref.variant,
         url=ref.url,
         definition_sha256=definition_key(ref.definition),
         launch=LaunchChoice(mode=launch.mode, why=launch.why),
-        track=prepared.tracks[index],
-        division=division(prepared, index),
+        track=backend.track,
+        division=division(prepared, backend),
         tuned=dataclasses.asdict(ref.tuned) if ref.tuned else None,
-        between_repeats=prepared.between[index],
+        between_repeats=backend.between,
         engine=None,
     )
 
 
 def _model(prepared: Prepared) -> ModelName | None:
     """None when every server brings its own: what it calls it is among its facts."""
-    if not any(prepared.tracks):
+    if not any(backend.track for backend in prepared.backends):
         return None
     return ModelName(name=prepared.model_name, title=prepared.model.title)
 
@@ -196,10 +199,10 @@ def require_unchanged(folder: RunFolder, prepared: Prepared) -> None:
     manifest = folder.read_manifest()
     if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
         raise _changed(f"scenario '{prepared.scenario.name}'", folder)
-    for label, ref in zip(prepared.labels, prepared.backends, strict=True):
-        entry = manifest.backends.get(label)
-        if entry is None or entry.definition_sha256 != definition_key(ref.definition):
-            raise _changed(f"backend '{label}'", folder)
+    for backend in prepared.backends:
+        entry = manifest.backends.get(backend.label)
+        if entry is None or entry.definition_sha256 != definition_key(backend.ref.definition):
+            raise _changed(f"backend '{backend.label}'", folder)
 
 
 def _changed(what: str, folder: RunFolder) -> SpecError:
@@ -214,7 +217,7 @@ def plan_of(prepared: Prepared) -> Plan:
     return Plan(
         blocks=tuple(
             PlanBlock(
-                backend=prepared.labels[block.backend],
+                backend=prepared.of(block).label,
                 repeat=block.repeat,
                 cells=tuple(PlanCell(cell=cell.name, load=cell.load) for cell in block.cells),
             )

@@ -174,7 +174,7 @@ def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
 
 def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
     """The output constraints of every request, in the engine's own fields, and what it has no field for."""
-    definition, request = prepared.backends[cell.backend].definition, prepared.scenario.request
+    definition, request = prepared.of(cell).ref.definition, prepared.scenario.request
     constraints = workload.constraints
     return CellRequest(
         api=definition.dialect.api,
@@ -202,7 +202,7 @@ def _same(values: NDArray[np.int64]) -> int | None:
 
 def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellRequest) -> CellWorkload:
     measured = slice(warmup_requests(prepared.scenario, cell.load), None)
-    definition = prepared.backends[cell.backend].definition
+    definition = prepared.of(cell).ref.definition
     return CellWorkload(
         sha256=workload.sha256,
         exact_lengths=workload.exact,
@@ -217,19 +217,20 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
 
 
 def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity:
-    ref, track = prepared.backends[cell.backend], prepared.tracks[cell.backend]
+    backend = prepared.of(cell)
+    ref, track = backend.ref, backend.track
     return Identity(
         cell=cell.name,
         backend=ref.definition.name,
         variant=ref.variant,
-        label=prepared.labels[cell.backend],
+        label=backend.label,
         title=ref.definition.backend.title,
         simulated=bool(engine.facts["simulated"]),
         track=track,
         quantisation=prepared.model.tracks[track].quantisation if track else None,
         engine_version=engine_version(engine.facts),
-        launch=prepared.launches[cell.backend].mode,
-        division=division(prepared, cell.backend),
+        launch=backend.launch.mode,
+        division=division(prepared, backend),
         repeat=cell.repeat,
     )
 
@@ -251,7 +252,7 @@ class _Seen(NamedTuple):
 def _facts(
     prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, seen: _Seen
 ) -> CellFacts:
-    scenario, definition = prepared.scenario, prepared.backends[cell.backend].definition
+    scenario, definition = prepared.scenario, prepared.of(cell).ref.definition
     probe, request = prepared.probe_of(cell), _request(prepared, cell, workload)
     values = engine.facts.get("values")
     return CellFacts(
@@ -278,7 +279,7 @@ def _facts(
         client=client_stats(seen.result.client),
         workers=seen.workers,
         nodes=seen.nodes,
-        metrics_urls=prepared.backends[cell.backend].metrics_urls or UNSET,
+        metrics_urls=prepared.of(cell).ref.metrics_urls or UNSET,
         urls=engine.urls if len(engine.urls) > 1 else UNSET,
         balance=(prepared.options.balance or "round-robin") if len(engine.urls) > 1 else UNSET,
         counter_restarts=seen.restarts,

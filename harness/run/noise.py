@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.host import paths
 from harness.model import HostFacts, Noise, from_json
-from harness.run.prepare import Prepared
+from harness.run.prepare import BackendPlan, Prepared
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
 from harness.spec.scenario import Verdict
@@ -36,22 +36,22 @@ def _identity(host: HostFacts | None) -> dict[str, object]:
     return {name: getattr(host, name, None) for name in _IDENTITY}
 
 
-def key(host: HostFacts | None, prepared: Prepared, backend: int, version: str | None) -> str:
+def key(host: HostFacts | None, prepared: Prepared, backend: BackendPlan, version: str | None) -> str:
     """Of one backend of a run; `version` as the running engine tells it.
 
     Which load points and repeats were asked for is not part of it, nor what the verdicts are about: a floor
     is kept by load point and metric.
     """
-    scenario, track = prepared.scenario, prepared.tracks[backend]
+    scenario = prepared.scenario
     load = replace(scenario.load, concurrency=(), rate=(), replay_speed=())
     return files.fingerprint(
         {
             "host": _identity(host),
             "scenario": files.fingerprint(replace(scenario, load=load, verdict=Verdict(), slo={})),
-            "model": [prepared.model_name, track],
-            "definition": definition_key(prepared.backends[backend].definition),
-            "launch": prepared.launches[backend].mode,
-            "values": prepared.engine_values[backend],
+            "model": [prepared.model_name, backend.track],
+            "definition": definition_key(backend.ref.definition),
+            "launch": backend.launch.mode,
+            "values": backend.engine_values,
             "version": version,
         }
     )

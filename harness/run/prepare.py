@@ -45,32 +45,52 @@ PROBE_SECONDS = {"gpu": 30.0, "cpu": 60.0}
 SIMULATED_PROBE_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendPlan:
+    """One backend of a run: what it is, how it is started, and what happens to it between repeats."""
+
+    label: str  # unique in the run
+    ref: BackendRef
+    launch: LaunchChoice
+    track: str | None  # of the weights; None where the server brings its own model
+    engine_values: dict[str, str]  # those of its own among the values asked for
+    between: Between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     options: RunOptions
     scenario: Scenario
-    backends: tuple[BackendRef, ...]
-    labels: tuple[str, ...]  # one per backend, unique in the run
-    launches: tuple[LaunchChoice, ...]
+    backends: tuple[BackendPlan, ...]  # in the order of the plan's positions
     model_name: str
     model: Model
-    tracks: tuple[str | None, ...]  # per backend; None where the server brings its own model
-    engine_values: tuple[dict[str, str], ...]  # per backend, its own of --engine-set
     repeats: int  # at most, where there are looks
     plan: tuple[Block, ...]
     source: Trace | Dataset | None = None  # of prompts that come from a file
     probe: Probe | None = None  # of a capacity search
     looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: a fixed number
-    between: tuple[Between, ...] = ()  # per backend, what happens to it between two repeats
+
+    def of(self, part: Block | Cell) -> BackendPlan:
+        """The backend that this part of the plan measures."""
+        return self.backends[part.backend]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(backend.label for backend in self.backends)
 
     @property
     def engines(self) -> tuple[Planned, ...]:
         """As they are checked before the run."""
         return tuple(
-            Planned(ref, label, launch, self.model_name, self.model, dict(values))
-            for ref, label, launch, values in zip(
-                self.backends, self.labels, self.launches, self.engine_values, strict=True
+            Planned(
+                backend.ref,
+                backend.label,
+                backend.launch,
+                self.model_name,
+                self.model,
+                dict(backend.engine_values),
             )
+            for backend in self.backends
         )
 
     @property
@@ -128,19 +148,23 @@ def prepare(options: RunOptions) -> Prepared:
         not options.find_capacity and how == "restart" and _starts_for_each_cell(scenario, *pair)
         for pair, how in zip(started, between, strict=True)
     ]
-    launches = tuple(
-        replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
-        if each
-        else launch
-        for launch, each in zip(launches, each_cell, strict=True)
-    )
     model_name, model = find_model(options.model)
-    tracks = tuple(
-        track_of(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
-    )
     values = _engine_values(backends, model, scenario.engine_values, options.engine_values)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
+    planned = tuple(
+        BackendPlan(
+            label=label,
+            ref=ref,
+            launch=_said_to_restart(launch) if each else launch,
+            track=track_of(ref, launch, model_name, model),
+            engine_values=own,
+            between=how,
+        )
+        for label, (ref, launch), own, how, each in zip(
+            labels, started, values, between, each_cell, strict=True
+        )
+    )
     repeats, looks = repeats_of(options, scenario, len(backends))
     plan = tuple(
         part
@@ -150,22 +174,21 @@ def prepare(options: RunOptions) -> Prepared:
     if between != ("restart",) and len(backends) == 1:
         plan = in_one_life(plan)
     return Prepared(
-        options,
-        scenario,
-        backends,
-        labels,
-        launches,
-        model_name,
-        model,
-        tracks,
-        values,
-        repeats,
-        plan,
-        source,
-        probe,
-        looks,
-        between,
+        options=options,
+        scenario=scenario,
+        backends=planned,
+        model_name=model_name,
+        model=model,
+        repeats=repeats,
+        plan=plan,
+        source=source,
+        probe=probe,
+        looks=looks,
     )
+
+
+def _said_to_restart(launch: LaunchChoice) -> LaunchChoice:
+    return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
 
 
 def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> None:

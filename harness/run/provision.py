@@ -9,11 +9,11 @@ from harness.run.prepare import Prepared
 
 def provide(prepared: Prepared, say: Say) -> None:
     """Engines and weights before the first measurement: a failed download costs no measured cell."""
-    for ref, launch, track in zip(prepared.backends, prepared.launches, prepared.tracks, strict=True):
-        environment = None
+    for backend in prepared.backends:
+        definition, launch, environment = backend.ref.definition, backend.launch, None
         if launch.mode == "compose":
-            provide_image(ref.definition, launch.device, say)
-        elif launch.mode == "process" and needs_install(ref.definition):
-            environment = install_engine(ref.definition, say)
-        if track is not None:
-            ensure_weights(prepared.model_name, prepared.model, track, environment, say)
+            provide_image(definition, launch.device, say)
+        elif launch.mode == "process" and needs_install(definition):
+            environment = install_engine(definition, say)
+        if backend.track is not None:
+            ensure_weights(prepared.model_name, prepared.model, backend.track, environment, say)

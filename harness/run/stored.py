@@ -82,11 +82,9 @@ class Stored:
 
     def _warn_of_starts(self) -> None:
         """An engine that was to go on through all repeats is started once more by resuming."""
-        for label, launch, between in zip(
-            self.prepared.labels, self.prepared.launches, self.prepared.between, strict=True
-        ):
-            if self.cells and between != "restart" and launch.mode != "attach":
-                text = f"{label}: resumed, so its repeats are of more than one start"
+        for backend in self.prepared.backends:
+            if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
+                text = f"{backend.label}: resumed, so its repeats are of more than one start"
                 self.manifest.warn(notices.ANOTHER_START.warning(text))
 
     @property

@@ -100,10 +100,11 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
     first = prepare(replace(settings.options, repeats=1))
     if len(first.backends) > 1:
         raise SpecError("one backend at a time", where="BACKEND")
-    if first.backends[0].url is not None:
+    ref = first.backends[0].ref
+    if ref.url is not None:
         raise SpecError("an attached server cannot be restarted with other values", where="BACKEND")
-    if first.backends[0].tuned is not None:
-        raise SpecError("is tuned already", where="BACKEND", hint=f"tune {first.backends[0].definition.name}")
+    if ref.tuned is not None:
+        raise SpecError("is tuned already", where="BACKEND", hint=f"tune {ref.definition.name}")
     scenario = first.scenario
     point = _point(scenario.load, settings.load)
     metric = settings.metric or scenario.verdict.primary
@@ -126,7 +127,7 @@ def _point(load: Load, given: float | None) -> LoadPoint:
 
 def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
     """Candidates by key, without keys that the command line sets and threads that this machine lacks."""
-    ref, fixed = prepared.backends[0], prepared.options.engine_values
+    ref, fixed = prepared.backends[0].ref, prepared.options.engine_values
     keys = {
         key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key not in fixed
     }
@@ -144,7 +145,7 @@ def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
 
 def _folder(prepared: Prepared) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    name = f"tune-{stamp}-{prepared.backends[0].definition.name}-{prepared.scenario.name}"
+    name = f"tune-{stamp}-{prepared.backends[0].ref.definition.name}-{prepared.scenario.name}"
     path = prepared.options.out / name
     try:
         path.mkdir(parents=True)
@@ -162,7 +163,7 @@ class _Session:
         began = time.monotonic()
         self._settings, self._prepared, self._folder, self._ui = settings, prepared, folder, ui
         self._start = configured(
-            prepared.backends[0].definition, None, prepared.engine_values[0]
+            prepared.backends[0].ref.definition, None, prepared.backends[0].engine_values
         ).engine.values
         self._trials = Trials(
             prepared.options,
@@ -177,7 +178,7 @@ class _Session:
 
     @property
     def _ref(self) -> BackendRef:
-        return self._prepared.backends[0]
+        return self._prepared.backends[0].ref
 
     def conduct(self, tunable: Mapping[str, Sequence[Value]]) -> Result:
         metric, trials = self._trials.metric, self._trials
@@ -251,7 +252,7 @@ class _Session:
 
     def _provenance(self, spent_s: float) -> Provenance:
         facts = machine.host_facts()
-        place = Place.of(self._prepared, 0, facts)
+        place = Place.of(self._prepared, self._prepared.backends[0], facts)
         done = self._trials.done
         return Provenance(
             date_utc=datetime.now(UTC).isoformat(timespec="seconds"),

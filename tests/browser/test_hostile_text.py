@@ -183,7 +183,7 @@ def test_the_live_port_is_text_to_a_browser(page, text):
     made = going(labels=(text, f'a"quote\\\n{text}'))
     made.folder = SimpleNamespace(run_id=text)
     made.prepared.scenario = SimpleNamespace(name=text)
-    made.prepared.backends = made.prepared.launches = ()
+    made.prepared.backends = ()
     said = exposition(State(0.0, made, load=(CELL, progress())), 60.0).encode()
     listener = socket.create_server(("127.0.0.1", 0))
     with page_server.serving(listener, "/metrics", TYPE, lambda: said):

@@ -16,8 +16,10 @@ def progress(done=16, planned=64, failed=0, ttft_ms=228.0):
 
 
 def run(*cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="", search=False):
+    backends = [SimpleNamespace(label=label) for label in labels]
     prepared = SimpleNamespace(
         labels=labels,
+        of=lambda part: backends[part.backend],
         cells=planned,
         looks=looks,
         scenario=SimpleNamespace(name="first-look"),

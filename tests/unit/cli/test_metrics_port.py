@@ -26,7 +26,7 @@ DASHBOARD = ROOT / "deploy" / "grafana" / "llm-servebench.json"
 def going(*cells, **changes):
     made = run(*(cells or MEASURED), **changes)
     made.folder = SimpleNamespace(run_id="20261122-first-look")
-    made.prepared.backends = made.prepared.launches = ()
+    made.prepared.backends = ()
     return State(0.0, made, load=(CELL, progress(failed=1)))
 
 

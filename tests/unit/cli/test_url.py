@@ -158,7 +158,7 @@ def test_two_servers_are_measured_alternately_at_equal_loads():
     parsed = url.parsed(url.words_of(found, loads, arguments))
     prepared = prepare(run.options_of(parsed, ("bench",)))
     assert prepared.labels == ("vllm_h_1", "vllm_h_2")
-    assert {launch.mode for launch in prepared.launches} == {"attach"}
+    assert {backend.launch.mode for backend in prepared.backends} == {"attach"}
     order = [block.backend for block in prepared.plan]
     assert (order[:4], len(order)) == ([0, 1, 1, 0], 6)
     assert [cell.load.value for cell in prepared.plan[0].cells] == list(loads.concurrency)

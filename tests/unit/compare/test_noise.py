@@ -41,7 +41,8 @@ def cache(tmp_path, monkeypatch):
 
 
 def key(*, host=HOST, version="0.1", **options):
-    return noise.key(host, prepare(RunOptions("fixed-length", "truth", **options)), 0, version)
+    prepared = prepare(RunOptions("fixed-length", "truth", **options))
+    return noise.key(host, prepared, prepared.backends[0], version)
 
 
 def test_floors_are_kept_by_their_key(cache):

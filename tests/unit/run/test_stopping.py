@@ -163,7 +163,7 @@ def test_defaults_by_what_is_compared():
     assert prepare(replace(TWO, repeats=4)).looks == ()
     assert prepare(replace(TWO, overrides={"verdict.repeats": 5})).repeats == 5
     one = prepare(replace(TWO, backends="vllm"))
-    assert (one.repeats, one.looks, one.between) == (1, (), ("restart",))
+    assert (one.repeats, one.looks, one.backends[0].between) == (1, (), "restart")
     assert (prepare(replace(TWO, backends="vllm", aa=True)).repeats) == 5
 
 
@@ -171,9 +171,9 @@ def test_an_engine_that_is_kept_has_one_life():
     kept = prepare(replace(TWO, backends="vllm", repeats=3, overrides={"verdict.between_repeats": "keep"}))
     (block,) = kept.plan
     assert [cell.repeat for cell in block.cells] == [0, 0, 1, 1, 2, 2]
-    assert kept.between == ("keep",)
+    assert [backend.between for backend in kept.backends] == ["keep"]
     attached = replace(TWO, backends="vllm=http://127.0.0.1:1,sglang=http://127.0.0.1:2", launch="auto")
-    assert prepare(attached).between == ("keep", "keep")
+    assert [backend.between for backend in prepare(attached).backends] == ["keep", "keep"]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("2h", 7200), ("45m", 2700), ("90s", 90), ("1h30m", 5400)])

@@ -130,19 +130,21 @@ def prepared(backends, **changes):
 def test_divisions():
     keep(TUNED)
     of = prepared("llamacpp,llamacpp@tuned,llamacpp@q8_0,llamacpp@no-host-cache")
-    assert [division(of, index) for index in range(4)] == ["default", "tuned", "default", "custom"]
+    assert [division(of, backend) for backend in of.backends] == ["default", "tuned", "default", "custom"]
     given = prepared("llamacpp,llamacpp@tuned", engine_values={"batch_tokens": "64"})
-    assert [division(given, index) for index in range(2)] == ["custom", "custom"]
-    assert division(prepared("llamacpp", engine_values={"port": "9000"}), 0) == "default"
+    assert [division(given, backend) for backend in given.backends] == ["custom", "custom"]
+    port = prepared("llamacpp", engine_values={"port": "9000"})
+    assert division(port, port.backends[0]) == "default"
     attached = prepare(RunOptions("batch-1-8-32", "llamacpp=http://127.0.0.1:9"))
-    assert division(attached, 0) is None
+    assert division(attached, attached.backends[0]) is None
 
 
 def test_tuned_values_replace_those_of_the_scenario_and_give_way_to_the_command_line():
     keep(dataclasses.replace(TUNED, values={"max_sequences": 16}))
-    assert [own["max_sequences"] for own in prepared("llamacpp,llamacpp@tuned").engine_values] == ["32", "16"]
+    both = prepared("llamacpp,llamacpp@tuned").backends
+    assert [backend.engine_values["max_sequences"] for backend in both] == ["32", "16"]
     given = prepared("llamacpp@tuned", engine_values={"max_sequences": "4"})
-    assert given.engine_values[0]["max_sequences"] == "4"
+    assert given.backends[0].engine_values["max_sequences"] == "4"
 
 
 def test_elsewhere_is_told_by_what_differs():
