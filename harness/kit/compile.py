@@ -1,0 +1,174 @@
+"""llama-server compiled on the machine out of the kit's sources. The standard library only.
+
+In the background, as it takes minutes: `start` returns at once, `state` says how far it is.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from harness.host.kit_env import KitError
+
+PACKAGE = "llama-cpp-python-0.3.36"  # whose sources they are, and the commit that llama-server reports
+ARCHIVE = "llama.cpp.tar.xz"
+LIMIT_S = 1500
+_FLAGS = (
+    *("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_NUMBER=0", f"-DLLAMA_BUILD_COMMIT={PACKAGE}"),
+    *("-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_OPENSSL=OFF"),
+    *("-DLLAMA_USE_PREBUILT_UI=OFF", "-DGGML_NATIVE=ON"),
+)
+_DRIVERS = ("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/aarch64-linux-gnu")
+
+
+def program(work: Path) -> Path:
+    return work / "llama.cpp" / "build" / "bin" / "llama-server"
+
+
+def start(kit: Path, work: Path) -> str:
+    """In words what was begun: one build at a time, none where it is done."""
+    folder = work / "llama.cpp"
+    if state(work) in ("built", "building"):
+        return state(work)
+    archive = kit / "sources" / ARCHIVE
+    if not archive.is_file():
+        return "not carried: make the kit with --engines llamacpp"
+    missing = [name for name in ("cmake", "ninja", "g++") if not shutil.which(name)]
+    if missing:
+        return f"cannot be compiled here: {', '.join(missing)} is missing"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with tarfile.open(archive) as sources:
+        sources.extractall(folder, filter="data")
+    script = folder / "compile.sh"
+    script.write_text(_script(folder), encoding="utf-8")
+    with (folder / "log.txt").open("wb") as log:
+        # A session of its own: it goes on when what started it has ended.
+        process = subprocess.Popen(
+            ["timeout", str(LIMIT_S), "sh", "-e", str(script)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    (folder / "pid").write_text(str(process.pid), encoding="ascii")
+    return "building for CUDA" if cuda() else "building for the CPU alone: there is no nvcc or no NVIDIA GPU"
+
+
+def state(work: Path) -> str:
+    """absent, building, built or failed."""
+    folder = work / "llama.cpp"
+    if (folder / "done").is_file():
+        return "built"
+    try:
+        pid = int((folder / "pid").read_text(encoding="ascii"))
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (OSError, ValueError):
+        return "failed" if folder.is_dir() else "absent"
+    return "building" if b"timeout" in command else "failed"
+
+
+def progress(work: Path) -> str:
+    """The last line of its log."""
+    try:
+        text = (work / "llama.cpp" / "log.txt").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return next(iter(text.strip().splitlines()[-1:]), "")[:160]
+
+
+def wait(work: Path, seconds: float) -> str:
+    """Its state after at most so long."""
+    end = time.monotonic() + seconds
+    while state(work) == "building" and time.monotonic() < end:
+        time.sleep(1)
+    return state(work)
+
+
+def cuda() -> bool:
+    """There is a compiler for the GPU, and a GPU to say which kind to compile for."""
+    return bool(shutil.which("nvcc")) and bool(_architecture())
+
+
+def _architecture() -> str:
+    """`90` of an H100; "" without a GPU."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return ""
+    command = [smi, "--query-gpu=compute_cap", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return "".join(done.stdout.split()[:1]).replace(".", "") if done.returncode == 0 else ""
+
+
+def _script(folder: Path) -> str:
+    jobs, flags = len(os.sched_getaffinity(0)), list(_FLAGS)
+    if cuda():
+        root = _toolkit(folder / "cuda")
+        driver = (root / "lib64" / "libcuda.so").exists()
+        flags += [
+            *("-DGGML_CUDA=ON", f"-DCMAKE_CUDA_ARCHITECTURES={_architecture()}", "-DGGML_CUDA_NCCL=OFF"),
+            *(f"-DCMAKE_CUDA_COMPILER={root}/bin/nvcc", f"-DCUDAToolkit_ROOT={root}"),
+            *(f"-DCMAKE_CUDA_FLAGS=-I{root}/include", f"-DGGML_CUDA_NO_VMM={'OFF' if driver else 'ON'}"),
+            *(f"-DCMAKE_EXE_LINKER_FLAGS=-Wl,-rpath-link,{root}/lib64", f"-DCMAKE_BUILD_RPATH={root}/lib64"),
+        ]
+    configure = " ".join(f"'{flag}'" for flag in flags)
+    return (
+        f"cd '{folder}'\ncmake -S llama.cpp -B build {configure}\n"
+        f"cmake --build build --target llama-server -j {jobs}\n"
+        "build/bin/llama-server --version\ntouch done\n"
+    )
+
+
+def _toolkit(root: Path) -> Path:
+    """One folder with nvcc, the headers and the libraries of CUDA, made of links.
+
+    Where CUDA was installed as Python packages, cuBLAS lies with torch, and its libraries have no name without
+    a version, by which a linker looks for them.
+    """
+    nvcc = Path(shutil.which("nvcc") or "")
+    told = subprocess.run([str(nvcc), "--dryrun", "-E", "x.cu"], capture_output=True, text=True).stderr
+    top = next((line.partition("TOP=")[2].strip() for line in told.splitlines() if "TOP=" in line), "")
+    tops = [Path(top).resolve() if top else nvcc.resolve().parent.parent]
+    tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu1*") if place.is_dir())
+    tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu*blas") if place.is_dir())
+    libraries = [place for one in tops for place in (one / "lib64", one / "lib", one / "targets/x86_64-linux/lib")]
+    for name, places in (
+        ("bin", [tops[0] / "bin"]),
+        ("nvvm", [tops[0] / "nvvm"]),
+        ("include", [one / "include" for one in tops]),
+        ("lib64", [*libraries, *map(Path, _DRIVERS)]),
+    ):
+        (root / name).mkdir(parents=True, exist_ok=True)
+        for place in places:
+            known = place.iterdir() if place.is_dir() else ()
+            for file in known if str(place) not in _DRIVERS else place.glob("libcuda.so*"):
+                _link(root / name / file.name, file)
+                stem, so, _ = file.name.partition(".so.")
+                if so:
+                    _link(root / name / f"{stem}.so", file)
+    return root
+
+
+def _link(place: Path, file: Path) -> None:
+    if not place.exists():
+        place.unlink(missing_ok=True)
+        place.symlink_to(file)
+
+
+def _sites() -> list[Path]:
+    """Where the packages of the machine's own interpreter lie."""
+    python = os.environ.get("BENCH_KIT_PYTHON") or sys.executable
+    done = subprocess.run(
+        [python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"], capture_output=True, text=True
+    )
+    return [Path(line) for line in done.stdout.split("\n") if line]
+
+
+def check(work: Path) -> Path:
+    """The folder with llama-server. Raises KitError where it is not built."""
+    if state(work) != "built":
+        raise KitError(f"llama-server is {state(work)}: {progress(work) or 'run the step `build`'}")
+    return program(work).parent
