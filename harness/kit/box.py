@@ -68,7 +68,7 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     os.environ.update(kit_env.using(kit, os.environ))
     os.environ["BENCH_CACHE"] = str(work / "cache")
     os.environ["PATH"] = f"{compiling.program(work).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    name = getattr(given, "step", None) or command[0]
+    name = getattr(given, "step", None) or re.sub(r"\W", "", command[0])
     if name == "build":
         print(f"llama.cpp: {compiling.start(kit, work)}", flush=True)
         told = compiling.wait(work, 60 * given.minutes)

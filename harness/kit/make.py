@@ -86,6 +86,7 @@ def _fill(
         if name == "bench":
             text += f"{DISTRIBUTION}=={__version__} --hash=sha256:{parts.sum_of(own)}\n"
         (kit / "environments" / f"{name}.txt").write_text(text, encoding="utf-8")
+    _drop_unlocked(kit)
     if COMPILED in wanted:
         shutil.copy(llama_cpp(log, say), kit / "sources" / ARCHIVE)
     for model in asked.models:
@@ -106,6 +107,14 @@ def _fill(
     files = sorted(path for path in kit.rglob("*") if path.is_file())
     sums = [f"{parts.sum_of(path)}  {path.relative_to(kit)}\n" for path in files]
     (kit / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+
+
+def _drop_unlocked(kit: Path) -> None:
+    """Wheels that only an earlier answer of the resolver asked for."""
+    locks = "".join(file.read_text(encoding="utf-8") for file in (kit / "environments").iterdir())
+    for wheel in (kit / "wheels").iterdir():
+        if parts.sum_of(wheel) not in locks:
+            wheel.unlink()
 
 
 def _startable(name: str, has: Has) -> Backend:

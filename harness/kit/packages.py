@@ -19,11 +19,15 @@ from harness.errors import SetupError, SpecError
 from harness.kit.target import Target
 
 Has = Mapping[str, str]  # distributions of the machine, with their versions
+_NOT_COUNTED = ("Package", "pip")  # a heading of `pip list`; the kit brings its own pip
 _TRIES = 6  # each takes one more distribution along that the machine has too old
 
 
 def read_has(file: Path) -> dict[str, str]:
-    """What `pip list`, `pip freeze` or `pip list --format json` printed there. Raises SpecError."""
+    """What `pip list`, `pip freeze` or `pip list --format json` printed there; "" for a version not given.
+
+    Raises SpecError.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -31,12 +35,12 @@ def read_has(file: Path) -> dict[str, str]:
     try:
         entries = [(one["name"], one["version"]) for one in json.loads(text)]
     except (ValueError, TypeError, KeyError):
-        entries = re.findall(r"^([A-Za-z0-9][\w.-]*)(?:==| +)(\d[\w.+!-]*)(?:\s.*)?$", text, re.MULTILINE)
+        entries = re.findall(r"^([A-Za-z0-9][\w.-]*)(?:(?:==|[ \t]+)(\d\S*).*)?$", text, re.MULTILINE)
     if not entries:
         raise SpecError(
             "lists no package", where=f"--have {file}", hint="write it there with `pip list > FILE`"
         )
-    return {canonicalize_name(name): version for name, version in entries}
+    return {canonicalize_name(name): version for name, version in entries if name not in _NOT_COUNTED}
 
 
 def locked(wanted: Iterable[str], has: Has, target: Target, pip: Pip, wheels: Path, room: Path) -> str:
@@ -63,7 +67,7 @@ def _of_machine(line: str, has: Has) -> str:
     """An extra of what the machine has is of that version."""
     need = Requirement(line)
     version = has.get(canonicalize_name(need.name))
-    if not need.extras or version is None:
+    if not need.extras or not version:
         return line
     return f"{need.name}[{','.join(sorted(need.extras))}]=={Version(version).public}"
 
@@ -98,7 +102,7 @@ def _without(text: str, has: Has) -> str:
     return "".join(
         part
         for name, version, part in _entries(text)
-        if name == "pip" or name not in has or Version(has[name]).public != version
+        if not has.get(name) or Version(has[name]).public != version
     )
 
 
@@ -139,6 +143,6 @@ def _requires(wheel: Path) -> list[str]:
 
 def _fits(wanted: SpecifierSet, version: str) -> bool:
     try:
-        return wanted.contains(Version(version).public, prereleases=True)
+        return not version or wanted.contains(Version(version).public, prereleases=True)
     except (InvalidVersion, InvalidRequirement):
         return False

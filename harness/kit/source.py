@@ -12,23 +12,25 @@ from harness.errors import SetupError
 from harness.host import paths
 from harness.kit.compile import ARCHIVE, PACKAGE
 from harness.kit.parts import sum_of
+from harness.spec.files import fingerprint
 
 SDIST = "==".join(PACKAGE.rsplit("-", 1))
 SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"  # of its file
-_INSIDE = "vendor/llama.cpp/"
+_INSIDE = re.compile(r"[^/]+/vendor/llama\.cpp/(.+)")
 # 77 MB of vocabularies, pages, back ends for other devices and the web page of the server.
 _LEFT_OUT = re.compile(
     r"(docs|models|media|benches|tests|examples|conversion|gguf-py|skills|requirements|pocs|ci|grammars|\.\w+)/"
     r"|scripts/(?!ui-assets\.cmake)"
     r"|ggml/src/ggml-(openvino|webgpu|et|metal|hexagon|sycl|vulkan|opencl|cann|zdnn|virtgpu|zendnn|hip|musa|rpc)/"
     r"|tools/ui/(src|tests|static|\.storybook|package-lock)|tools/(server|mtmd)/(tests|bench|themes)/"
-    r"|.*\.(md|svg|png|jpe?g|mp3)$"
+    r"|.*\.(md|svg|png|jpe?g|mp[34])$"
 )
 
 
 def llama_cpp(log: Path, say: Say) -> Path:
     """The archive in the cache, made where it is absent. Raises SetupError."""
-    made = paths.made(paths.cache_dir() / "kits") / f"{SHA256[:12]}-{ARCHIVE}"
+    key = fingerprint([SHA256, _LEFT_OUT.pattern])[:12]
+    made = paths.made(paths.cache_dir() / "kits") / f"{key}-{ARCHIVE}"
     if made.is_file():
         return made
     folder = paths.made(made.with_suffix(".part"))
@@ -41,11 +43,11 @@ def llama_cpp(log: Path, say: Say) -> Path:
     partial = folder / ARCHIVE
     with tarfile.open(sdist) as whole, tarfile.open(partial, "w:xz") as archive:
         for member in whole:
-            _, _, inside = member.name.partition(_INSIDE)
-            content = whole.extractfile(member) if member.isfile() and inside else None
-            if content is None or _LEFT_OUT.match(inside):
+            found = _INSIDE.fullmatch(member.name)
+            content = whole.extractfile(member) if found and member.isfile() else None
+            if found is None or content is None or _LEFT_OUT.match(found[1]):
                 continue
-            info = tarfile.TarInfo(f"llama.cpp/{inside}")
+            info = tarfile.TarInfo(f"llama.cpp/{found[1]}")
             info.size, info.mode, info.mtime = member.size, member.mode, member.mtime
             archive.addfile(info, io.BytesIO(content.read()))
     partial.replace(made)
