@@ -24,7 +24,9 @@ class _Drawn(msgspec.Struct):
     pass
 
 
-def drawn(track: Track, model_name: str, tokenizer: Path, env: EngineEnv | None, say: Say) -> tuple[Path, str]:
+def drawn(
+    track: Track, model_name: str, tokenizer: Path, env: EngineEnv | None, say: Say
+) -> tuple[Path, str]:
     """File or folder, and in words how it came about. `tokenizer`: a GGUF file with the vocabulary."""
     assert track.random is not None
     shape = json.dumps(dataclasses.asdict(track.random))

@@ -44,7 +44,10 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     own = list(words)
     command = own[own.index("--") + 1 :] if "--" in own else []
     parser = argparse.ArgumentParser(
-        prog="run.py", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+        prog="run.py",
+        description=_ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("kit", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True, help="folder for the packed results")

@@ -17,11 +17,22 @@ PACKAGE = "llama-cpp-python-0.3.36"  # whose sources they are, and the commit th
 ARCHIVE = "llama.cpp.tar.xz"
 LIMIT_S = 1500
 _FLAGS = (
-    *("-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLLAMA_BUILD_NUMBER=0", f"-DLLAMA_BUILD_COMMIT={PACKAGE}"),
+    *(
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DLLAMA_BUILD_NUMBER=0",
+        f"-DLLAMA_BUILD_COMMIT={PACKAGE}",
+    ),
     *("-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_OPENSSL=OFF"),
     *("-DLLAMA_USE_PREBUILT_UI=OFF", "-DGGML_NATIVE=ON"),
 )
-_DRIVERS = ("/usr/local/nvidia/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib/aarch64-linux-gnu")
+_DRIVERS = (
+    "/usr/local/nvidia/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib/aarch64-linux-gnu",
+)
 
 
 def program(work: Path) -> Path:
@@ -125,8 +136,8 @@ def _script(folder: Path) -> str:
 def _toolkit(root: Path) -> Path:
     """One folder with nvcc, the headers and the libraries of CUDA, made of links.
 
-    Where CUDA was installed as Python packages, cuBLAS lies with torch, and its libraries have no name without
-    a version, by which a linker looks for them.
+    Where CUDA was installed as Python packages, cuBLAS lies with torch, and its libraries have no name
+    without a version, by which a linker looks for them.
     """
     nvcc = Path(shutil.which("nvcc") or "")
     told = subprocess.run([str(nvcc), "--dryrun", "-E", "x.cu"], capture_output=True, text=True).stderr
@@ -134,7 +145,9 @@ def _toolkit(root: Path) -> Path:
     tops = [Path(top).resolve() if top else nvcc.resolve().parent.parent]
     tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu1*") if place.is_dir())
     tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu*blas") if place.is_dir())
-    libraries = [place for one in tops for place in (one / "lib64", one / "lib", one / "targets/x86_64-linux/lib")]
+    libraries = [
+        place for one in tops for place in (one / "lib64", one / "lib", one / "targets/x86_64-linux/lib")
+    ]
     for name, places in (
         ("bin", [tops[0] / "bin"]),
         ("nvvm", [tops[0] / "nvvm"]),
@@ -162,7 +175,9 @@ def _sites() -> list[Path]:
     """Where the packages of the machine's own interpreter lie."""
     python = os.environ.get("BENCH_KIT_PYTHON") or sys.executable
     done = subprocess.run(
-        [python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"], capture_output=True, text=True
+        [python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"],
+        capture_output=True,
+        text=True,
     )
     return [Path(line) for line in done.stdout.split("\n") if line]
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -21,8 +20,8 @@ from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.host.installation import DISTRIBUTION, version_text
 from harness.kit import parts
-from harness.kit.packages import Has, locked, read_has
 from harness.kit.compile import ARCHIVE
+from harness.kit.packages import Has, locked, read_has
 from harness.kit.source import llama_cpp
 from harness.kit.target import Target, target
 from harness.kit.vocabulary import vocabulary_of
@@ -32,8 +31,11 @@ from harness.spec.backend_refs import load_backend
 COMPILED = "llamacpp"  # from its sources there
 _TESTING = ("pytest", "hypothesis")
 # What `python -m pytest -m gpu` is made of.
-_TESTS = ("tests/__init__.py", "tests/conftest.py", "tests/integration/__init__.py", "tests/integration/conftest.py")
-_TESTS += ("tests/integration/test_sampling_gpus.py", "tests/integration/nvml", "pyproject.toml")
+_TESTS = (
+    *("tests/__init__.py", "tests/conftest.py", "tests/integration/__init__.py"),
+    *("tests/integration/conftest.py", "tests/integration/test_sampling_gpus.py", "tests/integration/nvml"),
+    "pyproject.toml",
+)
 _ROOM_MB = 500
 
 
@@ -77,7 +79,9 @@ def _fill(
     tested = _TESTING if (paths.CHECKOUT / _TESTS[0]).is_file() else ()
     wanted = {"bench": [*_own_requirements(), "pip", "gguf", *tested]}
     for definition in definitions:
-        wanted[definition.name] = [*recipe_of(definition).requirements, "pip"] if definition.name != COMPILED else []
+        wanted[definition.name] = (
+            [*recipe_of(definition).requirements, "pip"] if definition.name != COMPILED else []
+        )
     for name, lines in wanted.items():
         if not lines:
             continue
@@ -94,7 +98,7 @@ def _fill(
     if tested:
         with tarfile.open(kit / "tests.tar.gz", "w:gz") as archive:
             for name in _TESTS:
-                archive.add(paths.CHECKOUT / name, arcname=name, filter=parts._plain)
+                archive.add(paths.CHECKOUT / name, arcname=name, filter=parts.plain)
     (kit / "run.py").write_text(_RUN, encoding="utf-8")
     facts = {
         "target": there.name,
@@ -128,7 +132,9 @@ def _startable(name: str, has: Has) -> Backend:
     install = process.install
     if install.without or install.metadata_alias or install.index:
         raise SpecError("is installed in steps that a kit does not carry", where=where)
-    if "torch" in {line.partition("=")[0] for line in install.requirements} | ({"torch"} if install.torch else set()):
+    if "torch" in {line.partition("=")[0] for line in install.requirements} | (
+        {"torch"} if install.torch else set()
+    ):
         if "torch" not in has:
             raise SpecError(
                 "stands on torch, which the machine must have: gigabytes for its device",
@@ -152,7 +158,9 @@ def _own_wheel(pip: Pip, wheels: Path) -> Path:
             where="bench kit make",
             hint="clone the repository, and make the kit there",
         )
-    pip.run("building the wheel of bench", "wheel", "--no-deps", "--wheel-dir", str(wheels), str(paths.CHECKOUT))
+    pip.run(
+        "building the wheel of bench", "wheel", "--no-deps", "--wheel-dir", str(wheels), str(paths.CHECKOUT)
+    )
     return next(wheels.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"))
 
 

@@ -48,7 +48,7 @@ def locked(wanted: Iterable[str], has: Has, target: Target, pip: Pip, wheels: Pa
     lines, kept = [_of_machine(line, has) for line in wanted], dict(has)
     for line in lines:
         need = Requirement(line)
-        name = canonicalize_name(need.name)
+        name: str = canonicalize_name(need.name)
         if name in kept and (need.extras or not _fits(need.specifier, kept[name])):
             del kept[name]
     for _ in range(_TRIES):
@@ -60,7 +60,9 @@ def locked(wanted: Iterable[str], has: Has, target: Target, pip: Pip, wheels: Pa
             return text
         for name in old:
             del kept[name]
-    raise SetupError(f"the packages of --have contradict what is to be installed: {', '.join(old)}", where="kit")
+    raise SetupError(
+        f"the packages of --have contradict what is to be installed: {', '.join(old)}", where="kit"
+    )
 
 
 def _of_machine(line: str, has: Has) -> str:
@@ -76,7 +78,9 @@ def _resolved(lines: list[str], kept: Has, target: Target, pip: Pip, room: Path)
     uv = shutil.which("uv")
     if uv is None:
         raise SetupError(
-            "needs uv, which resolves packages for another machine", where="bench kit make", hint="pip install uv"
+            "needs uv, which resolves packages for another machine",
+            where="bench kit make",
+            hint="pip install uv",
         )
     asked, there, made = room / "in.txt", room / "there.txt", room / "lock.txt"
     asked.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -119,9 +123,11 @@ def _too_old(text: str, kept: Has, target: Target, wheels: Path) -> set[str]:
     number = ".".join(map(str, target.python))
     environment = {
         **{key: str(value) for key, value in default_environment().items()},
-        **{"python_version": number, "python_full_version": f"{number}.0", "platform_machine": target.cpu},
+        "python_version": number,
+        "python_full_version": f"{number}.0",
+        "platform_machine": target.cpu,
     }
-    found = set()
+    found: set[str] = set()
     for file in wheels.glob("*.whl"):
         if parse_wheel_filename(file.name)[0] not in ours:
             continue

@@ -1,6 +1,6 @@
 """A folder as one archive in parts small enough to be carried, and back. The standard library only.
 
-Next to the parts lies a list of check sums, and this file as `join.py`: where there is no bench yet, it joins.
+Next to the parts lies a list of check sums. Where there is no bench yet, this file joins them, as `join.py`.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def split(folder: Path, place: Path, max_mb: float, *, pack: bool = False) -> li
     place.parent.mkdir(parents=True, exist_ok=True)
     writer = _Parts(place, limit, written)
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:
-        archive.add(folder, arcname=folder.name, filter=_plain)
+        archive.add(folder, arcname=folder.name, filter=plain)
     writer.close()
     lines = [f"{sum_of(part)}  {part.name}\n" for part in written]
     place.with_name(place.name + _LIST).write_text("".join(lines), encoding="ascii")
@@ -61,7 +61,7 @@ def sum_of(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Nobody's, and without what Python left behind."""
     if "__pycache__" in member.name.split("/"):
         return None

@@ -57,7 +57,11 @@ class Step:
             log.flush()
             try:
                 process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=cwd or self.results
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=cwd or self.results,
                 )
             except OSError as error:
                 self.say(f"{name}: {error}")
@@ -65,7 +69,9 @@ class Step:
                 return 127
             code = _awaited(process, limit_s)
         tail = (self.results / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
-        self.say(f"{name}: exit {code} after {time.monotonic() - began:.0f} s{''.join(f': {one}' for one in tail)}")
+        self.say(
+            f"{name}: exit {code} after {time.monotonic() - began:.0f} s{''.join(f': {one}' for one in tail)}"
+        )
         self.failed += code != 0
         return code
 
@@ -74,7 +80,11 @@ class Step:
 
     def run(self, name: str, backends: str, model: str, *arguments: str, limit_s: float = 1e9) -> int:
         """`bench run` on the GPU, or as a rehearsal without one: a tiny model, and little work."""
-        where = ["--device", "cuda", "--price-per-gpu-hour", _PRICE] if self.gpu else ["--device", "cpu", *_LITTLE]
+        where = (
+            ["--device", "cuda", "--price-per-gpu-hour", _PRICE]
+            if self.gpu
+            else ["--device", "cpu", *_LITTLE]
+        )
         model = self.asked_model or (model if self.gpu else "random-llama-tiny")
         fixed = ["--launch", "process", "--repeats", "1", "--no-agreement", "--model", model]
         return self.bench(name, "run", "--backends", backends, *arguments, *fixed, *where, limit_s=limit_s)
@@ -114,7 +124,15 @@ def look(step: Step) -> int:
         step.do("pytest-gpu", [*command, "tests/integration/test_sampling_gpus.py"], 90, step.work / "tests")
     step.bench("doctor", "doctor", "--quick", limit_s=90)
     if kit_env.requirements(step.kit, "transformers").is_file():
-        step.run("transformers", "transformers", "random-llama-1b", "--scenario", "batch-1-8-32", *_SHORT, limit_s=240)
+        step.run(
+            "transformers",
+            "transformers",
+            "random-llama-1b",
+            "--scenario",
+            "batch-1-8-32",
+            *_SHORT,
+            limit_s=240,
+        )
     step.await_llamacpp(step.left_s())
     return _end(step)
 

@@ -39,6 +39,6 @@ def target(name: str) -> Target:
         raise SpecError(
             f"'{name}' is no machine that a kit can be made for",
             where="--for",
-            hint="write linux-x86_64-py312: the processor (x86_64, aarch64) and the Python (3.11 or newer) there",
+            hint="write linux-x86_64-py312: its processor (x86_64, aarch64) and its Python (3.11 or newer)",
         )
     return Target(name, found[1], (3, int(found[2])))
