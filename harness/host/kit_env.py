@@ -16,6 +16,22 @@ _SITES = "import json, site; print(json.dumps([*site.getsitepackages(), *([site.
 if site.ENABLE_USER_SITE else [])]))"
 
 
+# Programs of the machine's packages, started with the new environment's interpreter.
+_PROGRAMS = """
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+folder = Path(sys.executable).parent
+for one in entry_points(group="console_scripts"):
+    place = folder / one.name
+    module, _, attribute = one.value.partition(" ")[0].partition(":")
+    if not place.exists() and attribute:
+        start = f"import sys\\nfrom {module} import {attribute.split('.')[0]}\\nsys.exit({attribute}())\\n"
+        place.write_text(f"#!{sys.executable}\\n{start}")
+        place.chmod(0o755)
+"""
+
+
 class KitError(Exception):
     """One sentence for whoever runs the kit."""
 
@@ -65,6 +81,8 @@ def make(folder: Path, name: str, target: Path) -> Path:
     offline = ["--no-index", "--find-links", str(folder / "wheels"), "--no-deps", "--no-compile"]
     install = [str(python), "-I", f"{pip}/pip", "--no-input", "install", *offline, "--ignore-installed"]
     _run(name, [*install, "--require-hashes", "-r", str(wanted)])
+    if facts(folder)["box"]:
+        _run(name, [str(python), "-I", "-c", _PROGRAMS])
     marker.write_bytes(wanted.read_bytes())
     return python
 
@@ -87,7 +105,7 @@ def _open_to_box(target: Path) -> None:
     Not `--system-site-packages`: where that interpreter is of an environment itself, it would show the
     packages of the one below.
     """
-    places = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True))
+    places: list[str] = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True))
     (site,) = target.glob("lib/python*/site-packages")
     lines = [f"import site; site.addsitedir({place!r})" for place in places if Path(place).is_dir()]
     (site / "box.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")

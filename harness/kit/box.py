@@ -81,11 +81,13 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     results = work / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}"
     results.mkdir()
     if command:
-        print(f"results: {results}", flush=True)
         code = subprocess.run([str(python), "-P", "-m", "harness", *command], cwd=results).returncode
     else:
         step = Step(kit, work, results, python, began + 60 * given.minutes, given.model)
         code = STEPS[name](step)
+    if not any(results.iterdir()):
+        results.rmdir()
+        return code
     packed = parts.split(results, out / f"{results.name}.tar.xz", given.max_mb, pack=True)
     size = sum(part.stat().st_size for part in packed) / parts.MIB
     print(f"packed into {len(packed)} file(s), {size:.1f} MB: {packed[0]}")

@@ -4,6 +4,7 @@ In the background, as it takes minutes: `start` returns at once, `state` says ho
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ _FLAGS = (
     *("-DLLAMA_BUILD_TESTS=OFF", "-DLLAMA_BUILD_EXAMPLES=OFF", "-DLLAMA_OPENSSL=OFF"),
     *("-DLLAMA_USE_PREBUILT_UI=OFF", "-DGGML_NATIVE=ON"),
 )
+_BELOW = f"targets/{platform.machine()}-linux"  # where nvcc looks, in a folder of CUDA
 _DRIVERS = (
     "/usr/local/nvidia/lib64",
     "/usr/lib/x86_64-linux-gnu",
@@ -139,10 +141,11 @@ def _toolkit(root: Path) -> Path:
     Where CUDA was installed as Python packages, cuBLAS lies with torch, and its libraries have no name
     without a version, by which a linker looks for them.
     """
-    nvcc = Path(shutil.which("nvcc") or "")
-    told = subprocess.run([str(nvcc), "--dryrun", "-E", "x.cu"], capture_output=True, text=True).stderr
-    top = next((line.partition("TOP=")[2].strip() for line in told.splitlines() if "TOP=" in line), "")
-    tops = [Path(top).resolve() if top else nvcc.resolve().parent.parent]
+    # What is on PATH may be a script or a link; the compiler itself says where it lies.
+    command = [shutil.which("nvcc") or "nvcc", "--dryrun", "-E", "none.cu"]
+    told = subprocess.run(command, capture_output=True, text=True).stderr
+    here = next((line.partition("_HERE_=")[2].strip() for line in told.splitlines() if "_HERE_=" in line), "")
+    tops = [Path(here or command[0]).resolve().parent]
     tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu1*") if place.is_dir())
     tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu*blas") if place.is_dir())
     libraries = [
@@ -162,12 +165,14 @@ def _toolkit(root: Path) -> Path:
                 stem, so, _ = file.name.partition(".so.")
                 if so:
                     _link(root / name / f"{stem}.so", file)
+    for name, same in (("include", "include"), ("lib", "lib64")):
+        (root / _BELOW).mkdir(parents=True, exist_ok=True)
+        _link(root / _BELOW / name, root / same)
     return root
 
 
 def _link(place: Path, file: Path) -> None:
-    if not place.exists():
-        place.unlink(missing_ok=True)
+    if not place.is_symlink():
         place.symlink_to(file)
 
 

@@ -123,7 +123,7 @@ def look(step: Step) -> int:
         command = [str(step.python), "-m", "pytest", "-m", "gpu", "-p", "no:cacheprovider", "-rA"]
         step.do("pytest-gpu", [*command, "tests/integration/test_sampling_gpus.py"], 90, step.work / "tests")
     step.bench("doctor", "doctor", "--quick", limit_s=90)
-    if kit_env.requirements(step.kit, "transformers").is_file():
+    if _has_transformers(step):
         step.run(
             "transformers",
             "transformers",
@@ -138,24 +138,34 @@ def look(step: Step) -> int:
 
 
 def small(step: Step) -> int:
-    return _measured(step, "random-llama-1b")
+    _measure(step, "random-llama-1b")
+    if step.gpu and _has_transformers(step):
+        batch = ("--scenario", "batch-1-8-32", *_SHORT)
+        step.run("continuous", "transformers@continuous-batching", "random-llama-1b", *batch)
+    return _end(step)
 
 
 def large(step: Step) -> int:
-    return _measured(step, "random-llama-8b")
-
-
-def _measured(step: Step, model: str) -> int:
-    both = f"{step.llamacpp},transformers"
-    if not kit_env.requirements(step.kit, "transformers").is_file():
-        both = step.llamacpp
-    if not step.await_llamacpp(step.left_s() - 120):
-        both = "transformers"
-        step.failed += 1
-    first = both.split(",")[0]
-    step.run("batch", first, model, "--scenario", "batch-1-8-32", "--duration", "20", limit_s=210)
-    step.run("shared-prefix", both, model, "--scenario", "shared-prefix", *_SHORT)
+    _measure(step, "random-llama-8b")
     return _end(step)
+
+
+def _measure(step: Step, model: str) -> None:
+    """llama.cpp at its fullest, then both engines on the same work."""
+    engines = ["transformers"] if _has_transformers(step) else []
+    if step.await_llamacpp(step.left_s() - 120):
+        engines.insert(0, step.llamacpp)
+    else:
+        step.failed += 1
+    if not engines:
+        return
+    batch = ("--scenario", "batch-1-8-32", "--duration", "20")
+    step.run("batch", engines[0], model, *batch, limit_s=210)
+    step.run("shared-prefix", ",".join(engines), model, "--scenario", "shared-prefix", *_SHORT)
+
+
+def _has_transformers(step: Step) -> bool:
+    return kit_env.requirements(step.kit, "transformers").is_file()
 
 
 def _end(step: Step) -> int:

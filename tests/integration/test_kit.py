@@ -64,6 +64,9 @@ def test_the_machines_own_packages_are_seen_where_the_kit_counts_on_them(kit, tm
     command = [python, "-I", "-c", "import tool, msgspec; print(msgspec.__file__)"]
     seen = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert not seen.startswith(str(tmp_path))
+    program = Path(python).with_name("pytest")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert "pytest" in done.stdout
 
 
 def test_a_wheel_of_another_sum_is_refused(kit, tmp_path):
