@@ -51,7 +51,7 @@ def start(kit: Path, work: Path) -> str:
         return "not carried: make the kit with --engines llamacpp"
     missing = [name for name in ("cmake", "ninja", "g++") if not shutil.which(name)]
     if missing:
-        return f"cannot be compiled here: {', '.join(missing)} is missing"
+        return f"cannot be compiled here: {', '.join(missing)} is missing on PATH"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tarfile.open(archive) as sources:

@@ -29,7 +29,7 @@ from harness.spec.backend import Backend
 from harness.spec.backend_refs import load_backend
 
 COMPILED = "llamacpp"  # from its sources there
-_TESTING = ("pytest", "hypothesis")
+_TESTING = ("pytest", "pytest-xdist", "hypothesis")
 # What `python -m pytest -m gpu` is made of.
 _TESTS = (
     *("tests/__init__.py", "tests/conftest.py", "tests/integration/__init__.py"),

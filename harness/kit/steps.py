@@ -17,6 +17,7 @@ from harness.host import kit_env
 from harness.kit import compile as compiling
 
 _SPARE_S = 25  # for packing, of the step's minutes
+LEAST_S = 10  # an action that has less is left out
 _GRACE_S = 20  # from the interruption to the kill
 _GPU = Path("/dev/nvidiactl")
 _PRICE = "3.80"  # per GPU hour, an example: it makes the figures of cost
@@ -47,7 +48,7 @@ class Step:
     def do(self, name: str, command: Sequence[str], limit_s: float = 1e9, cwd: Path | None = None) -> int:
         """Its output goes to NAME.log. It is interrupted at its limit, and at the step's."""
         limit_s = min(limit_s, self.left_s())
-        if limit_s < 10:
+        if limit_s < LEAST_S:
             self.say(f"{name}: left out, the step's minutes are over")
             self.failed += 1
             return 124
@@ -103,7 +104,17 @@ class Step:
 
 
 _LITTLE = ("--concurrency", "1,2", "--requests", "8", "--output-tokens", "8", "--set", "load.min_answers=8")
-_SHORT = ("--duration", "15", "--output-tokens", "64", "--set", "load.warmup_requests=4")
+# transformers answers one request at a time: more at once only wait.
+_SHORT = (
+    "--concurrency",
+    "1,8",
+    "--duration",
+    "15",
+    "--output-tokens",
+    "64",
+    "--set",
+    "load.warmup_requests=4",
+)
 
 
 def look(step: Step) -> int:
@@ -140,7 +151,7 @@ def look(step: Step) -> int:
 def small(step: Step) -> int:
     _measure(step, "random-llama-1b")
     if step.gpu and _has_transformers(step):
-        batch = ("--scenario", "batch-1-8-32", *_SHORT)
+        batch = ("--scenario", "batch-1-8-32", *_SHORT, "--concurrency", "1,8,32")
         step.run("continuous", "transformers@continuous-batching", "random-llama-1b", *batch)
     return _end(step)
 
@@ -160,7 +171,7 @@ def _measure(step: Step, model: str) -> None:
     if not engines:
         return
     batch = ("--scenario", "batch-1-8-32", "--duration", "20")
-    step.run("batch", engines[0], model, *batch, limit_s=210)
+    step.run("batch", engines[0], model, *batch, limit_s=step.left_s() * 0.55)
     step.run("shared-prefix", ",".join(engines), model, "--scenario", "shared-prefix", *_SHORT)
 
 
