@@ -1,13 +1,18 @@
 import hashlib
 import json
 import platform
+import re
+import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
+from harness.cli.main import command_parser
 from harness.host import kit_env
 from harness.host.kit_env import KitError
 from harness.kit import box
+from harness.kit.steps import STEPS
 
 HERE = f"linux-{platform.machine()}-py{sys.version_info[0]}{sys.version_info[1]}"
 
@@ -54,3 +59,19 @@ def test_packages_come_from_the_kit_alone(kit):
     assert not {"PIP_INDEX_URL", "UV_INDEX"} & seen.keys()
     assert (seen["PIP_NO_INDEX"], seen["PIP_FIND_LINKS"]) == ("1", str(kit / "wheels"))
     assert seen["BENCH_KIT"] == str(kit)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "gpu-box.md"
+LINES = re.findall(r"^python3 build/kit/run\.py (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_of_the_page_is_taken(line):
+    given, command = box._parsed(["build/kit", *shlex.split(line)])
+    assert str(given.out) == "OUT"
+    if command:
+        assert command_parser(command[0]).parse_args(command[1:])
+
+
+def test_the_page_shows_every_step():
+    assert {line.split()[-1] for line in LINES} >= set(STEPS)
