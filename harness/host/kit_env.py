@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.host.helper_process import without_credentials
+
 KIT = "BENCH_KIT"  # the variable with the folder of the kit that everything is installed from
 _PYTHON = "BENCH_KIT_PYTHON"  # interpreter of the machine, whose packages the kit counts on
 _SITES = "import json, site; print(json.dumps([*site.getsitepackages(), *([site.getusersitepackages()] \
@@ -93,7 +95,8 @@ def _box() -> str:
 
 
 def _run(name: str, command: list[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    env = without_credentials(os.environ)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
     if done.returncode:
         said = " / ".join(done.stdout.strip().splitlines()[-3:])
         raise KitError(f"the environment '{name}' cannot be made: {said}")
@@ -105,7 +108,8 @@ def _open_to_box(target: Path) -> None:
     Not `--system-site-packages`: where that interpreter is of an environment itself, it would show the
     packages of the one below.
     """
-    places: list[str] = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True))
+    env = without_credentials(os.environ)
+    places: list[str] = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True, env=env))
     (site,) = target.glob("lib/python*/site-packages")
     lines = [f"import site; site.addsitedir({place!r})" for place in places if Path(place).is_dir()]
     (site / "box.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")

