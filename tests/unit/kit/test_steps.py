@@ -1,4 +1,5 @@
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -51,3 +52,20 @@ def test_what_cannot_be_compiled_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert "cmake, ninja, g++ is missing" in compiling.start(tmp_path, tmp_path / "work")
     assert compiling.state(tmp_path / "work") == "absent"
+
+
+def test_a_compilation_that_fails_is_told_with_its_last_line(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    for name in ("cmake", "ninja", "g++"):
+        program = tmp_path / "bin" / name
+        program.write_text("#!/bin/sh\nsleep 0.2\necho no such compiler\nexit 1\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    (tmp_path / "sources").mkdir()
+    with tarfile.open(tmp_path / "sources" / compiling.ARCHIVE, "w:xz") as archive:
+        archive.addfile(tarfile.TarInfo("llama.cpp/CMakeLists.txt"))
+    work = tmp_path / "work"
+    assert compiling.start(tmp_path, work).startswith("building")
+    assert compiling.state(work) == "building"
+    assert compiling.wait(work, 20) == "failed"
+    assert compiling.progress(work) == "no such compiler"
