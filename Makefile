@@ -6,7 +6,7 @@ WAITERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo environment unit integration integration-wait integration-time test lint types engines engines-installed engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
+.PHONY: help demo environment unit integration integration-wait integration-time test lint types engines engines-installed engines-slow compose cluster browser kit-rehearsal trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -72,6 +72,9 @@ $(AXE):
 
 browser: $(VENV)/ready $(AXE) site ## report and documentation site in headless Chromium, and what axe-core finds in them; needs npm
 	$(BIN)/python -m pytest tests/browser
+
+kit-rehearsal: $(VENV)/ready ## docs/gpu-box.md without network and GPU, llama.cpp compiled: needs Linux, root, uv, CMake, ninja; BOX=PYTHON
+	bash .ci/kit-rehearsal build/kit-rehearsal $(BOX)
 
 trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline
 	$(BIN)/python -m pip install --quiet --editable '.[mlflow,wandb]'

@@ -43,6 +43,7 @@ COMMANDS = {
     "logs": ("harness.cli.logs", "show a container engine's log"),
     "compose": ("harness.cli.compose", "write Compose files from the engine definitions"),
     "engines": ("harness.cli.engines", "install engines into isolated environments"),
+    "kit": ("harness.cli.kit", "collect everything for a machine without network"),
     "probe": ("harness.cli.probe", "check a running engine against its definition"),
     "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
     "cluster": ("harness.cli.cluster", "start, stop or show a Ray cluster that sends load"),

@@ -24,7 +24,7 @@ from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.engines.watch import run_logged, tail
 from harness.errors import SetupError, SpecError
-from harness.host import paths
+from harness.host import kit_env, paths
 from harness.host.helper_process import without_credentials
 from harness.spec.backend import Backend, CudaProcess, Install
 from harness.spec.files import fingerprint
@@ -81,9 +81,9 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     install = recipe_of(definition)
     folder = _folder(definition)
     make = installed(definition) is None or force
-    for error in unfit(definition, python_of(install) if make else None):
+    for error in unfit(definition, python_of(install) if make and not kit_env.kit() else None):
         raise SetupError(error.what, where=definition.name, hint=error.hint)
-    if make:
+    if make and not kit_env.kit():
         check_index(definition)
         check_room(definition.name, folder, size_mb(definition))
 
@@ -170,7 +170,9 @@ def _folder(definition: Backend) -> Path:
     recipe["size_mb"] = 0  # a remark, not part of what is built
     del recipe["lock"], recipe["python"], recipe["index"]
     made_of = [recipe, python_of(install), platform.machine()]
-    if install.lock:
+    if kit := kit_env.kit():
+        made_of.append(_kitted(kit, definition.name).read_text(encoding="utf-8"))
+    elif install.lock:
         made_of.append(lock_of(install, definition.name))
     return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
 
@@ -180,6 +182,8 @@ def _environment(folder: Path, facts: _Built) -> EngineEnv:
 
 
 def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
+    if kit := kit_env.kit():
+        return _from_kit(kit, folder, name, install)
     log = _log(f"install-{name}")
     create = _creating(install, folder, name)
     if run_logged(create, log, say, f"{name}: creating the environment"):
@@ -223,6 +227,26 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
             hint=f"name them in [process.install] without; log: {log}",
         )
     return _Built(packages, packages[_normal(install.version_of)], torch_source)
+
+
+def _kitted(kit: Path, name: str) -> Path:
+    file = kit_env.requirements(kit, name)
+    if not file.is_file():
+        raise SetupError(
+            f"the kit {kit} has no packages of it", where=name, hint=f"make the kit with --engines {name}"
+        )
+    return file
+
+
+def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
+    """Of the kit's files, and of what the machine has itself where the kit counts on that."""
+    try:
+        python = kit_env.make(kit, name, folder)
+    except kit_env.KitError as error:
+        raise SetupError(str(error), where=name) from None
+    packages = _packages(python)
+    version = packages.get(_normal(install.version_of), "")
+    return _Built(packages, version, "torch of this machine" if "torch" in packages else "")
 
 
 def _log(name: str) -> Path:

@@ -21,7 +21,7 @@ from harness.engines.launch import DEVICE_FILES
 from harness.engines.ports import check_port
 from harness.engines.server import Server
 from harness.errors import SetupError
-from harness.host import paths
+from harness.host import kit_env, paths
 from harness.spec.backend import Backend, BackendRef
 
 
@@ -98,15 +98,15 @@ class Machine:
         return shutil.which(name) is not None
 
     def makes_environments(self) -> bool:
-        """Some systems keep Python's venv in a package of its own."""
-        return find_spec("venv") is not None and find_spec("ensurepip") is not None
+        """Some systems keep Python's venv in a package of its own. A kit brings its pip along."""
+        return find_spec("venv") is not None and (bool(kit_env.kit()) or find_spec("ensurepip") is not None)
 
     def is_installed(self, definition: Backend) -> bool:
         return installed(definition) is not None
 
     def unfit(self, definition: Backend) -> list[SetupError]:
         """Why no environment of it can be made or used here."""
-        made = self.is_installed(definition)
+        made = self.is_installed(definition) or kit_env.kit() is not None
         return list(unfit(definition, None if made else python_of(recipe_of(definition))))
 
     def has_file(self, path: str) -> bool:

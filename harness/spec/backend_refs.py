@@ -187,6 +187,8 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
     process, cuda, compose = definition.process, definition.process_cuda, definition.compose
     if process is not None:
         process = dataclasses.replace(process, args=kept(process.args))
+        if change.program:
+            process = dataclasses.replace(process, program=change.program, install=None)
     if cuda is not None:
         cuda = dataclasses.replace(cuda, args=kept(cuda.args))
     if compose is not None:

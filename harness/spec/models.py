@@ -10,6 +10,20 @@ from harness.spec.strict import build, nearest
 
 
 @dataclass(frozen=True, slots=True)
+class Random:
+    """A Llama's shape; its weights are drawn from the seed, its vocabulary is another model's."""
+
+    vocabulary: str  # model of models.toml with a GGUF file
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    feed_forward: int
+    context: int
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """One set of weights. Two sets are never the same work: their numerics differ."""
 
@@ -24,6 +38,7 @@ class Track:
     sha256: str = ""  # of the file itself
     convert_from: str = ""  # track whose weights this one is made of, on this machine
     convert_to: str = ""  # type of the tensors of a GGUF file that is made so, as Q8_0
+    random: Random | None = None  # drawn on this machine: the text is nonsense
     source: str = ""  # where these facts were read
 
 

@@ -95,13 +95,7 @@ def test_a_device_without_an_image_is_refused_with_those_there_are():
         ("vllm", ["cuda"], "cpu", "process", ""),
         ("vllm", [], "auto", "process", ""),
         ("vllm", ["rocm"], "auto", "compose", "rocm"),  # its packages for it are in the image alone
-        (
-            "llamacpp",
-            ["cuda"],
-            "auto",
-            "compose",
-            "cuda",
-        ),  # no packages for CUDA: the start says what is missing
+        ("llamacpp", ["cuda"], "auto", "process", "cuda"),  # the llama-server on PATH
         ("sglang", [], "cuda", "process", "cuda"),
         ("sglang", [], "auto", "process", ""),
         ("tgi", [], "auto", "compose", "cpu"),

@@ -219,3 +219,9 @@ def test_entries_with_urls_and_variants_stand_side_by_side():
         ("openai", "http://a:1"),
         ("openai", "http://b:2"),
     ]
+
+
+def test_a_variant_with_a_program_needs_no_environment():
+    built = apply_variant(load_backend("llamacpp"), "built")
+    assert (built.process.program, built.process.install) == (("llama-server",), None)
+    assert load_backend("llamacpp").process.install is not None

@@ -1,0 +1,115 @@
+"""A kit at work on the machine without network: `python3 KIT/run.py`. The standard library only."""
+
+import argparse
+import hashlib
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.host import kit_env
+from harness.host.kit_env import KitError
+from harness.kit import compile as compiling
+from harness.kit import parts
+from harness.kit.steps import STEPS, Step
+
+_ABOUT = """Runs bench out of a kit, without a network. What it measures comes to --out, packed small.
+
+what to run:
+  -- COMMAND …   any command of bench, as `-- run --scenario shared-prefix --backends llamacpp`
+  build          compile llama-server, and wait for it
+  look           step 1: what the machine has, the GPU tests, `bench doctor`, transformers; compiles meanwhile
+  small          step 2: llama.cpp and transformers on random weights of a 1B shape
+  large          step 3: the same on an 8B shape
+Each step ends within --minutes."""
+
+
+def main(words: Sequence[str]) -> int:
+    """`words`: the kit's folder, and the arguments. Returns the exit code."""
+    try:
+        return _run(*_parsed(words))
+    except (KitError, parts.PartsError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    own = list(words)
+    command = own[own.index("--") + 1 :] if "--" in own else []
+    parser = argparse.ArgumentParser(
+        prog="run.py",
+        description=_ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("kit", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the packed results")
+    parser.add_argument("--work", type=Path, help="folder for environments and weights (default: KIT-work)")
+    parser.add_argument("--max-mb", type=float, default=16, help="largest file in --out (default: 16)")
+    parser.add_argument("--minutes", type=float, default=9, help="limit of a step (default: 9)")
+    parser.add_argument("--model", help="in place of the step's own")
+    if not command:
+        parser.add_argument("step", choices=("build", *STEPS))
+    return parser.parse_args(own[: own.index("--")] if "--" in own else own), command
+
+
+def _run(given: argparse.Namespace, command: list[str]) -> int:
+    began = time.monotonic()
+    kit = given.kit.resolve()
+    check(kit)
+    work = (given.work or kit.with_name(f"{kit.name}-work")).resolve()
+    out = given.out.resolve()
+    for folder in (work, out):
+        folder.mkdir(parents=True, exist_ok=True)
+    os.environ.update(kit_env.using(kit, os.environ))
+    os.environ["BENCH_CACHE"] = str(work / "cache")
+    os.environ["PATH"] = f"{compiling.program(work).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    name = getattr(given, "step", None) or re.sub(r"\W", "", command[0])
+    if name == "build":
+        print(f"llama.cpp: {compiling.start(kit, work)}", flush=True)
+        told = compiling.wait(work, 60 * given.minutes)
+        print(f"llama.cpp: {told}: {compiling.progress(work)}")
+        return 0 if told == "built" else 3
+    python = kit_env.make(kit, "bench", work / "bench")
+    results = work / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}"
+    results.mkdir()
+    if command:
+        code = subprocess.run([str(python), "-P", "-m", "harness", *command], cwd=results).returncode
+    else:
+        step = Step(kit, work, results, python, began + 60 * given.minutes, given.model)
+        code = STEPS[name](step)
+    if not any(results.iterdir()):
+        results.rmdir()
+        return code
+    packed = parts.split(results, out / f"{results.name}.tar.xz", given.max_mb, pack=True)
+    size = sum(part.stat().st_size for part in packed) / parts.MIB
+    print(f"packed into {len(packed)} file(s), {size:.1f} MB: {packed[0]}")
+    print(f"carry them back, then: bench kit join {results.name}.tar.xz.* --out results")
+    return code
+
+
+def check(kit: Path) -> None:
+    """It is whole, and made for this machine. Raises KitError."""
+    target = str(kit_env.facts(kit)["target"])
+    here = f"{sys.platform}-{platform.machine()}-py{sys.version_info[0]}{sys.version_info[1]}"
+    if target != here:
+        raise KitError(f"the kit is for {target}, and this is {here}: make one with --for {here}")
+    try:
+        lines = (kit / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise KitError(f"the kit is not whole: {error}") from None
+    for line in lines:
+        told, name = re.split(r"\s+", line, maxsplit=1)
+        file = kit / name
+        if not file.is_file():
+            raise KitError(f"the kit is not whole: {name} is missing")
+        with file.open("rb") as handle:
+            if hashlib.file_digest(handle, "sha256").hexdigest() != told:
+                raise KitError(f"the kit is damaged: {name} is not what was packed; carry it again")

@@ -1,0 +1,139 @@
+"""A folder as one archive in parts small enough to be carried, and back. The standard library only.
+
+Next to the parts lies a list of check sums. Where there is no bench yet, this file joins them, as `join.py`.
+"""
+
+import hashlib
+import io
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+MIB = 1 << 20
+_LIST = ".sha256"
+_BLOCK = 1 << 20
+
+
+class PartsError(Exception):
+    """What is wrong with them, in one line."""
+
+
+def split(folder: Path, place: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
+    """The files `place`.000, .001, …, and `place`.sha256; `pack`: compressed."""
+    limit, written = max(1, int(max_mb * MIB)), list[Path]()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    writer = _Parts(place, limit, written)
+    with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:
+        archive.add(folder, arcname=folder.name, filter=plain)
+    writer.close()
+    lines = [f"{sum_of(part)}  {part.name}\n" for part in written]
+    place.with_name(place.name + _LIST).write_text("".join(lines), encoding="ascii")
+    return written
+
+
+def join(parts: Sequence[Path], folder: Path) -> Path:
+    """Unpacks them below `folder`, after all have been checked. Raises PartsError."""
+    listed = [part for part in parts if part.name.endswith(_LIST)]
+    if not listed:
+        raise PartsError("the list of check sums (NAME.sha256) is not among the parts")
+    names = []
+    for line in listed[0].read_text(encoding="ascii").splitlines():
+        told, _, name = line.partition("  ")
+        part = listed[0].with_name(name)
+        if not part.is_file():
+            raise PartsError(f"{name} is missing: carry it again")
+        if sum_of(part) != told:
+            raise PartsError(f"{name} is damaged: its check sum is not the listed one; carry it again")
+        names.append(part)
+    return folder / unpack(io.BufferedReader(_Joined(names)), folder)
+
+
+def unpack(archive: IO[bytes], folder: Path) -> str:
+    """Below `folder`; answers with the name of its first member. Raises PartsError.
+
+    Python's `data` filter refuses members, and links, that lead out of the folder.
+    """
+    if not hasattr(tarfile, "data_filter"):
+        raise PartsError("this Python cannot unpack safely: take 3.11.4 or newer")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with tarfile.open(fileobj=archive, mode="r|*") as members:
+            members.extractall(folder, filter="data")
+            return members.getnames()[0]
+    except (tarfile.TarError, EOFError, IndexError) as error:
+        raise PartsError(f"it cannot be unpacked: {error}") from None
+
+
+def sum_of(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """Nobody's, and without what Python left behind."""
+    if "__pycache__" in member.name.split("/"):
+        return None
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+class _Parts(io.RawIOBase):
+    """Writes on into the next part where one is full."""
+
+    def __init__(self, place: Path, limit: int, written: list[Path]) -> None:
+        self._place, self._limit, self._written = place, limit, written
+        self._file = self._next()
+
+    def _next(self) -> io.BufferedWriter:
+        part = self._place.with_name(f"{self._place.name}.{len(self._written):03}")
+        self._written.append(part)
+        self._left = self._limit
+        return part.open("wb")
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]  # tarfile writes bytes alone
+        view = memoryview(data)
+        while view:
+            if not self._left:
+                self._file.close()
+                self._file = self._next()
+            some = view[: self._left]
+            self._file.write(some)
+            self._left -= len(some)
+            view = view[len(some) :]
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Joined(io.RawIOBase):
+    def __init__(self, parts: Sequence[Path]) -> None:
+        self._blocks = self._read(parts)
+        self._rest = b""
+
+    def _read(self, parts: Sequence[Path]) -> Iterator[bytes]:
+        for part in parts:
+            with part.open("rb") as handle:
+                while block := handle.read(_BLOCK):
+                    yield block
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # as BufferedReader calls it
+        self._rest = self._rest or next(self._blocks, b"")
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parent
+    try:
+        print(join(sorted(here.glob("*.*")), Path(sys.argv[1]) if sys.argv[1:] else here))
+    except PartsError as error:
+        sys.exit(f"error: {error}")

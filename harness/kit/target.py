@@ -1,0 +1,44 @@
+"""The machine a kit is for."""
+
+import re
+from dataclasses import dataclass
+
+from harness.errors import SpecError
+
+_GLIBC = range(5, 29)  # of manylinux_2_N: as old as machines with a GPU that are still served
+_OLDER = ("manylinux1", "manylinux2010", "manylinux2014")
+_CPUS = ("x86_64", "aarch64")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    name: str
+    cpu: str
+    python: tuple[int, int]
+
+    @property
+    def for_pip(self) -> tuple[str, ...]:
+        """Flags with which pip takes the files for that machine."""
+        number = f"{self.python[0]}{self.python[1]}"
+        glibc = [f"manylinux_2_{minor}_{self.cpu}" for minor in reversed(_GLIBC)]
+        platforms = [*glibc, *(f"{old}_{self.cpu}" for old in _OLDER)]
+        flags = [word for one in platforms for word in ("--platform", one)]
+        abis = [word for abi in (f"cp{number}", "abi3", "none") for word in ("--abi", abi)]
+        return ("--python-version", number, "--implementation", "cp", *abis, *flags)
+
+    @property
+    def for_uv(self) -> tuple[str, ...]:
+        python = ".".join(map(str, self.python))
+        return ("--python-version", python, "--python-platform", f"{self.cpu}-manylinux_2_28")
+
+
+def target(name: str) -> Target:
+    """Of `linux-x86_64-py312`. Raises SpecError."""
+    found = re.fullmatch(r"linux-(\w+?)-py3(\d+)", name)
+    if not found or found[1] not in _CPUS or int(found[2]) < 11:
+        raise SpecError(
+            f"'{name}' is no machine that a kit can be made for",
+            where="--for",
+            hint="write linux-x86_64-py312: its processor (x86_64, aarch64) and its Python (3.11 or newer)",
+        )
+    return Target(name, found[1], (3, int(found[2])))

@@ -1,0 +1,77 @@
+import hashlib
+import json
+import platform
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import command_parser
+from harness.host import kit_env
+from harness.host.kit_env import KitError
+from harness.kit import box
+from harness.kit.steps import STEPS
+
+HERE = f"linux-{platform.machine()}-py{sys.version_info[0]}{sys.version_info[1]}"
+
+
+@pytest.fixture
+def kit(tmp_path):
+    folder = tmp_path / "kit"
+    (folder / "wheels").mkdir(parents=True)
+    (folder / "kit.json").write_text(json.dumps({"target": HERE, "box": False}))
+    (folder / "wheels" / "a.whl").write_bytes(b"a")
+    digest = hashlib.sha256(b"a").hexdigest()
+    (folder / "SHA256SUMS").write_text(f"{digest}  wheels/a.whl\n")
+    return folder
+
+
+def test_a_whole_kit_for_this_machine_is_taken(kit):
+    box.check(kit)
+
+
+def test_a_kit_for_another_machine_is_refused_with_the_flag_that_makes_one_for_it(kit):
+    (kit / "kit.json").write_text(json.dumps({"target": "linux-x86_64-py399", "box": False}))
+    with pytest.raises(KitError, match=rf"for linux-x86_64-py399, .*--for {HERE}"):
+        box.check(kit)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda kit: (kit / "wheels" / "a.whl").write_bytes(b"b"), "damaged: wheels/a.whl"),
+        (lambda kit: (kit / "wheels" / "a.whl").unlink(), "wheels/a.whl is missing"),
+        (lambda kit: (kit / "SHA256SUMS").unlink(), "not whole"),
+        (lambda kit: (kit / "kit.json").write_text("["), "not a kit"),
+    ],
+)
+def test_a_damaged_kit_is_one_error(kit, tmp_path, capsys, change, said):
+    change(kit)
+    assert box.main([str(kit), "--out", str(tmp_path / "out"), "--", "list"]) == 3
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_packages_come_from_the_kit_alone(kit):
+    seen = kit_env.using(kit, {"PIP_INDEX_URL": "x", "UV_INDEX": "y", "HOME": "/h"})
+    assert not {"PIP_INDEX_URL", "UV_INDEX"} & seen.keys()
+    assert (seen["PIP_NO_INDEX"], seen["PIP_FIND_LINKS"]) == ("1", str(kit / "wheels"))
+    assert seen["BENCH_KIT"] == str(kit)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "gpu-box.md"
+LINES = re.findall(r"^python3 build/kit/run\.py (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_of_the_page_is_taken(line):
+    given, command = box._parsed(["build/kit", *shlex.split(line)])
+    assert str(given.out) == "OUT"
+    if command:
+        assert command_parser(command[0]).parse_args(command[1:])
+
+
+def test_the_page_shows_every_step():
+    assert {line.split()[-1] for line in LINES} >= set(STEPS)

@@ -1,0 +1,66 @@
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from harness.kit import parts
+from harness.kit.parts import PartsError, join, split, unpack
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "kit"
+    (made / "wheels").mkdir(parents=True)
+    (made / "kit.json").write_text("{}")
+    (made / "wheels" / "a.whl").write_bytes(bytes(range(256)) * 4096 + b"end")
+    return made
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_what_was_split_is_joined(folder, tmp_path, pack):
+    made = split(folder, tmp_path / "out" / "kit.tar", 0.25, pack=pack)
+    assert all(part.stat().st_size <= 0.25 * parts.MIB for part in made)
+    assert (len(made) == 1) == pack  # these bytes repeat, so that packed they are few
+    joined = join([*made, tmp_path / "out" / "kit.tar.sha256"], tmp_path / "back")
+    assert joined == tmp_path / "back" / "kit"
+    assert (joined / "wheels" / "a.whl").read_bytes() == (folder / "wheels" / "a.whl").read_bytes()
+
+
+def test_a_damaged_part_is_named_and_nothing_is_unpacked(folder, tmp_path):
+    made = split(folder, tmp_path / "kit.tar", 0.25)
+    content = bytearray(made[1].read_bytes())
+    content[7] ^= 1
+    made[1].write_bytes(content)
+    with pytest.raises(PartsError, match=r"kit\.tar\.001 is damaged"):
+        join([*made, tmp_path / "kit.tar.sha256"], tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
+def test_a_missing_part_and_a_missing_list_are_named(folder, tmp_path):
+    made = split(folder, tmp_path / "kit.tar", 0.25)
+    made[2].unlink()
+    with pytest.raises(PartsError, match=r"kit\.tar\.002 is missing"):
+        join([tmp_path / "kit.tar.sha256"], tmp_path / "back")
+    with pytest.raises(PartsError, match=r"NAME\.sha256"):
+        join(made[:2], tmp_path / "back")
+
+
+def test_the_file_alone_joins_where_there_is_no_bench(folder, tmp_path):
+    place = tmp_path / "carried"
+    split(folder, place / "kit.tar", 0.25)
+    (place / "join.py").write_bytes(Path(parts.__file__).read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(place / "join.py")], capture_output=True, text=True, check=True
+    )
+    assert Path(done.stdout.strip()) == place / "kit"
+    assert (place / "kit" / "kit.json").read_text() == "{}"
+
+
+def test_what_leads_out_of_the_folder_is_refused(tmp_path):
+    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
+        archive.addfile(tarfile.TarInfo("../outside"))
+    with (tmp_path / "bad.tar").open("rb") as archive, pytest.raises(PartsError, match="outside"):
+        unpack(archive, tmp_path / "in")
+    assert not (tmp_path / "outside").exists()
