@@ -71,8 +71,10 @@ def common_fields(
     fields = _sampling(dialect, request) | {"stream": True}
     if dialect.stream_usage and APIS[dialect.api].stream_options:
         fields["stream_options"] = {"include_usage": True}
-    if request.exact_output and not shaped:
+    if request.exact_output and not (shaped or request.grammar):
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
+    if request.grammar:
+        fields |= fill(dialect.structured.grammar, {"grammar": request.grammar})
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
     return fields | dialect.extra
 
@@ -93,6 +95,8 @@ def unsaid(
         for constraint in constraints
         if constraint is not None and not can_say(dialect, constraint)
     }
+    if request.grammar and not dialect.structured.grammar:
+        missing["structured.grammar"] = "no field for grammar: its answers are not constrained"
     if request.exact_output and not dialect.exact_output:
         missing["exact_output"] = "answers may end before the asked length"
     if tools and not dialect.tools:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
+from harness.apis import APIS
 from harness.compare.slo_check import answers_needed
 from harness.engines.access import access_of, api_key
 from harness.engines.command import configured, settable
@@ -134,7 +135,7 @@ def prepare(options: RunOptions) -> Prepared:
         else launch
         for launch, each in zip(launches, each_cell, strict=True)
     )
-    model_name, model = find_model(options.model)
+    model_name, model = find_model(options.model, APIS[scenario.request.api].gives)
     tracks = tuple(
         track_of(ref, launch, model_name, model) for ref, launch in zip(backends, launches, strict=True)
     )

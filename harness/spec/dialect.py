@@ -70,6 +70,7 @@ class ApiDialect:
 
     path: str = ""  # "": the API's usual one
     engine_args: tuple[str, ...] = ()  # with which the engine is started to serve this API
+    remove_args: tuple[str, ...] = ()  # and without which, each flag alone
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
     exact_output: Fields | None = None
     extra: Fields | None = None
@@ -89,6 +90,7 @@ class Dialect:
     api: ApiName = "chat"
     path: str = ""  # of `api`; "": `chat_path`
     engine_args: tuple[str, ...] = ()  # of `api`: with which the engine is started
+    remove_args: tuple[str, ...] = ()  # and without which
     limit_adds: int = 0
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
@@ -123,6 +125,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
             name,
             own.path or api.path,
             own.engine_args,
+            own.remove_args,
             extra=own.extra or {},
             seed={},
             tools={},
@@ -145,6 +148,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
         api=name,
         path=own.path or api.path,
         engine_args=own.engine_args,
+        remove_args=own.remove_args,
         limit_adds=own.limit_adds,
         habits=replace(dialect.habits, **{**unknown, **habits}),
         **changed,
