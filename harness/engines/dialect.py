@@ -46,6 +46,8 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     dialect, constraint, limit = definition.dialect, chat.constraint, chat.max_tokens
     api = APIS[dialect.api]
     body: dict[str, object] = {"model": served_name, **api.body(chat.messages, limit + dialect.limit_adds)}
+    if request.cache_control and api.keep_prefix:
+        body = api.keep_prefix(body)
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
@@ -97,6 +99,8 @@ def unsaid(
     }
     if request.grammar and not dialect.structured.grammar:
         missing["structured.grammar"] = "no field for grammar: its answers are not constrained"
+    if request.cache_control and not APIS[dialect.api].keep_prefix:
+        missing["cache_control"] = "no field for it: what is kept is the server's own choice"
     if request.exact_output and not dialect.exact_output:
         missing["exact_output"] = "answers may end before the asked length"
     if tools and not dialect.tools:

@@ -27,6 +27,7 @@ class Request:
     seed: int = 0  # of sampling; sent where the temperature is above 0
     thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
     grammar: str = ""  # GBNF that every answer is held to; "": none
+    cache_control: bool = False  # ask for what chats share to be kept, where the API has a field for that
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own

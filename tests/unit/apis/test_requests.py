@@ -26,6 +26,27 @@ def body(entry: str, **asked: object) -> dict[str, object]:
     return made
 
 
+def test_messages_can_ask_for_the_system_to_be_kept() -> None:
+    (ref,), (chat,) = parse_backend_list("vllm@messages"), parse_backend_list("vllm")
+    asked = Request(cache_control=True)
+    made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    (block,) = made["system"]
+    assert block == {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
+    alone = json.loads(render_body(ref.definition, "m", Chat(TALK[1:], 7), asked))
+    assert "system" not in alone
+    assert "cache_control" not in unsaid(ref.definition, asked)
+    assert "cache_control" in unsaid(chat.definition, asked)
+
+
+def test_a_grammar_holds_every_answer_and_forces_no_length() -> None:
+    (ref,), (without,) = parse_backend_list("llamacpp"), parse_backend_list("llamacpp@messages")
+    asked = Request(grammar='root ::= "a"')
+    made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    assert made["grammar"] == asked.grammar
+    assert "ignore_eos" not in made
+    assert "structured.grammar" in unsaid(without.definition, asked)
+
+
 def test_every_api_has_its_own_fields() -> None:
     chat, completions = body("vllm"), body("vllm@completions")
     responses, messages = body("vllm@responses"), body("vllm@messages")
