@@ -78,6 +78,8 @@ def common_fields(
     if request.grammar:
         fields |= fill(dialect.structured.grammar, {"grammar": request.grammar})
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
+    if request.thinking_budget is not None:
+        fields |= fill(dialect.thinking.budget, {"budget": request.thinking_budget})
     return fields | dialect.extra
 
 
@@ -97,6 +99,8 @@ def unsaid(
         for constraint in constraints
         if constraint is not None and not can_say(dialect, constraint)
     }
+    if request.thinking_budget is not None and not dialect.thinking.budget:
+        missing["thinking_budget"] = "no field for it: the model reasons as long as it does"
     if request.grammar and not dialect.structured.grammar:
         missing["structured.grammar"] = "no field for grammar: its answers are not constrained"
     if request.cache_control and not APIS[dialect.api].keep_prefix:

@@ -43,6 +43,7 @@ class Thinking:
 
     off: Fields = field(default_factory=dict)
     on: Fields = field(default_factory=dict)
+    budget: Fields = field(default_factory=dict)  # at most `{budget}` tokens of it; {}: cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,7 @@ def _check_templates(dialect: Dialect, where: str) -> None:
         "tools": (dialect.tools, ("tools", "tool_choice")),
         "thinking.off": (dialect.thinking.off, ()),
         "thinking.on": (dialect.thinking.on, ()),
+        "thinking.budget": (dialect.thinking.budget, ("budget",)),
     }
     for shape in fields(Structured):
         places[f"structured.{shape.name}"] = getattr(dialect.structured, shape.name), SHAPE_VALUES[shape.name]

@@ -26,6 +26,7 @@ class Request:
     top_p: float = 1.0
     seed: int = 0  # of sampling; sent where the temperature is above 0
     thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
+    thinking_budget: int | None = None  # tokens of reasoning at most, where the engine has a field for that
     grammar: str = ""  # GBNF that every answer is held to; "": none
     cache_control: bool = False  # ask for what chats share to be kept, where the API has a field for that
     exact_output: bool = True  # generate exactly output_tokens where the engine can

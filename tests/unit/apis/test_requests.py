@@ -47,6 +47,15 @@ def test_a_grammar_holds_every_answer_and_forces_no_length() -> None:
     assert "structured.grammar" in unsaid(without.definition, asked)
 
 
+def test_a_thinking_budget_is_sent_where_there_is_a_field_for_it() -> None:
+    (ref,), (without,) = parse_backend_list("llamacpp"), parse_backend_list("sglang")
+    asked = Request(thinking="on", thinking_budget=8)
+    made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    assert made["thinking_budget_tokens"] == 8
+    assert "thinking_budget" not in unsaid(ref.definition, asked)
+    assert "thinking_budget" in unsaid(without.definition, asked)
+
+
 def test_every_api_has_its_own_fields() -> None:
     chat, completions = body("vllm"), body("vllm@completions")
     responses, messages = body("vllm@responses"), body("vllm@messages")
