@@ -41,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--api",
         choices=API_NAMES,
+        metavar="API",
         default="chat",
-        help="API of the requests (default: chat, whose result runs go by)",
+        help=f"{', '.join(API_NAMES)} (default: chat, whose result runs go by)",
     )
     options.add_cluster(parser)
     options.add_json(parser)

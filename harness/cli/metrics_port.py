@@ -38,7 +38,6 @@ METRICS = {
     "cell_elapsed_seconds": "since its first request",
     "cell_recent_ttft_seconds": "median over the last answers, for watching; no result",
     "cell_recent_output_tokens_per_second": "over the last seconds, by events; no result",
-    "cell_recent_items_per_second": "the same of embeddings and rerank: vectors or scores",
     "measured_ttft_p50_seconds": "of the last cell of this backend and load; absent if INVALID",
     "measured_output_tokens_per_second": "of the last cell of this backend and load; absent if INVALID",
 }
@@ -142,5 +141,3 @@ def _of_cell(progress: "Progress") -> Iterator[tuple[str, float]]:
         yield "recent_ttft_seconds", progress.recent_ttft_ms / 1e3
     if progress.recent_output_tokens_per_s is not None:
         yield "recent_output_tokens_per_second", progress.recent_output_tokens_per_s
-    if progress.recent_items_per_s is not None:
-        yield "recent_items_per_second", progress.recent_items_per_s

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from harness.apis import APIS
 from harness.compare.slo_check import answers_needed
-from harness.engines.access import access_of, api_key
+from harness.engines.access import access_of
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.engines.models import find_model
@@ -108,10 +108,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)
     for ref in listed:
-        if ref.urls:
-            access_of(ref.reach)  # a variable that is named must be set, a file must be there
-    if options.reach.api_key_env and not any(ref.urls for ref in listed):
-        api_key(options.reach.api_key_env)
+        access_of(ref.reach)  # a variable that is named must be set, a file must be there
     if options.balance and all(len(ref.urls) < 2 for ref in listed):
         raise SpecError(
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
