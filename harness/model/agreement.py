@@ -141,6 +141,15 @@ class ValuesAgreement(Record, frozen=True, kw_only=True):
     too_long: Annotated[dict[str, str], doc("Of texts beyond the context.")] = field(default_factory=dict)
     reference: Annotated[str | UnsetType, doc("Label of the model's own library, where it was here.")] = UNSET
 
+    @property
+    def words(self) -> str:
+        """For people; "" where some are not alike, which the verdicts say."""
+        least = [pair.least for pair in self.pairs if pair.alike and pair.least is not None]
+        if not self.pairs or len(least) < len(self.pairs):
+            return ""
+        library = f", also with {self.reference}" if self.reference else ""
+        return f"{self.gives.capitalize()} agree{library}: {self.pairs[0].measure} {min(least):.5f} or more."
+
 
 class Agreement(Record, frozen=True, kw_only=True):
     """Whether the backends answered rightly, alike, and unharmed by load."""
