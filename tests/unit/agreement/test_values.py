@@ -92,6 +92,12 @@ def test_the_models_own_library_is_compared_and_has_no_batch() -> None:
     ]  # fmt: skip
 
 
+def test_agreement_is_one_line_and_silent_where_there_is_none() -> None:
+    found = compare_values({"x": stored(ONE), "transformers": LIBRARY})
+    assert found.words == "Vectors agree, also with transformers: cosine 1.00000 or more."
+    assert compare_values({"x": stored(ONE), "y": stored(TURNED)}).words == ""
+
+
 def test_two_backends_that_share_an_error_are_refused_by_the_library() -> None:
     values = compare_values({"a": stored(TURNED), "b": stored(TURNED), "transformers": LIBRARY})
     found = Agreement(questions=0, kinds={}, backends={}, pairs=(), values=values)

@@ -17,7 +17,7 @@ TABLE = re.compile(r"(?<=<!-- apis -->\n).*?(?=<!-- /apis -->)", re.DOTALL)
 
 # Seen on the real engine by the commands below the table. No reranking model lies in a package index.
 STREAMED = frozenset({"chat", "completions", "responses", "messages"})
-SEEN = {"vllm": STREAMED | {"embeddings"}, "llamacpp": STREAMED | {"embeddings"}, "sglang": STREAMED}
+SEEN = dict.fromkeys(ENGINES.values(), STREAMED | {"embeddings"})
 
 
 def table() -> str:
