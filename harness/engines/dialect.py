@@ -73,7 +73,7 @@ def common_fields(
     fields = _sampling(dialect, request) | {"stream": True}
     if dialect.stream_usage and APIS[dialect.api].stream_options:
         fields["stream_options"] = {"include_usage": True}
-    if request.exact_output and not (shaped or request.grammar):
+    if request.exact_output and not shaped:
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
     if request.grammar:
         fields |= fill(dialect.structured.grammar, {"grammar": request.grammar})

@@ -160,6 +160,16 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             where=f"{where}:request.exact_output",
             hint="set it to false",
         )
+    if scenario.request.grammar and scenario.request.exact_output:
+        raise SpecError(
+            "exact_output conflicts with a grammar", where=f"{where}:request.grammar", hint="set it to false"
+        )
+    budget = scenario.request.thinking_budget
+    if budget is not None and (budget < 0 or scenario.request.thinking == "off"):
+        raise SpecError(
+            f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
+            where=f"{where}:request.thinking_budget",
+        )
     if scenario.load.replay_speed and not isinstance(made, TraceReplay):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",
