@@ -5,11 +5,12 @@ from itertools import combinations
 from math import sqrt
 from statistics import median
 
-from harness.model import StoredValues, ValuesAgreement, ValuesPair
+from harness.model import UNSET, StoredValues, ValuesAgreement, ValuesPair
 
 # A GGUF file in 16 bits gave 0.999999 and more against the original weights. Fewer bits were not measured.
 LEAST_COSINE = 0.98
 LEAST_RANK_CORRELATION = 0.9  # scores of near ties change places with the rounding
+_ROUNDING = 0.02  # of a squared length, in 16 bits
 
 Values = Mapping[str, Sequence[float]]
 
@@ -17,9 +18,12 @@ Values = Mapping[str, Sequence[float]]
 def compare_values(asked: Mapping[str, StoredValues]) -> ValuesAgreement:
     """`asked`: by backend, at least one."""
     first = next(iter(asked.values()))
+    reference = next((label for label, one in asked.items() if one.library), UNSET)
     limit = LEAST_COSINE if first.gives == "vectors" else LEAST_RANK_CORRELATION
     own = [
-        _pair((label, one.alone), (label, one.together), first.gives, limit) for label, one in asked.items()
+        _pair((label, one.alone), (label, one.together), first.gives, limit)
+        for label, one in asked.items()
+        if label != reference
     ]
     between = [
         _pair((a, asked[a].alone), (b, asked[b].alone), first.gives, limit) for a, b in combinations(asked, 2)
@@ -29,6 +33,9 @@ def compare_values(asked: Mapping[str, StoredValues]) -> ValuesAgreement:
         texts=max(len(one.alone) for one in asked.values()),
         dimensions={label: max(map(len, one.alone.values()), default=0) for label, one in asked.items()},
         pairs=(*own, *between),
+        normalised={label: _normalised(one) for label, one in asked.items() if one.gives == "vectors"},
+        too_long={label: one.too_long for label, one in asked.items() if one.too_long},
+        reference=reference,
     )
 
 
@@ -48,6 +55,10 @@ def _pair(one: tuple[str, Values], two: tuple[str, Values], gives: str, limit: f
         limit=limit,
         alike=least is not None and len(found) == len(both) and least >= limit,
     )
+
+
+def _normalised(values: StoredValues) -> bool:
+    return all(abs(sum(x * x for x in one) - 1) < _ROUNDING for one in values.alone.values())
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float | None:

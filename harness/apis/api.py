@@ -39,3 +39,4 @@ class Api:
     templated: bool = True  # the server puts messages into a chat template; False: the prompt is raw text
     tools: Callable[[Sequence[Tool]], list[Tool]] = list  # definitions in the API's own form
     tool_choice: Callable[[str], object] = str
+    keep_prefix: Callable[[Fields], Fields] | None = None  # asks for what chats share to be kept in a cache

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from harness.apis.api import Api, Fields, Message
-from harness.apis.payload import UNCOUNTED, Document, Payload, items, mapping, reported_usage
+from harness.apis.payload import UNCOUNTED, Document, Payload, by_place, items, mapping, reported_usage
 from harness.records.event_kind import EventKind
 
 
@@ -22,8 +22,8 @@ def read(document: Document) -> Payload:
         mapping(document.get("usage")), "prompt_tokens", "completion_tokens", UNCOUNTED
     )
     try:
-        vectors = tuple(vector(entry.get("embedding")) for entry in sorted(entries, key=_index))
-        check(vectors, [_index(entry) for entry in entries])
+        vectors = tuple(vector(entry.get("embedding")) for entry in by_place(entries, "vectors"))
+        check(vectors)
     except (TypeError, ValueError, OverflowError) as error:
         return Payload(EventKind.OTHER, malformed=f"not embeddings: {error}")
     return Payload(EventKind.VALUES, "", "", prompt, cached, values=vectors)
@@ -42,12 +42,10 @@ def vector(value: object) -> "array[float]":
     return array("f", value)
 
 
-def check(vectors: Sequence["array[float]"], places: Sequence[int]) -> None:
+def check(vectors: Sequence["array[float]"]) -> None:
     """Raises ValueError for vectors that no model can have meant."""
     if not vectors:
         raise ValueError("the answer holds no vector")
-    if sorted(places) != list(range(len(vectors))):
-        raise ValueError("the places of the vectors are not 0, 1, 2 and so on, each once")
     if len({len(one) for one in vectors}) > 1:
         raise ValueError("the vectors of one answer have different lengths")
     for place, one in enumerate(vectors):
@@ -57,13 +55,6 @@ def check(vectors: Sequence["array[float]"], places: Sequence[int]) -> None:
             raise ValueError(f"vector {place} is empty, or all zero")
     if len(vectors) > 1 and all(one == vectors[0] for one in vectors):
         raise ValueError(f"all {len(vectors)} vectors are equal")
-
-
-def _index(entry: Document) -> int:
-    place = entry.get("index")
-    if not isinstance(place, int):
-        raise TypeError("a vector without its place")
-    return place
 
 
 EMBEDDINGS = Api(

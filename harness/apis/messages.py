@@ -37,6 +37,14 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     return {**({"system": system} if system else {}), "messages": said, "max_tokens": max_tokens}
 
 
+def _keep_prefix(body: Fields) -> Fields:
+    """`cache_control` at the end of the system's messages; engines that cache by themselves ignore it."""
+    if "system" not in body:
+        return body
+    block = {"type": "text", "text": body["system"], "cache_control": {"type": "ephemeral"}}
+    return body | {"system": [block]}
+
+
 def _message(message: Message) -> Message:
     role, content = message["role"], message["content"]
     if role == "tool":
@@ -167,4 +175,5 @@ MESSAGES = Api(
     ),
     tools=_tools,
     tool_choice=_tool_choice,
+    keep_prefix=_keep_prefix,
 )

@@ -114,6 +114,14 @@ def items(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def by_place(entries: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
+    """In the order of `index`. ValueError or TypeError where that is not 0, 1, 2 and so on, each once."""
+    entries = sorted(entries, key=lambda entry: int(entry["index"]) if "index" in entry else -1)
+    if [entry.get("index") for entry in entries] != list(range(len(entries))):
+        raise ValueError(f"the places of the {what} are not 0, 1, 2 and so on, each once")
+    return entries
+
+
 def place(value: object, otherwise: int = 0) -> int:
     """Which of several parallel parts an event is about."""
     return value if isinstance(value, int) else otherwise

@@ -7,9 +7,10 @@ llama.cpp and SGLang the raw logit, so only their order compares.
 from array import array
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 from harness.apis.api import Api, Fields, Message
-from harness.apis.payload import Document, Payload, count, items, mapping
+from harness.apis.payload import Document, Payload, by_place, count, items, mapping
 from harness.records.event_kind import UNKNOWN, EventKind
 
 
@@ -31,13 +32,10 @@ def read(document: Document) -> Payload:
     return Payload(EventKind.VALUES, "", "", prompt, values=(scores,))
 
 
-def _scores(results: Sequence[Document]) -> "array[float]":
-    by_place = {result["index"]: _score(result) for result in results if "index" in result}
+def _scores(results: list[dict[str, Any]]) -> "array[float]":
     if not results:
         raise ValueError("the answer holds no score")
-    if len(by_place) < len(results) or set(by_place) != set(range(len(results))):
-        raise ValueError("the places of the documents are not 0, 1, 2 and so on, each once")
-    scores = array("d", (by_place[place] for place in range(len(results))))
+    scores = array("d", map(_score, by_place(results, "documents")))
     if not isfinite(sum(scores)):
         raise ValueError("a score is not finite")
     if len(scores) > 1 and min(scores) == max(scores):

@@ -21,12 +21,12 @@ result could not be stored."""
 # One column each: its title on three lines.
 _HEADS = (
     ("load", "", ""),
-    ("tokens", "", "/s"),
+    ("{}s", "", "/s"),
     ("TTFT error", "p50/p99/max", "ms"),
     ("ITL error", "p50/p99/max", "ms"),
     ("E2E error", "p99", "ms"),
     ("sent late", "p99", "ms"),
-    ("client", "CPU", "µs/token"),
+    ("client", "CPU", "µs/{}"),
     ("server late", "p99", "ms"),
     ("server", "CPU", "%"),
     ("validity", "", ""),
@@ -34,15 +34,16 @@ _HEADS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from harness.apis import API_NAMES, APIS
+    from harness.apis import API_NAMES
 
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
     parser.add_argument(
         "--api",
-        choices=[name for name in API_NAMES if APIS[name].gives == "text"],  # its loads are streams
+        choices=API_NAMES,
+        metavar="API",
         default="chat",
-        help="API of the requests (default: chat, whose result runs go by)",
+        help=f"{', '.join(API_NAMES)} (default: chat, whose result runs go by)",
     )
     options.add_cluster(parser)
     options.add_json(parser)
@@ -89,7 +90,8 @@ def as_text(examination: "Examination") -> str:
 
 
 def _table(examination: "Examination") -> list[str]:
-    lines = [*zip(*_HEADS, strict=True), *map(_cells, examination.measured)]
+    heads = [[word.format(examination.unit) for word in head] for head in _HEADS]
+    lines = [*zip(*heads, strict=True), *map(_cells, examination.measured)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
 
@@ -140,7 +142,10 @@ def _on_node(on: "OnNode") -> str:
     )
 
 
-def _spread(error_ms: "ErrorSpread") -> str:
+def _spread(error_ms: "ErrorSpread | None") -> str:
+    """None: answers come whole."""
+    if error_ms is None:
+        return "–"
     return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
 
 

@@ -119,7 +119,9 @@ def in_flight_text(words: str, progress: "Progress") -> str:
 def speed_parts(progress: "Progress") -> list[str]:
     ttft, tokens = progress.recent_ttft_ms, progress.recent_output_tokens_per_s
     parts = [] if ttft is None else [f"TTFT {ttft:.0f} ms"]
-    return parts + ([] if tokens is None else [f"{tokens:.0f} tok/s"])
+    parts += [] if tokens is None else [f"{tokens:.0f} tok/s"]
+    items = progress.recent_items_per_s
+    return parts + ([] if items is None else [f"{items:.0f} items/s"])
 
 
 def load_text(words: str, progress: "Progress") -> str:

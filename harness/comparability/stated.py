@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from harness.comparability.settings import Settings, classified, settings
 from harness.comparability.table import TABLE
-from harness.model import Agreement, BackendEntry, CellResult, Manifest, known
+from harness.model import Agreement, BackendEntry, CellResult, Manifest, ValuesAgreement, known
 from harness.model.json_path import value_at
 
 _IN_CELLS = frozenset(key.code for key in TABLE if key.area == "engine" and key.cell is None)
@@ -29,13 +29,23 @@ def with_manifest(
 def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict[str, object]:
     stated = settings(manifest, label)
     entry = manifest.backends.get(label) or BackendEntry()
+    values = known(agreement.values) if agreement else None
     return {
-        "settings": {code: value for code, value in stated.known.items() if code in _IN_CELLS},
+        "settings": {code: value for code, value in stated.known.items() if code in _IN_CELLS}
+        | dict(_of_values(values, label)),
         "unclassified": unclassified(stated, known(entry.backend) or ""),
         "tuned": tuple(_tuned(manifest, label)),
         "searched": _searched(entry),
         "disagrees": dict(_disagrees(agreement, label)),
     }
+
+
+def _of_values(values: ValuesAgreement | None, label: str) -> Iterator[tuple[str, str]]:
+    """What its vectors themselves say, whatever it was started with."""
+    if values and label in values.normalised:
+        yield "normalisation", "on" if values.normalised[label] else "off"
+    if values and label in values.too_long:
+        yield "truncation", values.too_long[label]
 
 
 def unclassified(about: Settings, backend: str) -> dict[str, str] | None:
@@ -102,6 +112,6 @@ def _values_differ(agreement: Agreement | None, label: str) -> Iterator[tuple[st
     for pair in values.pairs:
         if pair.a != label or pair.b == label:
             continue
-        wrong = [one for one in unlike if {one.a, one.b} <= {pair.a, pair.b}]
+        wrong = [one for one in unlike if {one.a, one.b} <= {pair.a, pair.b, known(values.reference)}]
         if wrong:
             yield pair.b, "; ".join(one.words for one in wrong)

@@ -13,17 +13,24 @@ from harness.records.layout import GENERATED, Outcome, Records
 LedgerRecord = Mapping[str, object]  # one of `records` in the server's /truth
 
 
-def find_errors(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> ClientErrors | None:
+def find_errors(
+    records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
+) -> ClientErrors | None:
     """None where client and server do not hold the same requests with the same events, all answered.
 
     Latencies run from the send here (from its arrival, at the server): how late requests were sent is
-    a figure of its own.
+    a figure of its own. `whole`: answers are no streams, and have one event without text.
     """
     rows = records.requests.copy()
-    true = true_records(records, ledger, t0_ns)
+    true = true_records(records, ledger, t0_ns, whole=whole)
     if true is None:
         return None
     rows["start_ns"] = rows["sent_ns"]
+    if whole:
+        measured, happened = (
+            of_metric(RequestView(one), "e2e_ms") for one in (replace(records, requests=rows), true)
+        )
+        return ClientErrors(None, None, spread(measured - happened))
     pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
     return ClientErrors(*(spread(measured - happened) for measured, happened in pairs))
 
@@ -38,7 +45,9 @@ def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
     return of_metric(view, "ttft_ms"), event_gaps_ms(view), of_metric(view, "e2e_ms")
 
 
-def true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -> Records | None:
+def true_records(
+    records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
+) -> Records | None:
     """What a client without any error would have recorded, in the order of `records`."""
     rows = records.requests.copy()
     if len(rows) != len(ledger) or (rows["outcome"] != Outcome.OK).any():
@@ -52,11 +61,14 @@ def true_records(records: Records, ledger: Sequence[LedgerRecord], t0_ns: int) -
     place = np.empty(len(rows), np.int64)
     place[ours] = theirs
     writes = [np.asarray(ledger[at]["write_ns"], np.int64) - t0_ns for at in place.tolist()]
-    if any(len(times) != count for times, count in zip(writes, rows["text_events"].tolist(), strict=True)):
+    events = [1] * len(rows) if whole else rows["text_events"].tolist()
+    if any(len(times) != count for times, count in zip(writes, events, strict=True)):
         return None
     rows["start_ns"] = rows["sent_ns"] = received[place] - t0_ns
     rows["first_text_ns"] = [times[0] for times in writes]
     rows["last_text_ns"] = [times[-1] for times in writes]
+    if whole:
+        return replace(records, requests=rows)
     text = records.events[np.isin(records.events["kind"], GENERATED)]
     text["stamp_ns"] = np.concatenate(writes)
     return replace(records, requests=rows, events=text)

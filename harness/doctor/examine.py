@@ -9,7 +9,7 @@ from harness import __version__
 from harness.apis import ApiName
 from harness.cluster.placement import Cluster
 from harness.doctor.cores import shared_out
-from harness.doctor.loads import Load
+from harness.doctor.loads import Load, whole
 from harness.doctor.machine import (
     SPARE_DESCRIPTORS,
     MachineFacts,
@@ -32,6 +32,11 @@ class Examination:
     left_out: Sequence[Load]
     verdict: Exactness
     api: ApiName = "chat"
+
+    @property
+    def unit(self) -> str:
+        """What a load is counted in."""
+        return "answer" if whole(self.api) else "token"
 
     @property
     def document(self) -> DoctorResult:
@@ -85,5 +90,5 @@ def examine(
     if left_out:
         needed = max(load.connections for load in left_out) + SPARE_DESCRIPTORS
         hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
-    verdict = conclude(measured, left_out, hints, repeated)
+    verdict = conclude(measured, left_out, hints, repeated, whole=whole(api))
     return Examination(machine, core, measured, repeated, left_out, verdict, api)

@@ -25,6 +25,11 @@ PROMPT_LENGTHS = 64
 Kind = Literal["concurrency", "rate"]
 
 
+def whole(api: ApiName) -> bool:
+    """Whether answers are no streams."""
+    return APIS[api].gives != "text"
+
+
 class Load(TriedLoad, frozen=True):
     """One that can be carried out."""
 
@@ -32,6 +37,10 @@ class Load(TriedLoad, frozen=True):
     def connections(self) -> int:
         """At most so many at a time. An open loop opens those of a busy second ahead."""
         return self.value if self.kind == "concurrency" else min(self.requests, 2 * self.value)
+
+    def ttft_ms(self, api: ApiName) -> float:
+        """An answer that comes whole is due when a stream would end."""
+        return TTFT_MS + (self.gap_ms * (self.tokens - 1) if whole(api) else 0)
 
     def job(self, url: str, api: ApiName = "chat") -> LoadJob:
         return LoadJob(
@@ -56,12 +65,11 @@ class Load(TriedLoad, frozen=True):
 
     def _body(self, prompt_length: int, api: ApiName) -> bytes:
         messages = [{"role": "user", "content": "x" * prompt_length}]
-        body = {
-            "model": "simulated",
-            **APIS[api].body(messages, self.tokens),
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
+        if APIS[api].gives == "scores":
+            messages.append({"role": "user", "content": "x"})  # the document, to a query
+        body = {"model": "simulated", **APIS[api].body(messages, self.tokens)}
+        if not whole(api):
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
         return json.dumps(body).encode()
 
 

@@ -10,7 +10,7 @@ from harness.apis import ApiName
 from harness.cluster.placement import Cluster
 from harness.doctor.compare import find_errors, true_records
 from harness.doctor.cores import Usage, pin
-from harness.doctor.loads import TTFT_MS, Load
+from harness.doctor.loads import Load, whole
 from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.client_stats import client_stats
@@ -22,6 +22,7 @@ from harness.metrics.window import measured_window, work_shares
 from harness.mockserver import MockServer, running
 from harness.model import (
     CellFacts,
+    CellRequest,
     CellWorkload,
     Dispersions,
     Identity,
@@ -41,7 +42,12 @@ def measure(
 ) -> MeasuredLoad:
     """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
     place = {} if cluster is None else {"host": cluster.here}
-    timing = {"ttft_ms": TTFT_MS, "gap_ms": load.gap_ms, "chars_per_token": 1, "no_prefix_cache": True}
+    timing = {
+        "ttft_ms": load.ttft_ms(api),
+        "gap_ms": load.gap_ms,
+        "chars_per_token": 1,
+        "no_prefix_cache": True,
+    }
     with running(**timing, **place) as server:
         pin(server.pid, core)
         job, worker_pool = load.job(server.url, api), None
@@ -53,18 +59,18 @@ def measure(
         after = Usage.now(server.pid)
         truth = _ask(server)
     nodes = worker_pool.nodes() if worker_pool is not None else ()
-    records, facts = result.records, _cell_facts(load, result, nodes)
+    records, facts = result.records, _cell_facts(load, result, nodes, api)
     ledger = truth["records"]
-    errors = find_errors(records, ledger, result.t0_monotonic_ns)
+    errors = find_errors(records, ledger, result.t0_monotonic_ns, whole=whole(api))
     validity = judge(Evidence(RequestView(records), facts, ledger_agrees=errors is not None))
-    tokens = int(np.maximum(records.requests["text_events"], 0).sum())
+    counted = len(records.requests) if whole(api) else np.maximum(records.requests["text_events"], 0).sum()
     return MeasuredLoad(
         load=load,
         verdict=validity.verdict,
         reasons=validity.reasons,
         errors=errors,
-        tokens_per_s=_tokens_per_s(records, load),
-        cpu_us_per_token=result.client.cpu_s * 1e6 / max(tokens, 1),
+        tokens_per_s=_per_s(records, load, "requests_per_s" if whole(api) else "output_tokens_per_s"),
+        cpu_us_per_token=result.client.cpu_s * 1e6 / max(int(counted), 1),
         client=facts.client,
         server=_server(truth["statistics"]["schedule_error_us"], after.server_cores_since(before)),
         arrivals=_arrivals(records, ledger, result.t0_monotonic_ns)
@@ -96,7 +102,7 @@ def _ask(server: MockServer) -> dict[str, Any]:
         ) from error
 
 
-def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...]) -> CellFacts:
+def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...], api: ApiName) -> CellFacts:
     """As of a run's cell against the scripted server."""
     open_loop = load.kind == "rate"
     return CellFacts(
@@ -129,6 +135,7 @@ def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...]) -> 
             ideal_hit_rate=0.0,
             cold_cache=False,
         ),
+        request=CellRequest(api=api),
         planned=load.requests,
         minimum=Minimum(seconds=0, answers=1),
         unsent=result.unsent,
@@ -140,13 +147,13 @@ def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...]) -> 
     )
 
 
-def _tokens_per_s(records: Records, load: Load) -> float:
+def _per_s(records: Records, load: Load, rate: str) -> float:
     closed_loop = load.kind == "concurrency"
     window = measured_window(records.requests, load.value if closed_loop else None)
     if window is None:
         return 0.0
     shares = work_shares(records.requests, records.events, window, closed_loop=closed_loop)
-    return rates(records, window, shares)["output_tokens_per_s"] or 0.0
+    return rates(records, window, shares)[rate] or 0.0
 
 
 def _server(late_us: Mapping[str, float], busy_share: float | None) -> ScriptedServer:

@@ -21,16 +21,18 @@ def conclude(
     left_out: Sequence[Load],
     hints: Sequence[str],
     repeated: Sequence[MeasuredLoad] = (),
+    *,
+    whole: bool = False,
 ) -> Exactness:
     """`measured` with the lightest load first; `hints` are about the machine, whatever was measured.
 
-    `repeated`: what was found of some of these loads the first time.
+    `repeated`: what was found of some of these loads the first time. `whole`: answers are no streams.
     """
     reaches = tuple(_reaches(measured))
     on_time = list(takewhile(lambda result: result.on_time(EXACT_MS), _of("rate", measured)))
     exact_streams = reaches[-1].streams if reaches else 0
     return Exactness(
-        sentence=_sentence(reaches, on_time[-1] if on_time else None),
+        sentence=_sentence(reaches, on_time[-1] if on_time else None, whole=whole),
         reaches=reaches,
         exact_streams=exact_streams,
         on_time_per_s=on_time[-1].load.value if on_time else 0,
@@ -71,15 +73,16 @@ def _per_worker(good: Sequence[MeasuredLoad]) -> int:
     return max(1, int(good[-1].load.value / good[-1].client.workers * times))
 
 
-def _sentence(reaches: Sequence[Reach], on_time: MeasuredLoad | None) -> str:
+def _sentence(reaches: Sequence[Reach], on_time: MeasuredLoad | None, *, whole: bool) -> str:
     if not reaches:
         return f"not exact to {EXACT_MS:g} ms at any load here"
+    unit, figures = ("answers", "E2E p99") if whole else ("tokens", "TTFT and ITL p99")
     parts = [
         f"to ±{reach.tolerance_ms:g} ms up to {reach.streams:,} streams"
-        f" and {reach.tokens_per_s:,.0f} tokens/s"
+        f" and {reach.tokens_per_s:,.0f} {unit}/s"
         for reach in reaches
     ]
-    sentence = f"exact {', '.join(parts)} here (TTFT and ITL p99)"
+    sentence = f"exact {', '.join(parts)} here ({figures})"
     if on_time is not None:
         lag_ms = max(on_time.send_lag_p99_ms, 0.01)
         sentence += f"; Poisson arrivals leave within {lag_ms:.2f} ms (p99) at {on_time.load.value:,}/s"

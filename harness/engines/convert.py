@@ -1,4 +1,4 @@
-"""Weights made of other weights on this machine: GGUF to bf16, GGUF to another quantisation."""
+"""Weights made of other weights on this machine: GGUF to bf16 or another quantisation, BERT to GGUF."""
 
 from pathlib import Path
 
@@ -36,7 +36,9 @@ def converted(
             hint="choose a backend that installs one, or give a Hugging Face folder",
         )
     script, arguments, how = _SHIMS / "convert_gguf.py", [], "de-quantised to bf16 with transformers"
-    if track.weights == "gguf":
+    if Path(source.model).is_dir():
+        script, how = _SHIMS / "bert_to_gguf.py", f"written as GGUF in {to}"
+    elif track.weights == "gguf":
         script, arguments, how = _SHIMS / "requantise_gguf.py", [to], f"quantised again to {to} with gguf"
     key = fingerprint([source.sha256, script.read_text(encoding="utf-8"), *arguments])
     folder = paths.cache_dir() / "models" / f"{model_name}-{to.lower()}-{key[:12]}"
@@ -52,7 +54,7 @@ def converted(
             raise SetupError(
                 f"conversion of {name} to {to} failed: {tail(log, 1)}",
                 where=f"--model {model_name}",
-                hint=f"only Llama architectures convert; log: {log}",
+                hint=f"only Llama, and BERT to GGUF, convert; log: {log}",
             )
         return _Converted(digest(target))
 

@@ -46,6 +46,8 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     dialect, constraint, limit = definition.dialect, chat.constraint, chat.max_tokens
     api = APIS[dialect.api]
     body: dict[str, object] = {"model": served_name, **api.body(chat.messages, limit + dialect.limit_adds)}
+    if request.cache_control and api.keep_prefix:
+        body = api.keep_prefix(body)
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
@@ -73,7 +75,11 @@ def common_fields(
         fields["stream_options"] = {"include_usage": True}
     if request.exact_output and not shaped:
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
+    if request.grammar:
+        fields |= fill(dialect.structured.grammar, {"grammar": request.grammar})
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
+    if request.thinking_budget is not None:
+        fields |= fill(dialect.thinking.budget, {"budget": request.thinking_budget})
     return fields | dialect.extra
 
 
@@ -93,6 +99,12 @@ def unsaid(
         for constraint in constraints
         if constraint is not None and not can_say(dialect, constraint)
     }
+    if request.thinking_budget is not None and not dialect.thinking.budget:
+        missing["thinking_budget"] = "no field for it: the model reasons as long as it does"
+    if request.grammar and not dialect.structured.grammar:
+        missing["structured.grammar"] = "no field for grammar: its answers are not constrained"
+    if request.cache_control and not APIS[dialect.api].keep_prefix:
+        missing["cache_control"] = "no field for it: what is kept is the server's own choice"
     if request.exact_output and not dialect.exact_output:
         missing["exact_output"] = "answers may end before the asked length"
     if tools and not dialect.tools:

@@ -60,8 +60,9 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
     """With the process of the device that was chosen as its [process], and started for its API."""
     definition = ref.definition
-    if definition.dialect.engine_args:
-        args = definition.engine.args + definition.dialect.engine_args
+    if definition.dialect.engine_args or definition.dialect.remove_args:
+        kept = (arg for arg in definition.engine.args if arg not in definition.dialect.remove_args)
+        args = (*kept, *definition.dialect.engine_args)
         definition = replace(definition, engine=replace(definition.engine, args=args))
         ref = replace(ref, definition=definition)
     if choice.mode != "process" or choice.device != "cuda":

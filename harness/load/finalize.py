@@ -55,6 +55,7 @@ class Finalized:
     generated_ns: NDArray[np.int64]  # arrivals of the events with generated text
     ttft_ns: int  # from sent; UNKNOWN without generated text
     clamped: int = 0  # reads whose stamp was impossible
+    items: int = 0  # vectors or scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,8 @@ class Finalizer:
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls = self.secrets.hidden(parsed.tool_calls())
         reason = self._clean(parsed.finish_reason, _REASON_CHARS)
-        said = self._clean(error_text)
-        return Finalized(row, events, text, calls, reason, said, outcome, generated, ttft, clamped)
+        said, items = self._clean(error_text), self._items(parsed)
+        return Finalized(row, events, text, calls, reason, said, outcome, generated, ttft, clamped, items)
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
         """What the server said wins over what the connection did afterwards."""
@@ -162,14 +163,16 @@ class Finalizer:
 
     def _wrong_values(self, exchange: Exchange, parsed: Parsed) -> str:
         """What of vectors or scores is not as the request asked; "" where nothing."""
-        vectors = self.api.gives == "vectors"
-        came = len(parsed.values) if vectors else sum(map(len, parsed.values))
+        vectors, came = self.api.gives == "vectors", self._items(parsed)
         if self.items is not None and came != (asked := int(self.items[exchange.index])):
             what = "vectors for {} texts" if vectors else "scores for {} documents"
             return f"{came} {what.format(asked)}"
         if vectors and self.dimensions not in (None, size := len(parsed.values[0]) if came else 0):
             return f"vectors of {size} numbers, {self.dimensions} were requested"
         return "" if came else f"a complete answer without {self.api.gives}"
+
+    def _items(self, parsed: Parsed) -> int:
+        return len(parsed.values) if self.api.gives == "vectors" else sum(map(len, parsed.values))
 
     def _finished(self, answer: Answer, parsed: Parsed) -> bool:
         """Whether a sign tells that the answer is all of it, where one has to."""

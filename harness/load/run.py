@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.apis import APIS
 from harness.host import scratch
 from harness.load.job import (
     ClientFacts,
@@ -57,7 +58,7 @@ def run_load(
                 worker_pool.listen(_LISTEN_S)
             unix = time.time_ns() - time.monotonic_ns()
             t0 = worker_pool.begin()
-            told_to_stop = _follow(worker_pool, len(job.bodies), t0, progress, stop)
+            told_to_stop = _follow(worker_pool, job, t0, progress, stop)
             t0 = worker_pool.collect(t0)
         finally:
             worker_pool.close()
@@ -76,14 +77,14 @@ def run_load(
 
 
 def _follow(
-    worker_pool: WorkerPool[Any], planned: int, t0: int, progress: ProgressSink | None, stop: threading.Event
+    worker_pool: WorkerPool[Any], job: LoadJob, t0: int, progress: ProgressSink | None, stop: threading.Event
 ) -> bool:
     """Until no worker runs; True where they were asked to stop before that."""
     give_up = None
     while worker_pool.running():
         worker_pool.listen(_LISTEN_S)
         if progress is not None and time.monotonic_ns() > t0:
-            progress(_progress(worker_pool, planned, t0))
+            progress(_progress(worker_pool, job, t0))
         if stop.is_set() and give_up is None:
             give_up = time.monotonic() + _STOP_GRACE_S
             worker_pool.stop()
@@ -92,11 +93,12 @@ def _follow(
     return give_up is not None
 
 
-def _progress(worker_pool: WorkerPool[Any], planned: int, t0: int) -> Progress:
+def _progress(worker_pool: WorkerPool[Any], job: LoadJob, t0: int) -> Progress:
+    streamed, recent = APIS[job.api].gives == "text", worker_pool.recent_per_s()
     pulses = [worker.pulse for worker in worker_pool.workers if worker.pulse is not None]
     return Progress(
         elapsed_s=(time.monotonic_ns() - t0) / 1e9,
-        planned=planned,
+        planned=len(job.bodies),
         sent=sum(pulse.sent for pulse in pulses),
         done=sum(pulse.done for pulse in pulses),
         failed=sum(pulse.failed for pulse in pulses),
@@ -104,7 +106,8 @@ def _progress(worker_pool: WorkerPool[Any], planned: int, t0: int) -> Progress:
         recent_ttft_ms=statistics.median(worker_pool.recent_ttft_ns) / 1e6
         if worker_pool.recent_ttft_ns
         else None,
-        recent_output_tokens_per_s=worker_pool.text_events_per_s(),
+        recent_output_tokens_per_s=recent[0] if recent and streamed else None,
+        recent_items_per_s=recent[1] if recent and not streamed else None,
     )
 
 

@@ -76,6 +76,7 @@ class Pulse:
     in_flight: int
     ttft_ns: tuple[int, ...]
     text_events: int
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +109,10 @@ class Tally:
     """Settles exchanges into the spill and keeps the counts that the pulses tell."""
 
     def __init__(self, finalizer: Finalizer, spill: Spill) -> None:
-        self.done = self.failed = self.text_events = self.shared_events = self.clamped = 0
+        self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
         self._finalizer, self._spill = finalizer, spill
         self._ttfts: deque[int] = deque(maxlen=256)
-        self._events_told = 0
+        self._events_told = self._items_told = 0
 
     def finalize(self, exchange: Exchange) -> Finalized:
         finalized = self._read(exchange)
@@ -119,6 +120,7 @@ class Tally:
         self.done += finalized.outcome is Outcome.OK
         self.failed += finalized.outcome is not Outcome.OK
         self.clamped += finalized.clamped
+        self.items += finalized.items
         stamps = finalized.generated_ns
         self.text_events += len(stamps)
         self.shared_events += int(np.count_nonzero(stamps[1:] == stamps[:-1]))
@@ -136,9 +138,10 @@ class Tally:
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
         events, self._events_told = self.text_events - self._events_told, self.text_events
+        items, self._items_told = self.items - self._items_told, self.items
         ttfts = tuple(self._ttfts)
         self._ttfts.clear()
-        return Pulse(sent, self.done, self.failed, in_flight, ttfts, events)
+        return Pulse(sent, self.done, self.failed, in_flight, ttfts, events, items)
 
 
 def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:

@@ -44,7 +44,7 @@ class WorkerPool(ABC, Generic[W]):
     def __init__(self) -> None:
         self.workers: list[W] = []
         self.recent_ttft_ns: deque[int] = deque(maxlen=256)
-        self._recent_events: deque[tuple[float, int]] = deque(maxlen=64)  # when heard, text events
+        self._recent: deque[tuple[float, int, int]] = deque(maxlen=64)  # when heard, text events, items
 
     @abstractmethod
     def start(self, share: Share) -> None: ...
@@ -72,18 +72,20 @@ class WorkerPool(ABC, Generic[W]):
     def running(self) -> list[W]:
         return [worker for worker in self.workers if worker.running()]
 
-    def text_events_per_s(self) -> float | None:
-        """Over the pulses kept, a few seconds; None before there are two."""
-        first, *rest = self._recent_events or [(0.0, 0)]
+    def recent_per_s(self) -> tuple[float, float] | None:
+        """Text events and items over the pulses kept, a few seconds; None before there are two."""
+        first, *rest = self._recent or [(0.0, 0, 0)]
         span = rest[-1][0] - first[0] if rest else 0.0
-        return sum(events for _, events in rest) / span if span > 0 else None
+        if span <= 0:
+            return None
+        return sum(events for _, events, _ in rest) / span, sum(items for *_, items in rest) / span
 
     def take(self, worker: W, message: object) -> None:
         worker.heard = time.monotonic()
         if isinstance(message, Pulse):
             worker.pulse = message
             self.recent_ttft_ns += message.ttft_ns
-            self._recent_events.append((worker.heard, message.text_events))
+            self._recent.append((worker.heard, message.text_events, message.items))
         elif isinstance(message, Facts):
             worker.facts = message
         else:

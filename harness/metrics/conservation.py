@@ -15,7 +15,7 @@ from harness.metrics.counts import requests_of
 from harness.metrics.throughput import rates_of
 from harness.metrics.view import CellView, Figures, Floats
 from harness.metrics.window import Window, work_shares
-from harness.model import CellFacts, Law, Requests, known
+from harness.model import WITHOUT_TEXT, CellFacts, Law, Requests, known
 from harness.records.layout import UNKNOWN, Outcome, Records
 from harness.records.series import Telemetry
 
@@ -150,6 +150,8 @@ def _change(requests: NDArray[np.void], window: Window) -> int:
 
 def _engine_in_flight(cell: Cell) -> Law:
     """More there than here is another client's work. Fewer is fine: gauges leave out the way to the queue."""
+    if cell.facts.request.api in WITHOUT_TEXT:
+        return Law(_ENGINE, why="an engine counts each text of a request apart")
     window = cell.window
     gauges = [cell.telemetry.get(f"engine.{name}") for name in ("running", "waiting")]
     means = [series.mean(samples, window) for samples in gauges]

@@ -11,6 +11,7 @@ from harness.model.agreement import (
     RightCount,
     StoredAnswer,
     StoredValues,
+    TooLong,
     ValuesAgreement,
     ValuesPair,
 )
@@ -350,6 +351,7 @@ __all__ = [
     "TemplateTokens",
     "TestedLoad",
     "Thinking",
+    "TooLong",
     "TriedLoad",
     "UnderLoad",
     "Unequal",

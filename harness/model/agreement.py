@@ -2,6 +2,8 @@
 
 from typing import Annotated, Literal
 
+from msgspec import field
+
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 
@@ -23,6 +25,9 @@ class AskedCondition(Record, frozen=True, kw_only=True):
     answers: Annotated[dict[str, StoredAnswer], doc("By question.")]
 
 
+TooLong = Literal["refused", "cut", "read whole"]
+
+
 class StoredValues(Record, frozen=True, kw_only=True):
     """Of one backend: vectors or scores of the same texts, alone and in a batch."""
 
@@ -32,6 +37,11 @@ class StoredValues(Record, frozen=True, kw_only=True):
         dict[str, tuple[float, ...]],
         doc("The same in one batch; of scores with the documents in reverse order."),
     ]
+    too_long: Annotated[
+        TooLong | UnsetType,
+        doc("What became of a text twice as long as the context."),
+    ] = UNSET
+    library: Annotated[str | UnsetType, doc("Of a reference: what computed it.")] = UNSET
 
 
 class AskedBackend(Record, frozen=True, kw_only=True):
@@ -125,6 +135,20 @@ class ValuesAgreement(Record, frozen=True, kw_only=True):
     texts: Annotated[int, doc("Texts, or queries, that there are.")]
     dimensions: Annotated[dict[str, int], doc("Numbers of a vector, or documents of a query, by label.")]
     pairs: Annotated[tuple[ValuesPair, ...], doc("Each backend with itself, and with each other.")]
+    normalised: Annotated[dict[str, bool], doc("Whether vectors have length 1.")] = field(
+        default_factory=dict
+    )
+    too_long: Annotated[dict[str, str], doc("Of texts beyond the context.")] = field(default_factory=dict)
+    reference: Annotated[str | UnsetType, doc("Label of the model's own library, where it was here.")] = UNSET
+
+    @property
+    def words(self) -> str:
+        """For people; "" where some are not alike, which the verdicts say."""
+        least = [pair.least for pair in self.pairs if pair.alike and pair.least is not None]
+        if not self.pairs or len(least) < len(self.pairs):
+            return ""
+        library = f", also with {self.reference}" if self.reference else ""
+        return f"{self.gives.capitalize()} agree{library}: {self.pairs[0].measure} {min(least):.5f} or more."
 
 
 class Agreement(Record, frozen=True, kw_only=True):

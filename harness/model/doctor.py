@@ -20,14 +20,15 @@ class ErrorSpread(Record, frozen=True):
 class ClientErrors(Record, frozen=True):
     """What the client measured less what happened, in ms."""
 
-    ttft_ms: Annotated[ErrorSpread, doc("Of the time to the first token.")]
-    itl_ms: Annotated[ErrorSpread, doc("Of the gaps between tokens.")]
-    e2e_ms: Annotated[ErrorSpread, doc("Of the time to the last token.")]
+    ttft_ms: Annotated[ErrorSpread | None, doc("Of the time to the first token; null: answers come whole.")]
+    itl_ms: Annotated[ErrorSpread | None, doc("Of the gaps between tokens; null: answers come whole.")]
+    e2e_ms: Annotated[ErrorSpread, doc("Of the time to the last token, or to the whole answer.")]
 
     @property
     def p99_ms(self) -> float:
         """The one figure that a claim of exactness stands on."""
-        return max(self.ttft_ms.p99, self.itl_ms.p99)
+        parts = [one.p99 for one in (self.ttft_ms, self.itl_ms) if one is not None]
+        return max(parts, default=self.e2e_ms.p99)
 
 
 class ScriptedServer(Record, frozen=True):
@@ -82,8 +83,12 @@ class MeasuredLoad(Record, frozen=True, kw_only=True):
     errors: Annotated[
         ClientErrors | None, doc("Null where client and server do not hold the same requests and events.")
     ]
-    tokens_per_s: Annotated[float, doc("Inside the window.")]
-    cpu_us_per_token: Annotated[float, doc("Of the client's workers, inside the window.")]
+    tokens_per_s: Annotated[
+        float, doc("Inside the window; answers per second of an API whose answers come whole.")
+    ]
+    cpu_us_per_token: Annotated[
+        float, doc("Of the client's workers, inside the window; per answer that comes whole.")
+    ]
     client: Annotated[ClientStats, doc("How the load generator fared.")]
     server: Annotated[ScriptedServer, doc("How the scripted server fared.")]
     arrivals: Annotated[Dispersions | None, doc("Null for a closed loop, and without errors to tell.")]
@@ -108,7 +113,7 @@ class Reach(Record, frozen=True):
 
     tolerance_ms: Annotated[float, doc("Of the errors' p99.")]
     streams: Annotated[int, doc("Of a closed loop.")]
-    tokens_per_s: Annotated[float, doc("The most that was received so exactly.")]
+    tokens_per_s: Annotated[float, doc("The most that was received so exactly; answers that come whole.")]
 
 
 class Exactness(Record, frozen=True, kw_only=True):

@@ -50,6 +50,14 @@ class Seen:
         return sum(event.kind in GENERATED for event in self.events)
 
     @property
+    def silent_events(self) -> int:
+        """Tokens without text, such as special ones: empty events between others that usage has."""
+        text = [place for place, event in enumerate(self.events) if event.kind in GENERATED]
+        inside = self.events[text[0] : text[-1]] if text else ()
+        silent = sum(event.kind is EventKind.OTHER for event in inside)
+        return silent if len(text) + silent <= self.count("output_tokens") else 0
+
+    @property
     def ttft_s(self) -> float:
         """0: no text."""
         return self.text_s[0] if self.text_s else 0.0

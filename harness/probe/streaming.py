@@ -95,12 +95,13 @@ def _tokens_per_event(seen: Seen, habits: Habits) -> Iterator[Finding]:
     tokens = seen.count("output_tokens")
     if tokens == UNKNOWN or not seen.text_events:
         return
-    each = tokens / seen.text_events
+    silent = seen.silent_events
+    each = tokens / (seen.text_events + silent)
     yield held(
         "tokens per event",
         habits.tokens_per_event,
         "several" if each > _SEVERAL else "one",
-        more=f"{tokens} tokens in {seen.text_events} events",
+        more=f"{tokens} tokens in {seen.text_events} events{f' and {silent} without text' if silent else ''}",
         then="gaps are between events, not tokens: compare TPOT, not ITL",
     )
 

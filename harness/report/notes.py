@@ -140,6 +140,10 @@ def no_verdict(summary: Summary) -> str:
     """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
     if len(labels(summary)) < 2 or tested(summary):
         return ""
+    refused = [one.text for one in summary.unequal if one.matters and not one.metrics]
+    if refused:
+        more = f" ({len(refused) - 1} more in the report)" if refused[1:] else ""
+        return plain(f"No verdict: {refused[0]}{more}.")
     return (
         f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "
         "that between two runs of the same backend was not tested."

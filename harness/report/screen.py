@@ -99,6 +99,8 @@ def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> 
     clean = "No request failed. " if len(names) < len(left_out) else ""
     others = f"Not shown: {', '.join(names)} (-v, or a wider terminal)." if names else ""
     yield from wrap(f"{clean}{others}", columns, subsequent_indent="  ")
+    if summary.agreement and summary.agreement.values:
+        yield from wrap(summary.agreement.values.words, columns, subsequent_indent="  ")
 
 
 def _weights(summary: Summary) -> str:

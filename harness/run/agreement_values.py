@@ -4,9 +4,13 @@ from collections.abc import Sequence
 
 from harness.agreement import Question
 from harness.apis import APIS, Message
+from harness.engines.cache import Say
 from harness.engines.dialect import common_fields
+from harness.engines.install import install_engine, needs_install
+from harness.engines.reference import reference_vectors
 from harness.engines.session import EngineSession
-from harness.model import AskedBackend, AskedCondition, StoredValues
+from harness.errors import SetupError
+from harness.model import UNSET, AskedBackend, AskedCondition, StoredValues, TooLong, UnsetType
 from harness.run.prepare import Prepared
 
 _QUERIES = 6  # of a rerank API, each with the other texts as its documents
@@ -15,11 +19,39 @@ _QUERIES = 6  # of a rerank API, each with the other texts as its documents
 def ask_values(prepared: Prepared, engine: EngineSession, questions: Sequence[Question]) -> AskedBackend:
     """Raises SetupError where an answer has none."""
     definition = engine.definition
-    texts = {question.id: question.ask for question in questions if not question.haystack}
+    texts = _texts(questions)
     fields = common_fields(definition, prepared.scenario.request, 0)
     ask = _vectors if APIS[definition.dialect.api].gives == "vectors" else _scores
+    return _asked(ask(engine, texts, fields))
+
+
+def reference_values(prepared: Prepared, questions: Sequence[Question], say: Say) -> dict[str, AskedBackend]:
+    """What the model's own library makes of the same texts, by its name; empty where it is not here."""
+    mine = [
+        backend.ref.definition
+        for backend in prepared.backends
+        if backend.track and backend.launch.mode == "process" and needs_install(backend.ref.definition)
+    ]
+    texts = _texts(questions)
+    environments = (install_engine(definition, say) for definition in mine)
+    if not mine or prepared.model.gives != "vectors":
+        return {}
+    made = reference_vectors(prepared.model_name, prepared.model, environments, list(texts.values()), say)
+    if made is None:
+        return {}
+    library, vectors = made
+    alone = {name: tuple(vector) for name, vector in zip(texts, vectors, strict=True)}
+    values = StoredValues(gives="vectors", alone=alone, together={}, library=library)
+    return {library: _asked(values)}
+
+
+def _texts(questions: Sequence[Question]) -> dict[str, str]:
+    return {question.id: question.ask for question in questions if not question.haystack}
+
+
+def _asked(values: StoredValues) -> AskedBackend:
     nothing = AskedCondition(concurrency=1, answers={})
-    return AskedBackend(unloaded=nothing, saturated=nothing, values=ask(engine, texts, fields))
+    return AskedBackend(unloaded=nothing, saturated=nothing, values=values)
 
 
 def _vectors(engine: EngineSession, texts: dict[str, str], fields: dict[str, object]) -> StoredValues:
@@ -28,7 +60,22 @@ def _vectors(engine: EngineSession, texts: dict[str, str], fields: dict[str, obj
     }
     batch = engine.values([_user(text) for text in texts.values()], fields).values
     together = {name: tuple(one.tolist()) for name, one in zip(texts, batch, strict=False)}
-    return StoredValues(gives="vectors", alone=alone, together=together)
+    longer = _too_long(engine, fields)
+    return StoredValues(gives="vectors", alone=alone, together=together, too_long=longer)
+
+
+def _too_long(engine: EngineSession, fields: dict[str, object]) -> TooLong | UnsetType:
+    """What becomes of a text that no context here holds: two texts that differ at their ends alone."""
+    context = engine.definition.engine.values.get("context_tokens")
+    if engine.facts.get("simulated") or context is None:
+        return UNSET
+    text = "day " * 2 * int(context)
+    try:
+        whole = engine.values([_user(text + "night " * 20)], fields).values[0]
+        other = engine.values([_user(text + "sea " * 20)], fields).values[0]
+    except SetupError:
+        return "refused"
+    return "cut" if whole == other else "read whole"
 
 
 def _scores(engine: EngineSession, texts: dict[str, str], fields: dict[str, object]) -> StoredValues:

@@ -18,6 +18,9 @@ def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tup
     if context is None:
         return None
     needed = reusable(requested)[1] + requested.numbers["max_tokens"]
+    items = requested.items()
+    if items is not None:  # each text is read apart
+        needed = -(-needed // items)
     over = int(np.count_nonzero(needed > int(context)))
     if not over:
         return None

@@ -19,7 +19,7 @@ from harness.plan import Block, Cell
 from harness.records.layout import was_sent
 from harness.run import noise
 from harness.run.agreement import agreement_wanted, ask_all
-from harness.run.agreement_values import ask_values
+from harness.run.agreement_values import ask_values, reference_values
 from harness.run.conformance import keep_probe, probe_engine
 from harness.run.context import too_long
 from harness.run.interrupts import Interrupts
@@ -283,6 +283,20 @@ class Run(Stored):
         if missing:
             self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint))
         elif asked is not None:
+            self.folder.write_answers(agreement.as_json(questions), label, asked)
+            if asked.values:
+                self._reference(questions)
+
+    def _reference(self, questions: Sequence[agreement.Question]) -> None:
+        """Of the model's own library, once in a run."""
+        if any(one.values and one.values.library for one in self.folder.read_answers()[1].values()):
+            return
+        try:
+            made = reference_values(self.prepared, questions, partial(self._stage, "reference"))
+        except SetupError as error:
+            self.manifest.warn(notices.AGREEMENT_MISSING.warning(str(error), error.hint or None))
+            return
+        for label, asked in made.items():
             self.folder.write_answers(agreement.as_json(questions), label, asked)
 
     def _stage(self, label: str, text: str) -> None:

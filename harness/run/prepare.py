@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
+from harness.apis import APIS
 from harness.compare.slo_check import answers_needed
-from harness.engines.access import access_of, api_key
+from harness.engines.access import access_of
 from harness.engines.command import configured, settable
 from harness.engines.launch import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.engines.models import find_model
@@ -127,10 +128,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)
     for ref in listed:
-        if ref.urls:
-            access_of(ref.reach)  # a variable that is named must be set, a file must be there
-    if options.reach.api_key_env and not any(ref.urls for ref in listed):
-        api_key(options.reach.api_key_env)
+        access_of(ref.reach)  # a variable that is named must be set, a file must be there
     if options.balance and all(len(ref.urls) < 2 for ref in listed):
         raise SpecError(
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
@@ -148,7 +146,7 @@ def prepare(options: RunOptions) -> Prepared:
         not options.find_capacity and how == "restart" and _starts_for_each_cell(scenario, *pair)
         for pair, how in zip(started, between, strict=True)
     ]
-    model_name, model = find_model(options.model)
+    model_name, model = find_model(options.model, APIS[scenario.request.api].gives)
     values = _engine_values(backends, model, scenario.engine_values, options.engine_values)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)

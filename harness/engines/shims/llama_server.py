@@ -30,6 +30,9 @@ def main() -> None:
     params.slot_save_path = asked.slot_save_path + "/"  # the server puts a file name right after it
     params.cache_ram_mib = asked.cache_ram
     params.sampling.seed = asked.seed
+    if asked.chat_template:
+        params.chat_template = asked.chat_template
+        params.use_jinja = True
     if asked.embeddings:
         params.embedding = True
         params.pooling_type = getattr(
@@ -62,6 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--slot-save-path", required=True)
     parser.add_argument("--cache-ram", type=int, required=True, metavar="MIB")
     parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--chat-template", metavar="JINJA")
     parser.add_argument("--embeddings", action="store_true")
     parser.add_argument("--pooling", choices=("mean", "cls", "last", "rank"), default="mean")
     return parser.parse_args()

@@ -26,6 +26,9 @@ class Request:
     top_p: float = 1.0
     seed: int = 0  # of sampling; sent where the temperature is above 0
     thinking: Literal["off", "on"] = "off"  # of models that reason before they answer
+    thinking_budget: int | None = None  # tokens of reasoning at most, where the engine has a field for that
+    grammar: str = ""  # GBNF that every answer is held to; "": none
+    cache_control: bool = False  # ask for what chats share to be kept, where the API has a field for that
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
@@ -156,6 +159,16 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             "exact_output conflicts with structured output",
             where=f"{where}:request.exact_output",
             hint="set it to false",
+        )
+    if scenario.request.grammar and scenario.request.exact_output:
+        raise SpecError(
+            "exact_output conflicts with a grammar", where=f"{where}:request.grammar", hint="set it to false"
+        )
+    budget = scenario.request.thinking_budget
+    if budget is not None and (budget < 0 or scenario.request.thinking == "off"):
+        raise SpecError(
+            f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
+            where=f"{where}:request.thinking_budget",
         )
     if scenario.load.replay_speed and not isinstance(made, TraceReplay):
         raise SpecError(

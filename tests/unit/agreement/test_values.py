@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from harness.agreement.values import LEAST_COSINE, compare_values, cosine, rank_correlation
 from harness.comparability import unequal, with_manifest
-from harness.model import Agreement, Manifest, StoredValues
+from harness.model import Agreement, CellResult, Manifest, StoredValues
 from tests.factories import documents
 from tests.unit.compare.test_verdict import cells
 
@@ -63,17 +63,59 @@ def test_nothing_in_common_is_not_alike() -> None:
     assert alike(x=stored(ONE), y=stored({"c": (1.0, 0.0)}))["x", "y"] is False
 
 
+def _spoken() -> list[CellResult]:
+    made = [*cells("a", 100, repeats=3), *cells("b", 50, repeats=3)]
+    return [replace(cell, track=None, conditions=replace(cell.conditions, api="embeddings")) for cell in made]
+
+
 def test_other_vectors_are_a_condition_that_refuses_every_metric() -> None:
     """Also where the weights have other names, as they do on attached servers."""
     found = Agreement(
         questions=0, kinds={}, backends={}, pairs=(),
         values=compare_values({"a": stored(ONE), "b": stored(ONE | {"b": (0.9, 0.1)})}),
     )  # fmt: skip
-    made = [*cells("a", 100, repeats=3), *cells("b", 50, repeats=3)]
-    spoken = [
-        replace(cell, track=None, conditions=replace(cell.conditions, api="embeddings")) for cell in made
-    ]
-    stated = with_manifest(spoken, documents.made(Manifest, {"backends": {"a": {}, "b": {}}}), found)
+    stated = with_manifest(_spoken(), documents.made(Manifest, {"backends": {"a": {}, "b": {}}}), found)
     (entry,) = [one for one in unequal(stated) if one.code == "agreement"]
     assert (entry.matters, entry.metrics) == (True, ())
     assert "cosine down to" in entry.text
+
+
+TURNED = ONE | {"b": (0.9, 0.1)}
+LIBRARY = replace(stored(ONE), together={}, library="transformers")
+
+
+def test_the_models_own_library_is_compared_and_has_no_batch() -> None:
+    found = compare_values({"x": stored(ONE), "transformers": LIBRARY})
+    assert found.reference == "transformers"
+    assert [(pair.a, pair.b, pair.alike) for pair in found.pairs] == [
+        ("x", "x", True), ("x", "transformers", True),
+    ]  # fmt: skip
+
+
+def test_agreement_is_one_line_and_silent_where_there_is_none() -> None:
+    found = compare_values({"x": stored(ONE), "transformers": LIBRARY})
+    assert found.words == "Vectors agree, also with transformers: cosine 1.00000 or more."
+    assert compare_values({"x": stored(ONE), "y": stored(TURNED)}).words == ""
+
+
+def test_two_backends_that_share_an_error_are_refused_by_the_library() -> None:
+    values = compare_values({"a": stored(TURNED), "b": stored(TURNED), "transformers": LIBRARY})
+    found = Agreement(questions=0, kinds={}, backends={}, pairs=(), values=values)
+    stated = with_manifest(_spoken(), documents.made(Manifest, {"backends": {"a": {}, "b": {}}}), found)
+    (entry,) = [one for one in unequal(stated) if one.code == "agreement"]
+    assert entry.matters
+    assert "a and transformers: cosine down to" in entry.text
+
+
+def test_length_and_truncation_are_shown_where_they_differ() -> None:
+    long = {name: tuple(3 * number for number in vector) for name, vector in ONE.items()}
+    values = compare_values(
+        {"a": replace(stored(ONE), too_long="refused"), "b": replace(stored(long), too_long="cut")}
+    )
+    found = Agreement(questions=0, kinds={}, backends={}, pairs=(), values=values)
+    stated = with_manifest(_spoken(), documents.made(Manifest, {"backends": {"a": {}, "b": {}}}), found)
+    entries = {one.code: one for one in unequal(stated)}
+    assert "agreement" not in entries
+    assert not entries["normalisation"].matters
+    assert "refused" in entries["truncation"].text
+    assert "cut" in entries["truncation"].text

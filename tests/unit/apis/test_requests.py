@@ -26,6 +26,35 @@ def body(entry: str, **asked: object) -> dict[str, object]:
     return made
 
 
+def test_messages_can_ask_for_the_system_to_be_kept() -> None:
+    (ref,), (chat,) = parse_backend_list("vllm@messages"), parse_backend_list("vllm")
+    asked = Request(cache_control=True)
+    made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    (block,) = made["system"]
+    assert block == {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
+    alone = json.loads(render_body(ref.definition, "m", Chat(TALK[1:], 7), asked))
+    assert "system" not in alone
+    assert "cache_control" not in unsaid(ref.definition, asked)
+    assert "cache_control" in unsaid(chat.definition, asked)
+
+
+def test_a_grammar_holds_every_answer() -> None:
+    (ref,), (without,) = parse_backend_list("llamacpp"), parse_backend_list("llamacpp@messages")
+    asked = Request(grammar='root ::= "a"', exact_output=False)
+    made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    assert made["grammar"] == asked.grammar
+    assert "structured.grammar" in unsaid(without.definition, asked)
+
+
+def test_a_thinking_budget_is_sent_where_there_is_a_field_for_it() -> None:
+    (ref,), (without,) = parse_backend_list("llamacpp"), parse_backend_list("sglang")
+    asked = Request(thinking="on", thinking_budget=8)
+    made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    assert made["thinking_budget_tokens"] == 8
+    assert "thinking_budget" not in unsaid(ref.definition, asked)
+    assert "thinking_budget" in unsaid(without.definition, asked)
+
+
 def test_every_api_has_its_own_fields() -> None:
     chat, completions = body("vllm"), body("vllm@completions")
     responses, messages = body("vllm@responses"), body("vllm@messages")

@@ -55,7 +55,7 @@ def test_scores_are_in_the_order_of_the_documents() -> None:
         (EMBEDDINGS, vectors([]), "empty"),
         (EMBEDDINGS, vectors("no base64!"), "not embeddings"),
         (EMBEDDINGS, vectors({"a": 1}), "neither a list of numbers nor base64"),
-        (EMBEDDINGS, b'{"data": [{"embedding": [1.0]}]}', "without its place"),
+        (EMBEDDINGS, b'{"data": [{"embedding": [1.0]}]}', "each once"),
         (EMBEDDINGS, b'{"data": [{"index": 1, "embedding": [1.0]}]}', "0, 1, 2"),
         (EMBEDDINGS, b'{"choices": []}', "no vector"),
         (RERANK, scores(), "no score"),

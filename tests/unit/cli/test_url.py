@@ -171,6 +171,12 @@ def test_what_follows_the_address_is_taken_off(end):
     assert server_url(f"http://h:1/prefix{end}", "URL") == "http://h:1/prefix"
 
 
+def test_chat_completions_without_v1_is_not_asked_below_v1():
+    with pytest.raises(SpecError, match="has no /v1 before /chat/completions") as raised:
+        server_url("http://h:1/prefix/chat/completions", "URL")
+    assert "dialect.chat_path" in raised.value.hint
+
+
 def test_bench_alone_says_where_to_start(capsys):
     assert main([]) == ExitCode.USAGE
     said = capsys.readouterr().out

