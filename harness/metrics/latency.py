@@ -88,7 +88,7 @@ def reasons(view: RequestView) -> bool:
 
 
 def first_tokens(requests: Rows) -> NDArray[np.int64]:
-    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be told.
+    """Output tokens in the first text event, one per row; UNKNOWN where that cannot be known.
 
     Where the server did not count them, they are known of answers with an event for each token. A last
     token without text, the end of the answer, has none.

@@ -26,7 +26,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
 
 
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
-    """A burst that the scenario declares is its point, and told as a note."""
+    """A burst that the scenario declares is its point, and reported as a note."""
     result, _ = synchrony(cell.view, cell.load)
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
         yield Violation(
