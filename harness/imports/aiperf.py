@@ -184,7 +184,7 @@ def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
     if not isinstance(phases, list):
         if not len(rows):
             raise wrong("names no load in input_config.phases", where)
-        return Load(kind="concurrency", value=_most_in_flight(rows), think_time_s=0.0)
+        return Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0)
     profiling = [one for one in phases if isinstance(one, dict) and one.get("kind") != "warmup"]
     if len(profiling) != 1:
         raise wrong(f"{len(profiling)} profiling phases; one is read", where)
@@ -197,18 +197,6 @@ def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
         return serving.load(None, int(most) if most else None, None, len(rows.measured))
     read = "concurrency, poisson, gamma and constant are read"
     raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
-
-
-def _most_in_flight(rows: Rows) -> int:
-    moments = sorted(
-        [(answer.sent_s, 1) for answer in rows.measured]
-        + [(answer.end_s, -1) for answer in rows.measured if answer.end_s is not None]
-    )
-    now = most = 0
-    for _, change in moments:
-        now += change
-        most = max(most, now)
-    return max(most, 1)
 
 
 def _model(about: _Summary | None) -> str | None:

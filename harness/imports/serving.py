@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.metrics.peers import TOOLS
+from harness.metrics.peers import tool_named
 from harness.model import Load
 from harness.records.layout import Outcome
 
@@ -107,7 +107,7 @@ def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
 
 def definitions(tool: str, metrics: Mapping[str, float] | None = None) -> dict[str, str]:
     """What the tool's own figures mean, of the metrics among `metrics`; of all without it."""
-    of = TOOLS[tool]
+    of = tool_named(tool)
     meant = {MEASURES[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
     kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
     return {metric: words for metric, words in meant.items() if kept is None or metric in kept}

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.cli.imports import made
+from harness.cli.imports import SERVER, Found, made
 from harness.engines import shims
 from harness.mockserver.process import running
 from harness.model import CellResult
@@ -106,7 +106,7 @@ def _rows(
             place.mkdir(parents=True)
             for one in {file, *out.rglob("profile_export_aiperf.json")}:
                 shutil.copy(one, place)
-        run = made([str(file)], Path(folder, "runs"))
+        run = made([Found(SERVER, [file], [])], Path(folder, "runs"), [str(file)])
         (cell,) = run.read_summary().cells
     for path, meant in truth.items():
         yield _row(habit, cell, path, meant, said[path])
