@@ -115,7 +115,7 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     made = [
         (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
         for folder in folders
-        for cell, document in documents(kind, folder.read_summary())
+        for cell, document in documents(kind, folder.read_summary(), _measured_with(folder))
     ]
     if to == "-" and len(made) == 1:
         print(made[0][1])
@@ -128,6 +128,12 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
             Path(to, name).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+
+
+def _measured_with(folder: "RunFolder") -> str | None:
+    from harness.host import installation
+
+    return folder.read_manifest().packages.get(installation.DISTRIBUTION)
 
 
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:

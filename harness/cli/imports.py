@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -133,8 +134,11 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
     from harness.imports import Part, read
     from harness.untrusted import inert
 
-    for file in found.left_out:
-        print(inert(f"{file}: left out: the results of its folder are in other files"), file=sys.stderr)
+    of_name = Counter(file.name for file in found.left_out)
+    for name, count in of_name.items():
+        first = next(file for file in found.left_out if file.name == name)
+        more = f" and {count - 1} more of that name" if count > 1 else ""
+        print(inert(f"{first}{more}: left out: other files have the results"), file=sys.stderr)
     for file in found.files:
         source, taken = read(file, tool_version)
         for one in taken:

@@ -15,6 +15,7 @@ TOOL = "genai-bench"
 KEYS = {"aggregated_metrics", "individual_request_metrics"}
 ABOUT = "experiment_metadata.json"
 _UNITS = {"s": 1.0, "ms": 1e-3}
+_TO_THE_END = f"{TOOL}: to the end of the stream, which is later than the last text"
 _WHOLE_RUN = f"{TOOL}: over the whole run, ramp and drain included, where here it is the steady window"
 
 
@@ -86,7 +87,8 @@ def read(document: Document) -> Iterator[Taken]:
         planned=len(rows),
         facts=("answers", "outcomes", "tokens"),
         lacks=tuple(lacks),
-        definitions=dict.fromkeys(sorted(reported), _WHOLE_RUN),
+        definitions=dict.fromkeys(sorted(reported), _WHOLE_RUN)
+        | dict.fromkeys(("e2e_ms", "tpot_ms"), _TO_THE_END),
         reported=reported,
     )
 

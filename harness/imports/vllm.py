@@ -31,7 +31,7 @@ class _File(serving.Arrays):
     mean_ttft_ms: float | None = None
     mean_itl_ms: float | None = None
     total_output_tokens: int | None = None
-    server_ttfts: msgspec.Raw | None = None  # from 0.33 on, where the server reports its own times
+    server_ttfts: msgspec.Raw = msgspec.Raw()  # from 0.33 on, where the server reports its own times
 
 
 def read(document: Document) -> Iterator[Taken]:
@@ -46,7 +46,7 @@ def read(document: Document) -> Iterator[Taken]:
 def _peer(document: Document, file: _File) -> str | None:
     """Whose definitions the figures have; None where neither the file nor the user says the version."""
     given = document.tool_version
-    if file.server_ttfts is None:
+    if not memoryview(file.server_ttfts).nbytes:
         return _known(given) if given else None
     if given and _known(given) != TEXT_ONLY:
         raise wrong(f"has server_ttfts, which {TOOL} {given} does not write", document.where)

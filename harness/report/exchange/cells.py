@@ -21,8 +21,8 @@ def rates(cell: CellResult) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def exchanged(summary: Summary, cell: CellResult, placed: set[str]) -> Exchanged:
-    """`placed`: paths that the format itself has a place for."""
+def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
+    """`placed`: paths that the format itself has a place for. `measured_with`: the version of bench."""
     known = rates(cell)
     for metric in LATENCIES:
         known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}
@@ -38,7 +38,7 @@ def exchanged(summary: Summary, cell: CellResult, placed: set[str]) -> Exchanged
         validity=cell.validity,
         requests=cell.requests,
         tool=cell.imported.tool if cell.imported else KEY,
-        tool_version=cell.imported.version if cell.imported else __version__,
+        tool_version=cell.imported.version if cell.imported else measured_with,
         definitions=cell.imported.definitions if cell.imported else {},
         figures={path: value for path, value in known.items() if path not in placed},
         estimates=tuple(

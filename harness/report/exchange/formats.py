@@ -19,21 +19,23 @@ _RATE_NAMES = {"requests_per_s": ("request_rate", "queries/s"),
                "input_tokens_per_s": ("input_token_rate", "tokens/s")}  # fmt: skip
 
 
-def documents(kind: str, summary: Summary) -> Iterator[tuple[str, Document]]:
-    """One for each cell, with the cell's name."""
+def documents(
+    kind: str, summary: Summary, measured_with: str | None = None
+) -> Iterator[tuple[str, Document]]:
+    """One for each cell, with the cell's name. `measured_with`: the version of bench; None: not known."""
     for cell in summary.cells:
-        yield cell.cell, FORMATS[kind](summary, cell)
+        yield cell.cell, FORMATS[kind](summary, cell, measured_with)
 
 
-def _ours(summary: Summary, cell: CellResult, placed: set[str]) -> Any:
-    return as_json(exchanged(summary, cell, placed))
+def _ours(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Any:
+    return as_json(exchanged(summary, cell, placed, measured_with))
 
 
 def _paths(cell: CellResult, *metrics: str) -> set[str]:
     return {f"{metric}.{name}" for metric in metrics for name in latency(cell, metric)}
 
 
-def _report(summary: Summary, cell: CellResult) -> Document:
+def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """Of format 0.2. What has no `mean` has no place in it."""
     latencies = {metric: found for metric in LATENCIES if "mean" in (found := latency(cell, metric))}
     known = rates(cell)
@@ -41,7 +43,7 @@ def _report(summary: Summary, cell: CellResult) -> Document:
     units = {"ttft_ms": "ms", "e2e_ms": "ms"}
     began = datetime.fromtimestamp(cell.started_unix_ns / 1e9, UTC)
     spent_s = cell.makespan_s or cell.window_s
-    ours = _ours(summary, cell, placed)
+    ours = _ours(summary, cell, placed, measured_with)
     lengths: dict[str, Any] = {}
     if known.get("requests_per_s") and "input_tokens_per_s" in known:
         mean = known["input_tokens_per_s"] / known["requests_per_s"]
@@ -102,12 +104,17 @@ def _report(summary: Summary, cell: CellResult) -> Document:
 def _component(label: str, tool: str, version: str | None, more: Mapping[str, Any]) -> Document:
     return {
         "metadata": {"label": label, "cfg_id": hashlib.sha256(label.encode()).hexdigest()[:32]},
-        "standardized": {"kind": "generic", "tool": ours["tool"], "tool_version": version or _NOT_KNOWN, **more},
+        "standardized": {
+            "kind": "generic",
+            "tool": tool,
+            "tool_version": version or _NOT_KNOWN,
+            **more,
+        },
         "native": {},
     }
 
 
-def _inferencex(summary: Summary, cell: CellResult) -> Document:
+def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """Latencies in seconds. Rates are per GPU there: null where bench saw no GPU."""
     gpus = len(cell.gpu.engine_gpus) if cell.gpu else 0
     known, placed = rates(cell), _paths(cell, "ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
@@ -132,10 +139,10 @@ def _inferencex(summary: Summary, cell: CellResult) -> Document:
     for name, value in latency(cell, "tpot_ms").items():
         if value:
             row[f"{'median' if name == 'p50' else name}_intvty"] = 1e3 / value
-    return row | {KEY: _ours(summary, cell, placed)}
+    return row | {KEY: _ours(summary, cell, placed, measured_with)}
 
 
-def _mlperf(summary: Summary, cell: CellResult) -> Document:
+def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """result_summary.json; times in ns."""
     known = rates(cell)
     names = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
@@ -165,11 +172,11 @@ def _mlperf(summary: Summary, cell: CellResult) -> Document:
         "legacy_loadgen_window_duration_ns": None,
         "qps": known.get("requests_per_s"),
         "tps": known.get("output_tokens_per_s"),
-        "run_config": {KEY: _ours(summary, cell, placed)},
+        "run_config": {KEY: _ours(summary, cell, placed, measured_with)},
     }
 
 
-FORMATS: Mapping[str, Callable[[Summary, CellResult], Document]] = {
+FORMATS: Mapping[str, Callable[[Summary, CellResult, str | None], Document]] = {
     "report-0.2": _report,
     "inferencex": _inferencex,
     "mlperf": _mlperf,
