@@ -16,6 +16,7 @@ from harness.imports import (
     mlperf,
     report02,
     sglang,
+    sums,
     vllm,
 )
 from harness.imports.source import Document, Source, wrong
@@ -61,6 +62,8 @@ def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Take
     taken = [_of_version(one, source) for one in _taken(source)]
     if not taken:
         raise wrong("holds no measurement", str(path))
+    for one in taken:
+        sums.check(one, str(path))
     return source, taken
 
 

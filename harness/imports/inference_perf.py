@@ -7,14 +7,15 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import Answer, Rows, Taken
+from harness.imports.source import Document, Source, finite, plain, wrong
+from harness.imports.taken import Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.records.layout import Outcome
 
 TOOL = "inference-perf"
 KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
 SUMMARY_KEYS = {"load_summary", "successes", "failures"}
+SUMMARY = "summary_lifecycle_metrics.json"
 _VERSION = "the version of the tool"
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
@@ -71,6 +72,7 @@ def read(document: Document) -> Iterator[Taken]:
         own_counts = own_counts or counted_here
         rows.add(answer)
     rows.check_streamed()
+    _agree_beside(document, rows)
     lacks = [_VERSION, "the load: the most requests that were in flight stand in", "intended times",
              "when it was measured (the time of the file stands in)",
              "text and finish reason of answers"]  # fmt: skip
@@ -89,6 +91,20 @@ def read(document: Document) -> Iterator[Taken]:
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
     )
+
+
+def _agree_beside(document: Document, rows: Rows) -> None:
+    """With the summary in the same folder, where the tool was set to write one. Raises SpecError."""
+    beside = document.path.with_name(SUMMARY)
+    if not beside.is_file():
+        return
+    (other,) = Source(beside).documents()
+    about = other.read_as(_Summary, TOOL)
+    good = [one for one in rows.measured if one.outcome is Outcome.OK]
+    agree(f"count (in {SUMMARY})", about.successes.count, len(good), document.where)
+    said = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
+    found = mean([one.first_s - one.sent_s for one in good if one.first_s is not None])
+    agree(f"time_to_first_token (in {SUMMARY})", said, found, document.where)
 
 
 def _answer(one: _Entry, where: str) -> tuple[Answer, bool]:

@@ -124,7 +124,11 @@ def test_files_of_both_sides_are_gated_and_nothing_is_started(step):
     assert code == 1
     assert "imported from aiperf 0.13.0" in summary
     assert Path(outputs["comment"]).read_text(encoding="utf-8") == summary
-    code, _, summary = step(20, 20, **inputs | {"files": f"{pair}/base/*.json"})
+
+
+def test_the_same_files_on_both_sides_are_refused(step):
+    files = f"{CAPTURES / 'pair' / 'base'}/*.json"
+    code, _, summary = step(20, 20, files=files, base_files=files)
     assert code == 2
     assert "no repeat" in summary
 
