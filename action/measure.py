@@ -200,7 +200,7 @@ def _said(folder: Path, *words: str) -> str:
             [*BENCH, *words], cwd=folder, env=environment(), capture_output=True, text=True, check=False
         )
         print(done.stdout, done.stderr, flush=True)
-    return done.stderr if done.returncode else ""
+    return done.stderr[done.stderr.find("error: ") :] if done.returncode else ""
 
 
 def _compared(folder: Path, summary: Path) -> tuple[str, int]:

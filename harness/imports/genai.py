@@ -22,6 +22,7 @@ _WHOLE_RUN = f"{TOOL}: over the whole run, ramp and drain included, where here i
 class _Request(msgspec.Struct):
     ttft: float | None = None
     e2e_latency: float | None = None
+    output_latency: float | None = None
     num_input_tokens: int | None = None
     num_output_tokens: int | None = None
     error_code: int | None = None
@@ -106,6 +107,8 @@ def _rows(file: _File, where: str) -> Rows:
             continue
         first, last = finite(one.ttft, "ttft", where) * scale, finite(one.e2e_latency, "e2e", where) * scale
         ttfts.append(one.ttft)
+        after = (last - first) / scale
+        agree("output_latency", one.output_latency, after, where)
         rows.add(
             Answer(
                 sent_s=0.0,
