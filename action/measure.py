@@ -184,9 +184,7 @@ def _of_files(folder: Path) -> tuple[str, int]:
 
 
 def _matching(side: str, patterns: str) -> list[Path]:
-    root = Path(Path.cwd().anchor)
-    absolute = [(Path.cwd() / word).relative_to(root) for word in patterns.split()]
-    found = [place for pattern in absolute for place in sorted(root.glob(str(pattern)))]
+    found = paths.matching(patterns.split())
     if not found:
         name = "base-files" if side == "base" else "files"
         raise InputError(f"No file matches the input `{name}`: '{patterns}'.")
