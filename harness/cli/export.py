@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("csv", "jsonl", "parquet", "otlp", *EXCHANGE),
         default="csv",
-        help="format of the rows (default: csv), or of a document for each cell",
+        metavar="FORMAT",
+        help="of the rows: csv, jsonl, parquet, otlp (default: csv); of a document for each cell: "
+        f"{', '.join(EXCHANGE)}",
     )
     parser.add_argument(
         "--to",

@@ -134,4 +134,4 @@ def _about(document: Document) -> _About | None:
         (one,) = Source(beside).documents()
         return one.read_as(_About, TOOL)
     except (SpecError, ValueError):
-        raise wrong(f"{ABOUT} beside it is damaged", document.where) from None
+        raise wrong(f"{ABOUT} in its folder is damaged", document.where) from None

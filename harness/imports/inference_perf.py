@@ -72,7 +72,7 @@ def read(document: Document) -> Iterator[Taken]:
         own_counts = own_counts or counted_here
         rows.add(answer)
     rows.check_streamed()
-    _agree_beside(document, rows)
+    _agree_with_summary(document, rows)
     lacks = [_VERSION, "the load: the most requests that were in flight stand in", "intended times",
              "when it was measured (the time of the file stands in)",
              "text and finish reason of answers"]  # fmt: skip
@@ -93,7 +93,7 @@ def read(document: Document) -> Iterator[Taken]:
     )
 
 
-def _agree_beside(document: Document, rows: Rows) -> None:
+def _agree_with_summary(document: Document, rows: Rows) -> None:
     """With the summary in the same folder, where the tool was set to write one. Raises SpecError."""
     beside = document.path.with_name(SUMMARY)
     if not beside.is_file():

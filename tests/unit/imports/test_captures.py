@@ -93,7 +93,7 @@ def test_a_report_keeps_the_meaning_of_the_tool_that_it_names():
 
 
 def test_a_folder_has_each_measurement_once():
-    """Beside inference-perf's requests lies their summary; beside genai-bench's files, settings."""
+    """Next to requests lies their summary, and next to files their settings."""
     kept, left_out = results_among(sorted((CAPTURES / "inference-perf").iterdir()))
     assert [path.name for path in kept] == ["per_request_lifecycle_metrics.json"]
     assert [path.name for path in left_out] == ["summary_lifecycle_metrics.json"]
