@@ -105,7 +105,8 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     lacks = ["intended times", "text and finish reason of answers"]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
-    if about is None or not isinstance((about.input_config or {}).get("phases"), list):
+    named = about is not None and isinstance((about.input_config or {}).get("phases"), list)
+    if not named:
         lacks.append("the load: the most requests that were in flight stand in")
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
@@ -115,7 +116,7 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         level="records",
         took=f"{len(rows)} requests: start, first text, gaps, end, tokens",
         load=load,
-        records=rows.records(load.slots),
+        records=rows.records(load.slots if named else None),
         model=_model(about),
         started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
         planned=len(rows.measured),

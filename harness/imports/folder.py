@@ -108,7 +108,7 @@ def _facts(part: Part, label: str, number: int, repeat: int) -> CellFacts:
         file=source.path.name,
         sha256=source.sha256,
         level=taken.level,
-        facts=taken.facts,
+        facts=(*taken.facts, "load") if taken.load_known else taken.facts,
         took=taken.took,
         lacks=taken.lacks,
         definitions=dict(taken.definitions),

@@ -78,14 +78,13 @@ def read(document: Document) -> Iterator[Taken]:
              "text and finish reason of answers"]  # fmt: skip
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
-    most = rows.most_in_flight
     yield Taken(
         tool=TOOL,
         version=None,
         level="records",
         took=f"{len(rows)} requests: start, arrival of each text, end, tokens",
-        load=Load(kind="concurrency", value=most, think_time_s=0.0),
-        records=rows.records(most),
+        load=Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0),
+        records=rows.records(),
         model=model,
         planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),

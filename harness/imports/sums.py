@@ -9,7 +9,6 @@ from harness.records.layout import Outcome
 _PERCENTILES = ("p50", "p90", "p95", "p99")
 _ROUNDED = 1.001
 _MOST, _LEAST = 3.0, 0.01  # of the slots, which are in flight by Little's law; units differ by 1,000
-LOAD = "the load"  # begins what is said where a file names none
 
 
 def check(taken: Taken, where: str) -> None:
@@ -33,7 +32,7 @@ def _check_in_flight(taken: Taken, where: str) -> None:
     whole, rate, slots = _whole_ms(taken), taken.reported.get("requests_per_s"), taken.load.slots
     if not whole or not rate or not slots:
         return
-    known = not any(one.startswith(LOAD) for one in taken.lacks)
+    known = taken.load_known
     most = slots if known else max(slots, taken.answered or 0)
     least = _LEAST * (min(slots, taken.answered or slots) if known else 1)
     in_flight = whole / 1e3 * rate

@@ -23,6 +23,7 @@ from harness.records.layout import (
     empty_requests,
 )
 
+LOAD = "the load"  # begins what is said where a file names none
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
 _LONGEST_S = 30 * 86_400
 
@@ -49,6 +50,11 @@ class Taken:
     reported: Mapping[str, float] = field(default_factory=dict)
     answered: int | None = None
     failed: int | None = None
+
+    @property
+    def load_known(self) -> bool:
+        """Not where something stands in for what the file does not name."""
+        return not any(one.startswith(LOAD) for one in self.lacks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

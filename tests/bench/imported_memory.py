@@ -2,9 +2,10 @@
 
     python -m tests.bench.imported_memory [--gigabytes 2]
 
-Files of the same 2,000 requests, made up in the shapes of vLLM and inference-perf: one with short texts, and one
-whose texts fill so many gigabytes. Each is read in a process of its own, whose memory that is not mapped from
-a file is sampled. Prints a markdown table. Exit code 1 where the large file needs more than 1.5 times as much.
+Files of the same 2,000 requests, made up in the shapes of vLLM and inference-perf: one with short texts, and
+one whose texts fill so many gigabytes. Each is read in a process of its own. Its memory that is not mapped
+from a file is sampled. Prints a markdown table. Exit code 1 where the large file needs more than 1.5 times
+as much.
 """
 
 import argparse
@@ -48,7 +49,9 @@ def main() -> int:
     parser.add_argument("--gigabytes", type=float, default=2.0, metavar="N")
     text = int(parser.parse_args().gigabytes * 1e9 / REQUESTS)
     print(
-        "| tool | short texts, MB | memory, MB | long texts, MB | memory, MB | ratio |\n|---|---|---|---|---|---|"
+        "| tool | short texts, MB | memory, MB | long texts, MB | memory, MB | ratio |",
+        "|---|---|---|---|---|---|",
+        sep="\n",
     )
     bounded = True
     with tempfile.TemporaryDirectory() as folder:

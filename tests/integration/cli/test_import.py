@@ -237,3 +237,11 @@ def test_a_version_that_the_file_does_not_name_is_given(tmp_path, capsys):
     status, printed = bench(capsys, *words, "--tool-version", "newest")
     assert status == 2
     assert "'newest' is no version" in printed.err
+
+
+def test_a_load_that_stands_in_makes_nothing_invalid(tmp_path, capsys):
+    """inference-perf's requests do not say how many slots there were, so none of them was idle."""
+    _, printed = bench(capsys, "import", CAPTURES / "inference-perf", "--out", tmp_path / "out")
+    assert "the load: the most requests that were in flight stand in" in " ".join(printed.err.split())
+    assert "INVALID" not in printed.out
+    assert "client-unverified" in printed.out

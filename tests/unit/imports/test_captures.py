@@ -81,6 +81,17 @@ def test_latencies_of_genai_bench_are_computed_again_and_end_where_its_own_do():
     assert set(taken.definitions) >= {"e2e_ms", "tpot_ms"}  # to the end of the stream
 
 
+def test_latencies_of_sglang_have_the_servers_times():
+    """40 requests; its rate, which is not limited, is no JSON in its file."""
+    taken = taken_of("sglang.detail/r.json")
+    assert (taken.tool, taken.version, taken.level) == ("sglang bench_serving", None, "answers")
+    assert taken.load.slots == 4
+    rows = taken.records.requests
+    assert len(rows) == 40
+    assert np.median(latency.ttft_ms(rows)) == pytest.approx(100, abs=LAG_MS)
+    assert latency.tpot_ms(rows).mean() == pytest.approx(10, abs=0.5)
+
+
 def test_a_report_keeps_the_meaning_of_the_tool_that_it_names():
     taken = taken_of("report-0.2/r.yaml")
     assert (taken.tool, taken.version, taken.level) == ("vllm-benchmark", None, "summary")

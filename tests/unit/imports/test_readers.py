@@ -9,6 +9,7 @@ from harness.metrics import latency
 from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
 from harness.model import IssueCode
+from harness.records.layout import UNKNOWN
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
 from tests.factories import foreign
@@ -191,3 +192,16 @@ def test_a_run_of_mlperf_that_did_not_end_is_refused(tmp_path):
     file = foreign.write(tmp_path / "r.json", MLPERF | {"complete": False, "state": "interrupted"})
     with pytest.raises(SpecError, match="did not end"):
         read(file)
+
+
+def test_rules_on_slots_need_a_load_that_the_file_names(tmp_path):
+    """Of an open loop the most that were in flight are no slots, of which some would be idle."""
+    taken = taken_of(foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines()))
+    assert not taken.load_known
+    assert (taken.records.requests["intended_ns"] == UNKNOWN).all()
+
+
+def test_a_load_that_the_file_names_is_one(tmp_path):
+    taken = taken_of(foreign.write(tmp_path / "r.json", foreign.vllm()))
+    assert taken.load_known
+    assert (taken.records.requests["intended_ns"] != UNKNOWN).all()
