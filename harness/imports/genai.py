@@ -1,7 +1,6 @@
 """genai-bench: a file for each scenario and load; experiment_metadata.json has version and model."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -29,6 +28,10 @@ class _Request(msgspec.Struct):
     error_message: str | None = None
 
 
+class _Statistic(msgspec.Struct, frozen=True):
+    mean: float | None = None
+
+
 class _Aggregated(msgspec.Struct):
     scenario: str
     iteration_type: str = "num_concurrency"
@@ -37,7 +40,7 @@ class _Aggregated(msgspec.Struct):
     requests_per_second: float | None = None
     mean_output_throughput_tokens_per_s: float | None = None
     mean_input_throughput_tokens_per_s: float | None = None
-    stats: dict[str, Any] = {}
+    stats: dict[str, _Statistic] = {}
 
 
 class _File(msgspec.Struct):
@@ -122,7 +125,7 @@ def _rows(file: _File, where: str) -> Rows:
     rows.check_streamed()
     said = file.aggregated_metrics
     agree("num_requests", said.num_requests, len(rows), where)
-    agree("ttft", (said.stats.get("ttft") or {}).get("mean"), mean(ttfts), where)
+    agree("ttft", said.stats.get("ttft", _Statistic()).mean, mean(ttfts), where)
     return rows
 
 

@@ -85,9 +85,11 @@ class Source:
 
     @property
     def text(self) -> str:
-        """Of a small file. Raises SpecError."""
+        """Of a small file of lines. Raises SpecError, also where the last line has no end."""
         if len(self._data) > 64 << 20:
             raise wrong("is longer than any file of this kind", str(self.path))
+        if bytes(self._data[-1:]) != b"\n":
+            raise wrong("ends inside a line", str(self.path))
         try:
             return str(self._data, "utf-8")
         except UnicodeDecodeError:

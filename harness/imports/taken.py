@@ -25,7 +25,8 @@ from harness.records.layout import (
 
 LOAD = "the load"  # begins what is said where a file names none
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
-_LONGEST_S = 30 * 86_400
+MOST_S = 30 * 86_400
+_LATEST_S = 9e9  # in ns it fits into 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +102,10 @@ class Rows:
         if not all(np.isfinite(known)) or sorted(known) != known:
             order = "send, first text, last text and end"
             raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
-        if known[-1] - known[0] > _LONGEST_S:
+        if known[-1] - known[0] > MOST_S:
             raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
+        if (self._answers and abs(known[0] - self._answers[0].sent_s) > MOST_S) or abs(known[0]) > _LATEST_S:
+            raise wrong(f"request {len(self)}: sent at {known[0]:.3g} s: other units?", self._where)
         if answer.chunks_s is not None:
             self._write(len(self), answer)
         self._answers.append(replace(answer, chunks_s=None))

@@ -38,6 +38,7 @@ def read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
     said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
     load = serving.load(file.request_rate, file.max_concurrency, file.burstiness, file.num_prompts)
+    serving.check_duration(file, said, document.where)
     peer = _peer(document, file)
     detailed = bool(file.ttfts or file.start_times)
     yield _detailed(document, file, load, peer) if detailed else _summary(document, file, load, said, peer)

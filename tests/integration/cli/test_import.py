@@ -175,7 +175,7 @@ def test_what_aiperf_leaves_beside_its_requests_is_left_out_and_named(tmp_path, 
 
 
 def test_failures_are_not_hidden_by_figures_of_the_others(tmp_path, capsys):
-    document = foreign.vllm_summary() | {"completed": 100}
+    document = foreign.answered(foreign.vllm_summary(), 100)
     file = foreign.write(tmp_path / "r.json", document)
     _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
     assert "INVALID" in printed.out
@@ -219,7 +219,7 @@ def test_guidellm_against_requests_of_vllm_is_computed_again(capsys):
 
 def test_the_rule_of_every_import_hides_no_other(tmp_path, capsys):
     """The first screen has three warnings."""
-    document = foreign.vllm_summary() | {"completed": 110}
+    document = foreign.answered(foreign.vllm_summary(), 110)
     _, printed = bench(
         capsys, "import", foreign.write(tmp_path / "r.json", document), "--out", tmp_path / "out"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
@@ -72,7 +72,6 @@ def place(tmp_path_factory):
 
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
 def test_a_value_that_is_something_else(place, name, data):
     document = json.loads((CAPTURES / WHOLE[name]).read_text())
     path = data.draw(st.sampled_from(list(leaves(document))))
@@ -83,7 +82,6 @@ def test_a_value_that_is_something_else(place, name, data):
 
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
-@settings(deadline=None, max_examples=30)
 def test_a_key_that_is_missing(place, name, data):
     document = json.loads((CAPTURES / WHOLE[name]).read_text())
     path = data.draw(st.sampled_from(list(leaves(document))))
@@ -93,7 +91,6 @@ def test_a_key_that_is_missing(place, name, data):
 
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
-@settings(deadline=None, max_examples=30)
 def test_bytes_that_are_lost_or_turned(place, name, data):
     text = (CAPTURES / WHOLE[name]).read_bytes()
     at = data.draw(st.integers(0, len(text) - 1))

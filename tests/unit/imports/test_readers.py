@@ -47,7 +47,7 @@ def test_failed_requests_stay_failed(tmp_path):
     document = foreign.vllm()
     document["errors"][3] = "Service Unavailable"
     document["output_lens"][3], document["ttfts"][3], document["itls"][3] = 0, 0.0, []
-    document |= {"completed": 119, "mean_itl_ms": None, "mean_ttft_ms": None}
+    document = foreign.answered(document, 119) | {"mean_itl_ms": None, "mean_ttft_ms": None}
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
     assert np.count_nonzero(np.isinf(latency.ttft_ms(taken.records.requests))) == 1
     assert taken.records.errors[3] == "Service Unavailable"
