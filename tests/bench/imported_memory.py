@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,24 +22,11 @@ from tests.factories import foreign
 
 REQUESTS, MOST = 2000, 1.5
 _READ = """
-import sys, threading
+import sys
 from pathlib import Path
 from harness.imports import read
-peak, done = 0, threading.Event()
-
-def watch():
-    global peak
-    while not done.wait(0.01):
-        lines = Path("/proc/self/status").read_text().splitlines()
-        peak = max(peak, int(next(line for line in lines if line.startswith("RssAnon")).split()[1]))
-
-thread = threading.Thread(target=watch)
-thread.start()
 _, (taken,) = read(Path(sys.argv[1]))
-done.set()
-thread.join()
 assert len(taken.records.requests) == int(sys.argv[2])
-print(peak * 1024)
 """
 
 
@@ -69,8 +57,19 @@ def _measured(file: Path, write: Callable[[int], Iterator[str]], text: int) -> t
     with file.open("w") as out:
         out.writelines(write(text))
     command = [sys.executable, "-c", _READ, str(file), str(REQUESTS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return file.stat().st_size, int(done.stdout)
+    peak, process = 0, subprocess.Popen(command)
+    while process.poll() is None:
+        peak = max(peak, _own_bytes(process.pid))
+        time.sleep(0.005)
+    if process.returncode:
+        raise SystemExit(f"{file} could not be read")
+    return file.stat().st_size, peak
+
+
+def _own_bytes(pid: int) -> int:
+    """Of memory that is not mapped from a file; 0 where the process has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
 
 
 def _vllm(text: int) -> Iterator[str]:
